@@ -3,7 +3,7 @@
 Run `python benchmarks/text_batches.py [CORPUS]`, with OMP_NUM_THREADS=1 where others use the machine. It
 needs torch. Texts are functions of a corpus, the shipped sample for want of one, twice each, as prompt and
 answer. Both ways read the same texts, by turns, with a gradient: in batches in the order of drawing, and in
-those of `in_batches`, which the training has. What they surprise by is the same.
+those of `in_batches`, which the training has. Their losses are the same.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def timed(
     """Read all batches of each way, by turns; give tokens a second in the median, and nats a token."""
     import torch
 
-    from planish.train.text_training import first_weights_of, surprise
+    from planish.train.text_training import first_weights_of, nll_sum
 
     shape = DecoderShape(tokens, asked.context)
     torch.manual_seed(0)
@@ -94,12 +94,12 @@ def timed(
     rates: dict[str, list[float]] = {name: [] for name in ways}
     nats = dict[str, float]()
     for batches in ways.values():
-        surprise(shape, weights, batches[0], "cpu").backward()  # what comes first is slow
+        nll_sum(shape, weights, batches[0], "cpu").backward()  # what comes first is slow
     for _ in range(asked.turns):
         for name, batches in ways.items():
             start, whole = time.perf_counter(), 0.0
             for batch in batches:
-                loss = surprise(shape, weights, batch, "cpu")
+                loss = nll_sum(shape, weights, batch, "cpu")
                 loss.backward()
                 whole += loss.item()
             read = sum(len(one.tokens) for batch in batches for one in batch)

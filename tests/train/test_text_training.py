@@ -45,7 +45,9 @@ def texts(count: int, seed: int = 0) -> list[Sample]:
 def config(checkpoint: Path, **others: object) -> object:
     from planish.train.text_training import TextConfig
 
-    return replace(TextConfig(12, 0, checkpoint, batch=100, accumulated=2, every=4, rate=1e-2), **others)  # type: ignore[arg-type]
+    return replace(
+        TextConfig(12, 0, checkpoint, batch=100, accumulation_steps=2, every=4, rate=1e-2), **others
+    )  # type: ignore[arg-type]
 
 
 def test_batches_have_all_texts_once_and_are_full() -> None:
@@ -66,15 +68,15 @@ def test_little_of_a_batch_is_padding() -> None:
     assert 1 - lengths.sum() / read < 0.03, "in the order of drawing it is more than half"
 
 
-def test_texts_surprise_alike_in_any_batch() -> None:
+def test_the_loss_of_texts_is_the_same_in_any_batch() -> None:
     torch = pytest.importorskip("torch")
-    from planish.train.text_training import first_weights_of, surprise
+    from planish.train.text_training import first_weights_of, nll_sum
 
     torch.manual_seed(0)
     weights = {name: each.requires_grad_() for name, each in first_weights_of(SHAPE).items()}
     given, found = texts(30), list[tuple[float, list[object]]]()
     for batches in ([given], in_batches(given, 60), [[one] for one in given]):
-        loss = torch.stack([surprise(SHAPE, weights, batch, "cpu") for batch in batches]).sum()
+        loss = torch.stack([nll_sum(SHAPE, weights, batch, "cpu") for batch in batches]).sum()
         found.append((loss.item(), list(torch.autograd.grad(loss, [*weights.values()]))))
     for loss, gradients in found[1:]:
         assert loss == pytest.approx(found[0][0], rel=1e-5)
@@ -103,7 +105,7 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
         texts(120),
         texts(20, 1),
         SHAPE,
-        config(tmp_path / "c", steps=80, every=40, batch=400, accumulated=1),  # type: ignore[arg-type]
+        config(tmp_path / "c", steps=80, every=40, batch=400, accumulation_steps=1),  # type: ignore[arg-type]
         evaluate=lambda arrays: shown.append(set(arrays)) or {},
     )
     assert shown == [set(SHAPE.parameters())] * 2
@@ -116,14 +118,14 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
     assert math.exp(start[1:10].max() - np.logaddexp.reduce(start)) < 0.9
 
 
-def test_gradients_that_are_accumulated_are_those_of_one_batch(tmp_path: Path) -> None:
+def test_gradients_that_are_accumulation_steps_are_those_of_one_batch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from planish.train.text_training import train_text
 
     given, losses = texts(10), dict[int, list[float]]()
     for parts, batch in ((1, 10_000), (2, 5 * 12)):
         losses[parts] = []
-        some = config(tmp_path / f"{parts}", steps=3, every=3, batch=batch, accumulated=parts)
+        some = config(tmp_path / f"{parts}", steps=3, every=3, batch=batch, accumulation_steps=parts)
         equal = [Sample(np.resize(one.tokens, 12), 6) for one in given]
         train_text(equal, equal, SHAPE, some, lambda p, to=losses[parts]: to.append(p.loss))  # type: ignore[arg-type, misc]
     assert losses[1] == pytest.approx(losses[2], rel=1e-3)

@@ -13,8 +13,8 @@ from planish.core.ranks import rank_correlation
 from planish.models.cost_model import (
     CostModel,
     Dataset,
-    Decides,
     Floats,
+    HasFitPoint,
     LocalModel,
     Prediction,
     Predicts,
@@ -27,23 +27,23 @@ _SURE = 1e-9
 
 @dataclass
 class Bootstrap:
-    """An ensemble; each model learns from rows drawn with replacement.
+    """Ensemble whose members are fitted to bootstrap samples of the rows.
 
     Args:
-        members: models, that differ at least in their seeds.
-        seed: of the rows that are drawn.
+        members: models with different seeds.
+        seed: of the bootstrap samples.
     """
 
     members: Sequence[CostModel]
     seed: int = 0
 
-    def decisive(self, rows: Sequence[int]) -> int | None:
-        """Return the last of these numbers of rows at which a member chooses; each has as many rows."""
+    def fit_point(self, rows: Sequence[int]) -> int | None:
+        """Return the last of these numbers of rows at which the members select settings; None for no such."""
         first = self.members[0]
-        return first.decisive(rows) if isinstance(first, Decides) else None
+        return first.fit_point(rows) if isinstance(first, HasFitPoint) else None
 
     def fit(self, data: Dataset) -> None:
-        """Learn, instead of what was learnt before."""
+        """Fit the members, from scratch."""
         for number, member in enumerate(self.members):
             # The number of rows is part of the seed: a resumed run draws as the first one did, and each refit
             # anew.
@@ -51,19 +51,19 @@ class Bootstrap:
             member.fit(data.rows(random.integers(len(data.targets), size=len(data.targets))))
 
     def predict(self, features: Floats) -> Prediction:
-        """Expect the mean of what the members expect, with its deviation."""
+        """Return the mean of the members' predictions, and their standard deviation."""
         each = np.stack([member.predict(features).mean for member in self.members])
         return Prediction(each.mean(axis=0), each.std(axis=0))
 
 
 def acquire(name: str, prediction: Prediction, best: float, bound: float) -> Floats:
-    """Score candidates by what is expected of measuring them; less is better.
+    """Return acquisition values; less is better.
 
     Args:
         name: "mean", "ei" (expected improvement) or "ucb" (confidence bound).
         prediction: of one target; with its deviation, unless by the mean.
-        best: what is expected of the best one that was measured.
-        bound: how many deviations the confidence bound is away.
+        best: predicted cost of the best measured candidate.
+        bound: standard deviations of the confidence bound.
     """
     mean = prediction.mean[:, 0]
     if name == "mean" or prediction.deviation is None:
@@ -81,34 +81,33 @@ def acquire(name: str, prediction: Prediction, best: float, bound: float) -> Flo
 
 
 WEIGHTS = (1.0, 0.5, 0.0)
-"""Of the global model; they are tried in this order, and of equally good ones the first is taken."""
+"""Weights of the global model that are tried; of equally good ones the first is selected."""
 FOLDS = 2
 LEAST = 16
-"""With fewer rows nothing is learnt."""
+"""Rows below which the local model is not fitted."""
 LEAST_BESIDE = 48
-"""With fewer rows a global model is asked alone: on programs that were held back, fewer did not help it."""
+"""Rows below which a global model predicts alone: on held-out programs fewer rows did not improve it."""
 GROWTH = 1.5
-"""The weight and the size of the local model are chosen anew when there are so many times the rows."""
+"""Factor of rows after which the weight and the size of the local model are selected again."""
 JUDGED = 1024
-"""Rows by which they are chosen at most, evenly taken: more would cost more than they add."""
+"""Most rows by which they are selected, evenly spaced: more would cost more time than they are worth."""
 
 
 @dataclass
 class Combined:
-    """Predicts by a global model, by a local one, or by both.
+    """Weighted sum of a global and a local model.
 
-    How much the global model counts, and how large the local one is, is what predicts held-back rows
-    best: by rank correlation, over folds. So the weight falls as evidence shows that it should, and a
-    global model of other things than these is dropped. Without the library by which the local one learns
-    the global model is asked alone.
+    The weight of the global model and the size of the local one are those of the highest rank correlation
+    in cross-validation. So a global model that does not fit this program is dropped. Without the library
+    of the local model the global model predicts alone.
 
     Args:
-        local: what learns from the program's own trials; the settings alone are used.
-        known: the global model; None where there is none.
+        local: template of the model that is fitted to the program's own trials.
+        known: the global model, or None.
 
     Attributes:
         weight: of the global model.
-        correlation: with the rows held back; 0 while none were.
+        correlation: rank correlation in cross-validation; 0 before the first.
     """
 
     local: LocalModel
@@ -119,8 +118,8 @@ class Combined:
     _size: int = field(init=False, default=0)
     _rows: int = field(init=False, default=0)
 
-    def decisive(self, rows: Sequence[int]) -> int | None:
-        """Return the last of these numbers of rows at which `fit` would choose, seeing them in turn."""
+    def fit_point(self, rows: Sequence[int]) -> int | None:
+        """Return the last of these numbers of rows at which `fit` would select settings; None for no such."""
         known, found = self._rows, None
         for count in rows:
             if count >= max(self._least, GROWTH * known):

@@ -55,50 +55,50 @@ class Predicts(Protocol):
 
 
 class CostModel(Predicts, Protocol):
-    """Model that learns costs and predicts them."""
+    """Model that is fitted to costs and predicts them."""
 
     def fit(self, data: Dataset) -> None:
-        """Learn, instead of what was learnt before."""
+        """Fit the model to the data, from scratch."""
         ...
 
 
 @runtime_checkable
-class Decides(Protocol):
-    """A model that does not choose all its settings anew at each fit."""
+class HasFitPoint(Protocol):
+    """Model that selects its settings at some fits only."""
 
-    def decisive(self, rows: Sequence[int]) -> int | None:
-        """Return the last of these numbers of rows at which `fit` would choose, seeing them in turn."""
+    def fit_point(self, rows: Sequence[int]) -> int | None:
+        """Return the last of these numbers of rows at which `fit` would select settings; None for no such."""
         ...
 
 
 class LocalModel(CostModel, Protocol):
-    """A model that learns what is to be added to another one, and can be more or less large."""
+    """Model of the residual of another one, of selectable size."""
 
     @property
     def can_learn(self) -> bool:
-        """Return whether the library is installed by which it learns."""
+        """Return whether the library that fits it is installed."""
         ...
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Return how large it may be, as is worth trying; the largest first."""
+        """Return the sizes to try, the largest first."""
         ...
 
     def sized(self, size: int) -> Self:
-        """Return one of that size that has learnt nothing."""
+        """Return an unfitted model of that size."""
         ...
 
     def first(self, size: int) -> Predicts:
-        """Return what was learnt as a smaller model would have it."""
+        """Return the fitted model truncated to a smaller size."""
         ...
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:
-        """Learn, instead of what was learnt before, what is to be added to a margin, (n,)."""
+        """Fit the model to the difference from a margin, (n,), from scratch."""
         ...
 
 
 def top_recall(predicted: Floats, measured: Floats, count: int) -> float:
-    """Return the share of the `count` rows of least measured cost among as many of least predicted cost."""
+    """Return the recall of the `count` cheapest rows among the `count` of least predicted cost."""
     count = min(count, len(measured))
     best = set(np.argsort(measured, kind="stable")[:count].tolist())
     return len(best & set(np.argsort(predicted, kind="stable")[:count].tolist())) / count if count else 0.0

@@ -67,7 +67,7 @@ def error_class(message: str) -> str:
 
 
 def perplexity(log_probabilities: Sequence[float]) -> float:
-    """Return e to the power of the mean surprise of a text's tokens.
+    """Return the perplexity of a text: e to the power of its mean negative log-likelihood for each token.
 
     Args:
         log_probabilities: of each token after those before it; at least one.

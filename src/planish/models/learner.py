@@ -1,4 +1,4 @@
-"""Model of a guided search: what it learns from, and what it predicts."""
+"""Online cost model of a guided search: training data, fits and predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST, MOST, GROWTH = 4, 64, 0.125
 
 
 def distinct_seeds(space: Space, context: SearchContext = EMPTY_CONTEXT) -> list[Candidate]:
-    """Return what a search begins with, each state once; nothing where the space has none."""
+    """Return the seeds of a search, each state once; an empty list where the space has none."""
     seeds = space.seeds(context) if isinstance(space, CanSeed) else ()
     return [*{space.state_key(each): each for each in seeds}.values()]
 
@@ -42,16 +42,16 @@ def distinct_seeds(space: Space, context: SearchContext = EMPTY_CONTEXT) -> list
 def batch_sizes(
     first: int = FIRST, most: int = MOST, growth: float = GROWTH, seeds: int = 0
 ) -> Iterator[int]:
-    """Yield the sizes of batches, without end: in proportion to what was measured before.
+    """Yield the sizes of batches, without end: in proportion to the candidates that were measured before.
 
     A model learns most from its first few candidates, so batches begin small.
 
     Args:
         first: candidates of the first batch, and of any at least.
         most: candidates of a batch at most.
-        growth: a batch is so many times what was measured before it.
-        seeds: what the search begins with, which fits into the first batch: it is known to be good, and the
-            model begins with it.
+        growth: size of a batch, as a multiple of the candidates that were measured before it.
+        seeds: the number of seeds, which all fit into the first batch: they are known to be good, and the
+            model is fitted to them first.
     """
     measured = 0
     while True:
@@ -68,7 +68,7 @@ class CanBeLearnt(CanFeaturise, CanSample, Protocol):
 
 @dataclass
 class Prior:
-    """A model of other programs, asked about the candidates of a space.
+    """Model of other programs, which predicts the costs of the candidates of a space.
 
     Args:
         space: describes candidates.
@@ -76,7 +76,7 @@ class Prior:
         note: which models these are, for the user.
 
     Attributes:
-        seconds: that predicting took so far, with describing the candidates.
+        seconds: time spent on predictions so far, including the features.
     """
 
     space: CanFeaturise
@@ -85,7 +85,7 @@ class Prior:
     seconds: float = field(init=False, default=0.0)
 
     def score(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
-        """Predict what candidates cost; less is better."""
+        """Predict the costs of candidates; less is better."""
         begun = time.monotonic()
         found = self.model.predict(self.space.features(candidates)).mean[:, 0]
         self.seconds += time.monotonic() - begun
@@ -93,10 +93,10 @@ class Prior:
 
 
 def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
-    """Find what is known of a space's candidates; None where nothing is.
+    """Return the models that were trained on other programs as one prior; None where there are none.
 
     Args:
-        space: describes them.
+        space: describes the candidates.
         model: "auto" (the user's own for the space's features and the one that comes with planish, together),
             "none", or a name or file.
 
@@ -121,7 +121,7 @@ def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
 
 
 def _note_of(known: Mapping[str, SavedModel]) -> str:
-    """Return which models guide, and how much each counts."""
+    """Return the user's note: the models that guide, and the weight of each."""
     from planish.models.combined import shares
 
     models = [*known.values()]
@@ -139,32 +139,32 @@ MEMBERS = 5
 """Models of an ensemble, as in the paper."""
 LOCAL_EPOCHS = 40
 LOCAL_ROWS = 32
-"""Of a local TreeGRU: for a few hundred rows, which it learns anew after each batch."""
+"""Epochs and rows of a local TreeGRU, which is fitted anew to a few hundred rows after each batch."""
 GP_THRESHOLD = 48
-"""Trials below which a Gaussian process is asked."""
+"""Trials below which a Gaussian process predicts."""
 LAST = 256
-"""Of so many trials, the last, it learns where it is asked on: what it takes grows with their cube."""
+"""Most trials of a Gaussian process, the last ones: the time of a fit grows with their cube."""
 
 
 class Learner:
-    """The model of a search, and what it has learnt from.
+    """Model of a search, with its training data.
 
     Args:
         space: describes candidates.
         model: predicts what they cost.
-        gp: predicts instead of the model while there are few trials; None where there is none.
-        gp_threshold: trials from which the model is asked; None where its library is missing, and `gp` is
-            asked throughout.
-        ready: whether it predicts before it has learnt anything.
-        learns: whether one of the two can learn.
-        acquisition: what is asked of the model: "mean", "ei" or "ucb"; the Gaussian process knows how sure it
-            is, and is always asked for the expected improvement.
-        bound: deviations of the confidence bound.
+        gp: Gaussian process that predicts instead of the model while there are few trials, or None.
+        gp_threshold: trials from which the model predicts; None where its library is missing, and `gp`
+            predicts throughout.
+        pretrained: whether it can predict before the first fit.
+        learns: whether one of the two can be fitted.
+        acquisition: "mean", "ei" or "ucb", for the model; the Gaussian process, which predicts its own
+            uncertainty, always has "ei".
+        bound: standard deviations of the confidence bound.
         missing_library: the user's note of a library that is not installed; empty where none is missing.
         note: the user's note of the models that the search begins with; empty where there are none.
 
     Attributes:
-        seconds: that learning and predicting took so far, with describing the candidates.
+        seconds: time spent on fits and predictions so far, including the features.
     """
 
     def __init__(
@@ -176,12 +176,12 @@ class Learner:
         *,
         gp: GaussianProcess | None,
         gp_threshold: int | None,
-        ready: bool,
+        pretrained: bool,
         learns: bool,
         missing_library: str = "",
         note: str = "",
     ) -> None:
-        self._asked_first, self._learns = ready, learns
+        self._pretrained, self._learns = pretrained, learns
         self.missing_library, self._note = missing_library, note
         self.seconds = 0.0
         self._space, self._model, self._acquisition, self._bound = space, model, acquisition, bound
@@ -189,29 +189,29 @@ class Learner:
         self._new: list[Candidate] = []
         self._features: list[NDArray[np.float32]] = []
         self._costs: list[float | None] = []
-        self._ends: list[int] = []  # of the batches that were not yet learnt from
+        self._ends: list[int] = []  # of the batches to which the model is not fitted yet
         self._measured = False
         self._best = 0.0
 
     @property
     def ready(self) -> bool:
-        """Return whether it predicts by now."""
-        return self._asked_first or self._measured
+        """Return whether it can predict now."""
+        return self._pretrained or self._measured
 
     @property
     def learned(self) -> int:
-        """Return from how many trials it has learned."""
+        """Return the number of trials in its training data."""
         return len(self._costs)
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return notes for the user: which models guided, and why it learnt nothing."""
+        """Return notes for the user: the models that guided, and why nothing could be learnt."""
         return [note for note in (self._note, self.missing_library, _nothing_in(self._costs)) if note]
 
     def learn(self, candidates: Sequence[Candidate], costs: Sequence[float | None]) -> None:
-        """Take what was measured; it is learnt from, with all before, when the model is asked next.
+        """Add measured candidates to the training data; the next prediction fits the model to all of it.
 
-        Where all failed there is nothing to learn.
+        While all trials have failed there is nothing to fit.
         """
         self._costs += costs
         if not self._learns:
@@ -222,10 +222,10 @@ class Learner:
             self._ends.append(len(self._costs))
 
     def _fit(self) -> None:
-        """Become what a fit after each batch would have made: most of these fits leave no trace."""
+        """Fit as after each batch, without those fits that a later one replaces."""
         import numpy as np
 
-        from planish.models.cost_model import Decides, dataset_of
+        from planish.models.cost_model import HasFitPoint, dataset_of
 
         if not self._ends:
             return
@@ -234,39 +234,39 @@ class Learner:
         known = np.concatenate(self._features)
         self._features = [known]
         ends = [] if self._gp_threshold is None else [end for end in self._ends if end >= self._gp_threshold]
-        chosen = self._model.decisive(ends) if isinstance(self._model, Decides) else None
+        chosen = self._model.fit_point(ends) if isinstance(self._model, HasFitPoint) else None
         for end in dict.fromkeys(end for end in (chosen, *ends[-1:]) if end):
             self._model.fit(dataset_of(known[:end], self._costs[:end]))
         if (gp := self._process) is not None:
             gp.fit(dataset_of(known[-LAST:], self._costs[-LAST:]))
         self._ends = []
         if gp is not None or self._acquisition == "ei":
-            self._best = float(self._asked.predict(known).mean.min())
+            self._best = float(self._active_model.predict(known).mean.min())
 
     @property
     def _process(self) -> GaussianProcess | None:
-        """Return the Gaussian process, as long as there are few trials, or nothing else that learns."""
+        """Return the Gaussian process while there are few trials, or where the model cannot be fitted."""
         return self._gp if self._gp_threshold is None or len(self._costs) < self._gp_threshold else None
 
     @property
-    def _asked(self) -> CostModel:
+    def _active_model(self) -> CostModel:
         return self._process or self._model
 
     def score(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
-        """Predict what candidates cost, or what it is worth to measure them; less is better."""
+        """Return the acquisition values of candidates; less is better."""
         from planish.models.combined import acquire
 
         with self._timed():
             self._fit()
-            found = self._asked.predict(self._space.features(candidates))
+            found = self._active_model.predict(self._space.features(candidates))
             acquisition = self._acquisition if self._process is None else "ei"
             return acquire(acquisition, found, self._best, self._bound)
 
     def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Predict what candidates cost that are described by (n, width) features; less is better."""
+        """Predict the costs of candidates from their features, (n, width); less is better."""
         with self._timed():
             self._fit()
-            return self._asked.predict(features).mean[:, 0]
+            return self._active_model.predict(features).mean[:, 0]
 
     @contextmanager
     def _timed(self) -> Generator[None]:
@@ -303,11 +303,11 @@ def make_learner(
         seed: of all randomness.
         model: the global one: "auto" (the user's own for the space's features and the one that comes with
             planish, together), "none", or a name or file.
-        objective: what local models learn.
-        acquisition: what is asked of the model.
-        bound: deviations of the confidence bound.
-        local: what learns from the search's own trials.
-        gp_threshold: trials below which a Gaussian process learns from them instead; 0 for none.
+        objective: loss of the local models, one of `OBJECTIVES`.
+        acquisition: one of `planish.models.combined.ACQUISITIONS`.
+        bound: standard deviations of the confidence bound.
+        local: kind of the local models, which are fitted to the search's own trials: one of `LOCAL`.
+        gp_threshold: trials below which a Gaussian process predicts instead; 0 for none.
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
@@ -328,7 +328,7 @@ def make_learner(
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
     learns = locals_[0].can_learn
     missing_library = (
-        "" if learns else _missing_library(space, local, ready=prior is not None, gp=gp_threshold > 0)
+        "" if learns else _missing_library(space, local, pretrained=prior is not None, gp=gp_threshold > 0)
     )
     base = prior.model if prior else None
     members = [Combined(each, base) for each in locals_]
@@ -341,7 +341,7 @@ def make_learner(
         bound,
         gp=process,
         gp_threshold=gp_threshold if learns else None,
-        ready=prior is not None,
+        pretrained=prior is not None,
         learns=learns or process is not None,
         missing_library=missing_library,
         note=prior.note if prior else "",
@@ -357,17 +357,17 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
     return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
 
 
-def _missing_library(space: CanFeaturise, local: str, *, ready: bool, gp: bool) -> str:
-    """Return what learns instead of what a library is missing for; an error where nothing does."""
+def _missing_library(space: CanFeaturise, local: str, *, pretrained: bool, gp: bool) -> str:
+    """Return the note on what replaces a model whose library is missing; raise where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
     install = f"pip install planish[{extra}]"
     if gp:
-        beside = " beside the global model" if ready else ""
+        beside = " beside the global model" if pretrained else ""
         return (
             f"{library} is not installed: a Gaussian process learns{beside}, from the last {LAST} trials "
             f"({install})"
         )
-    if ready:
+    if pretrained:
         return f"{library} is not installed: the global model guides the search alone ({install})"
     what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
     raise PlanishError(

@@ -116,12 +116,12 @@ class _Training(ListTraining):
         self._steps = config.epochs * self._batches
 
     def train(self, on_step: OnProgress) -> None:
-        """Go on to the end."""
-        coming = self._coming()
-        self.run(self._steps, self._config.every, lambda: self._learn(next(coming)), self._evaluate, on_step)
+        """Train up to the last step."""
+        batches = self._remaining_batches()
+        self.run(self._steps, self._config.every, lambda: self._learn(next(batches)), self._evaluate, on_step)
 
-    def _coming(self) -> Iterator[NDArray[np.intp]]:
-        """Yield the batches that are left; which they are follows from the seed and the epoch."""
+    def _remaining_batches(self) -> Iterator[NDArray[np.intp]]:
+        """Yield the remaining batches; they depend on the seed and the epoch alone."""
         while self.step < self._steps:
             epoch, done = divmod(self.step, self._batches)
             yield from batches_of(self._mine, self._lengths, rng(self._config.seed, epoch))[done:]

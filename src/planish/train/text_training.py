@@ -1,4 +1,4 @@
-"""Training of a network that continues text, by torch (thesis 4.3.3)."""
+"""Training of a decoder-only language model with PyTorch (thesis 4.3.3)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from planish.train.optimisation import (
 from planish.train.samples import Sample, digest_of, in_batches
 
 
-def surprise(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], device: str) -> torch.Tensor:
-    """Return the surprise of what is learnt of some texts, in nats, all together.
+def nll_sum(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], device: str) -> torch.Tensor:
+    """Return the cross-entropy of a batch, in nats, summed over the tokens that are learnt.
 
-    It does not depend on which texts are read together: padding comes last, where nothing attends to it.
+    It does not depend on how texts are batched: padding comes last, and nothing attends to it.
 
     Args:
         shape: of the network.
@@ -52,12 +52,12 @@ def surprise(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], dev
 
 
 POOL = 4096
-"""Texts that are drawn together and sorted by length, so that little of a batch is padding."""
+"""Texts of a bucket: drawn at random and sorted by length, so that little of a batch is padding."""
 LEAST_RATE = 0.1
 """The last learning rate, as a share of the peak's."""
 Arrays = dict[str, NDArray[np.float32]]
 Evaluate = Callable[[Arrays], Mapping[str, float]]
-"""Returns what else is found of the parameters, by name."""
+"""Computes further metrics of the parameters, by name."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,20 @@ class TextConfig:
     Args:
         steps: of the optimiser.
         seed: of the first weights and of the order.
-        checkpoint: the training is resumed from it.
+        checkpoint: file from which the training is resumed.
         batch: tokens of a batch at most, padding included; at least one text.
-        accumulated: batches whose gradients make one step.
+        accumulation_steps: batches whose gradients are summed for one step of the optimiser.
         rate: the peak learning rate; the thesis has 1e-5 for 7 billion parameters, small networks take more.
-        every: steps between evaluations on what is held back, at each of which a checkpoint is written.
-        device: "cpu", or "cuda", where it computes in bfloat16: on processors that was slower.
-        first: weights to begin with, as for fine-tuning; None draws them.
+        every: steps between evaluations on the validation set, at each of which a checkpoint is written.
+        device: "cpu", or "cuda", which computes in bfloat16; on processors bfloat16 was slower.
+        first: initial weights, for fine-tuning; None draws them.
     """
 
     steps: int
     seed: int
     checkpoint: Path
     batch: int = 8192
-    accumulated: int = 1
+    accumulation_steps: int = 1
     rate: float = 1e-3
     every: int = 250
     device: str = "cpu"
@@ -95,22 +95,23 @@ def train_text(
     on_step: OnProgress = lambda _: None,
     evaluate: Evaluate = lambda _: {},
 ) -> tuple[Arrays, dict[str, float]]:
-    """Learn to continue texts; what surprises least by what is held back is kept.
+    """Train on texts; return the weights of the lowest validation loss.
 
     Args:
-        samples: what is learnt from, none longer than the context.
-        held: what is not.
+        samples: texts of the training set, none longer than the context.
+        held: texts of the validation set.
         shape: of the network.
-        config: how.
+        config: of the training.
         on_step: receives the progress after each step.
-        evaluate: receives the parameters at each evaluation, as to compile greedy answers.
+        evaluate: computes further metrics from the parameters at each evaluation, such as the share of greedy
+            answers that compile.
 
     Returns:
-        The network's parameters, and what was found of it.
+        The network's parameters, and metrics by name.
 
     Raises:
-        StoppedError: it was stopped before its first checkpoint.
-        PlanishError: there is nothing to learn from; the checkpoint is of another training.
+        StoppedError: the training was stopped before its first checkpoint.
+        PlanishError: the training or the validation set is empty, or the checkpoint is of another training.
     """
     if not samples or not held:
         what = "learnt from" if held else "held back"
@@ -125,15 +126,15 @@ def train_text(
 
 
 def share_of_peak(done: float) -> float:
-    """Return the share of the peak learning rate: it rises, and falls as a cosine to a tenth (4.3.3)."""
+    """Return the share of the peak learning rate: linear warm-up, then a cosine down to a tenth (4.3.3)."""
     if done < WARM_UP:
-        # Not from 0 on, or the first step would learn nothing.
+        # Not from 0, or the first step would change nothing.
         return (done + 1e-3) / (WARM_UP + 1e-3)
     return LEAST_RATE + (1 - LEAST_RATE) * (0.5 + 0.5 * math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
 
 
 def first_weights_of(shape: DecoderShape) -> Tensors:
-    """Draw the weights that a training begins with; what is added to rows is smaller in deeper networks."""
+    """Draw the initial weights; those of residual branches are smaller in deeper networks."""
     found: Tensors = {}
     for name, size in shape.parameters().items():
         if name.endswith("scale"):
@@ -146,7 +147,7 @@ def first_weights_of(shape: DecoderShape) -> Tensors:
 
 
 class _Training(Training):
-    """A network, its optimiser, and what it learns from."""
+    """Training of one network: its optimiser and its data."""
 
     def __init__(
         self, samples: Sequence[Sample], held: Sequence[Sample], shape: DecoderShape, config: TextConfig
@@ -158,25 +159,32 @@ class _Training(Training):
             drawn = {name: torch.from_numpy(config.first[name].copy()) for name in drawn}
         # Not the device, for a training may be resumed on another; `every` too, since the best of these
         # evaluations is kept.
-        numbers = [config.steps, config.seed, config.batch, config.accumulated, config.rate, config.every]
+        numbers = [
+            config.steps,
+            config.seed,
+            config.batch,
+            config.accumulation_steps,
+            config.rate,
+            config.every,
+        ]
         recipe = [asdict(shape), *numbers, digest_of(samples, held)]
         super().__init__(drawn, config.device, config.rate, config.checkpoint, recipe)
 
     def train(self, on_step: OnProgress, evaluate: Evaluate) -> None:
-        """Go on to the end."""
-        coming, together = self._coming(), self._config.accumulated
-        # What was learnt before a stop is drawn again and passed over: the order is that of a training
-        # without one.
+        """Train up to the last step."""
+        batches, together = self._batches(), self._config.accumulation_steps
+        # The batches before a resumed step are drawn again and skipped, so that the order is the same as in
+        # a training without interruption.
         for _ in range(self.step * together):
-            next(coming)
+            next(batches)
 
         def learn() -> tuple[float, int]:
-            return self._learn([next(coming) for _ in range(together)])
+            return self._learn([next(batches) for _ in range(together)])
 
         self.run(self._config.steps, self._config.every, learn, partial(self._evaluate, evaluate), on_step)
 
-    def _coming(self) -> Iterator[list[Sample]]:
-        """Yield batches for ever; which they are follows from the seed and the epoch."""
+    def _batches(self) -> Iterator[list[Sample]]:
+        """Yield batches without end; they depend on the seed and the epoch alone."""
         epoch = 0
         while True:
             random = rng(self._config.seed, epoch)
@@ -190,18 +198,18 @@ class _Training(Training):
     def _learn(self, batches: Sequence[Sequence[Sample]]) -> tuple[float, int]:
         """Take a step; return its loss, and how many tokens were read."""
         learnt = sum(len(one.tokens) - one.begin for batch in batches for one in batch)
-        # By the tokens of all batches, so that the gradient is that of one large batch.
-        losses = (self._surprise(batch) / learnt for batch in batches)
+        # Divided by the tokens of all batches, so that the gradient is that of one large batch.
+        losses = (self._nll_sum(batch) / learnt for batch in batches)
         whole = self.descend(share_of_peak(self.step / self._config.steps), losses)
         return whole, sum(len(one.tokens) for batch in batches for one in batch)
 
-    def _surprise(self, batch: Sequence[Sample]) -> torch.Tensor:
-        return surprise(self._shape, self.weights, batch, self._config.device)
+    def _nll_sum(self, batch: Sequence[Sample]) -> torch.Tensor:
+        return nll_sum(self._shape, self.weights, batch, self._config.device)
 
     def _evaluate(self, evaluate: Evaluate) -> tuple[float, Mapping[str, float]]:
-        """Return the surprise of what is held back, for each token; write the checkpoint."""
+        """Return the validation loss, in nats for each token, and further metrics; write the checkpoint."""
         with torch.no_grad():
-            whole = sum(float(self._surprise(batch)) for batch in in_batches(self._held, self._config.batch))
+            whole = sum(float(self._nll_sum(batch)) for batch in in_batches(self._held, self._config.batch))
         held = whole / sum(len(one.tokens) - one.begin for one in self._held)
         self.evaluated(held)
         return held, evaluate({name: tensor.detach().cpu().numpy() for name, tensor in self.weights.items()})
