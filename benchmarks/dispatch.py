@@ -18,11 +18,11 @@ from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.runtime.kernels import Bound, Kernel
+from planish.levels.loops.runtime.kernels import BoundKernel, Kernel
 from planish.levels.loops.steps import Parallel, Split
 
 
-def bound(cores: int) -> Bound:
+def bound(cores: int) -> BoundKernel:
     """Bind a kernel that does next to nothing."""
     program = parse("C[m] = A[m] * 2", {"m": 16 * max(2, cores)})
     schedule = Split("m", 16).apply(unscheduled(program))

@@ -16,7 +16,7 @@ from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import compile_with, tree_of
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.reference.inputs import aligned, make_inputs
-from planish.levels.loops.runtime.kernels import Bound, Kernel
+from planish.levels.loops.runtime.kernels import BoundKernel, Kernel
 from planish.levels.loops.space import TemplateSpace
 from side_by_side import interleaved, use_one_core
 
@@ -44,7 +44,7 @@ def main() -> None:
         print(f"{name:34}{1e3 * seconds:8.3f}{rate:8.1f}{times[rival] / seconds:8.2f}")
 
 
-def guess(n: int, backend: str, dtype: str) -> Bound:
+def guess(n: int, backend: str, dtype: str) -> BoundKernel:
     """Build the first guess of a product of n by n matrices."""
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": n, "n": n, "k": n}, dtype=dtype)
     target = Target("", frozenset({backend}), 1, {"backend": backend})

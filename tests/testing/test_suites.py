@@ -10,7 +10,7 @@ import pytest
 from numpy.random import Generator, default_rng
 
 from planish.core import Candidate, Machine, Measured, Objective, Searcher, Space, Step, Trial
-from planish.levels.loops.backends import Backend, Bound, Executable, backend_named
+from planish.levels.loops.backends import Backend, BoundKernel, Executable, backend_named
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.testing.backends import BackendConformance
@@ -282,7 +282,7 @@ class Run:
 
     def __init__(self, kernel: Executable, inputs: Arrays, outputs: Arrays) -> None:
         self.inputs, self.outputs = inputs, outputs
-        self.bound: Bound = kernel.bind(inputs, outputs)
+        self.bound: BoundKernel = kernel.bind(inputs, outputs)
 
     def prepare(self) -> None:
         self.bound.prepare()

@@ -23,7 +23,7 @@ from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.runtime.kernels import Bound, Kernel
+from planish.levels.loops.runtime.kernels import BoundKernel, Kernel
 from planish.levels.loops.steps import LoopStep, Pack, Split
 
 Arrays = dict[str, NDArray[Any]]
@@ -146,7 +146,7 @@ def test_other_python_threads_run_meanwhile() -> None:
     bound = built(MATMUL).bind(inputs, outputs)
     begun, ended = threading.Event(), threading.Event()
 
-    def work(bound: Bound) -> None:
+    def work(bound: BoundKernel) -> None:
         begun.set()
         bound.repeat(10_000_000)
         ended.set()

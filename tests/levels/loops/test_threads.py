@@ -21,12 +21,12 @@ from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.runtime.kernels import Bound, Job, Kernel
-from planish.levels.loops.runtime.threads import Team, team
+from planish.levels.loops.runtime.kernels import BoundKernel, Kernel, LaunchRecord
+from planish.levels.loops.runtime.threads import ThreadTeam, thread_team
 from planish.levels.loops.steps import Parallel
 
 
-def counting(cores: int, size: int = 64) -> tuple[Bound, np.ndarray, np.ndarray]:
+def counting(cores: int, size: int = 64) -> tuple[BoundKernel, np.ndarray, np.ndarray]:
     """Bind a kernel of one parallel loop whose outputs tell which iterations ran."""
     program = parse("C[m] = A[m] * 2", {"m": size})
     kernel = lower(Parallel("m").apply(unscheduled(program)))
@@ -69,7 +69,7 @@ def run(cores: int, iterations: int, chunk: Callable[[int, int, int], None], tim
     function = FUNCTION(call)
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
-    Job([Entry(address, iterations, parallel=True)], lanes).run(times)
+    LaunchRecord([Entry(address, iterations, parallel=True)], lanes).run(times)
 
 
 @pytest.mark.parametrize("cores", [2, 3, 5])
@@ -217,7 +217,7 @@ def test_an_interrupt_leaves_the_team_as_it_was() -> None:
 
 def test_a_process_has_one_team_of_a_size() -> None:
     before = threading.active_count()
-    made = {id(team(2)) for _ in range(3)}
+    made = {id(thread_team(2)) for _ in range(3)}
     assert len(made) == 1
     assert threading.active_count() <= before + 1
 
@@ -234,7 +234,7 @@ def test_callers_at_the_same_time_are_answered_alike() -> None:
 
 def test_a_stopped_team_has_no_threads() -> None:
     before = threading.active_count()
-    own = Team(4)
+    own = ThreadTeam(4)
     assert threading.active_count() == before + 3
     own.stop()
     assert threading.active_count() == before
@@ -242,9 +242,9 @@ def test_a_stopped_team_has_no_threads() -> None:
 
 def test_what_runs_after_the_workers_have_ended_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bound, a, c = counting(4)
-    own = Team(4)
+    own = ThreadTeam(4)
     own.stop()
-    monkeypatch.setattr("planish.levels.loops.runtime.threads.team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("planish.levels.loops.runtime.threads.thread_team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
     a.fill(5)
     bound.repeat(20)
     assert (c == 10).all()

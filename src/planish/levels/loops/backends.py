@@ -33,7 +33,7 @@ PREFERRED = ("x86-avx512", "x86-avx2", "portable")
 and LLVM for any processor. Others must be asked for by name."""
 
 
-class Bound(Protocol):
+class BoundKernel(Protocol):
     """A kernel with its arrays."""
 
     def prepare(self) -> None:
@@ -71,7 +71,7 @@ class Executable(Protocol):
         """
         ...
 
-    def bind(self, inputs: Arrays, outputs: Arrays) -> Bound:
+    def bind(self, inputs: Arrays, outputs: Arrays) -> BoundKernel:
         """Attach it to arrays, with memory of its own, and prepare it.
 
         Args:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from planish.core import ProgramError
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import DTYPES, TensorType
-from planish.levels.loops.runtime.kernels import Job, Kernel
+from planish.levels.loops.runtime.kernels import Kernel, LaunchRecord
 
 # Arrays
 
@@ -271,8 +271,8 @@ class Table:
     ) -> None:
         """Dispatch calls with such operands to a kernel; its program has one output, and no ahead part."""
         dtype = numpy_type(result.dtype)
-        lanes, owned = kernel.lane_arguments({})
-        job = Job(kernel.code.entries, lanes)
+        lanes, owned = kernel.thread_arguments({})
+        launch = LaunchRecord(kernel.code.entries, lanes)
         given = [b.name for b in kernel.tree.buffers if b.kind != "temporary"]
         names = (*kernel.program.inputs, kernel.program.outputs[0])
         strides = 0 if result == ArraySpec.row_major(result.shape, result.dtype) else _words(result.strides)
@@ -283,7 +283,7 @@ class Table:
         # Bound by arithmetic or by memory, whichever takes longer.
         seconds = max(program.flops / FLOPS, moved / BYTES)
         # The machine code has only addresses: what they point to must live as long as the table.
-        self._words.kept += [kernel, owned, lanes, job]
+        self._words.kept += [kernel, owned, lanes, launch]
         self._add(
             operands,
             [numpy_type(spec.dtype) for spec in operands],
@@ -298,7 +298,7 @@ class Table:
             lane=_words([ctypes.addressof(lane) for lane in lanes]),
             slots=_words([given.index(name) for name in names]),
             long=int(seconds > LONG_S),
-            team=job.run_once if job.parallel else 0,
+            team=launch.run_once if launch.parallel else 0,
         )
 
     def add_function(

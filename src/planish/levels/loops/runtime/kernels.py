@@ -30,7 +30,7 @@ class KernelMemory(NamedTuple):
     """Memory of a kernel.
 
     Args:
-        ahead: by name, the buffers that are filled once.
+        ahead: by name, the buffers of prepacked constants, which are filled once.
         shared: the workspace of all threads.
         private: that of each.
     """
@@ -56,10 +56,10 @@ class Kernel:
         self.code = code
         self.cores = cores
 
-    def bind(self, inputs: Arrays, outputs: Arrays) -> Bound:
-        """Attach the kernel to arrays, and run its ahead part.
+    def bind(self, inputs: Arrays, outputs: Arrays) -> BoundKernel:
+        """Attach the kernel to arrays, and run its ahead part, which packs the constant inputs.
 
-        What the ahead part has packed stays as it is now: bind anew when such an input has changed.
+        Later changes of a constant input have no effect until the kernel is bound again or prepared.
 
         Args:
             inputs: tensor to array, of the program's shapes and types, C-contiguous.
@@ -74,7 +74,7 @@ class Kernel:
         for name, array in (*inputs.items(), *outputs.items()):
             _check(name, array, self.program.type[name])
         _check_outputs(inputs, outputs)
-        return Bound(self, {**inputs, **outputs})
+        return BoundKernel(self, {**inputs, **outputs})
 
     def allocate(self) -> KernelMemory:
         """Make the memory that belongs to the kernel; raises TargetError where there is not so much."""
@@ -86,8 +86,8 @@ class Kernel:
             [_aligned(layout.private_bytes) for _ in range(self.cores)],
         )
 
-    def lane_arguments(self, arrays: Arrays) -> tuple[list[Any], list[NDArray[np.uint8]]]:
-        """Make the args array of every lane, and the memory that belongs to the kernel.
+    def thread_arguments(self, arrays: Arrays) -> tuple[list[Any], list[NDArray[np.uint8]]]:
+        """Make the array of arguments of every thread, and the memory that belongs to the kernel.
 
         Args:
             arrays: of inputs and outputs; the addresses of those that are missing are to be filled in.
@@ -96,12 +96,12 @@ class Kernel:
         given = dict.fromkeys((*self.program.inputs, *self.program.outputs), 0)
         given |= {n: a.ctypes.data for n, a in (*arrays.items(), *ahead.items())}
         order = [given[b.name] for b in self.tree.buffers if b.kind != "temporary"]
-        rows = [[*order, shared.ctypes.data, mine.ctypes.data] for mine in private]
+        rows = [[*order, shared.ctypes.data, own.ctypes.data] for own in private]
         lanes = [(ctypes.c_void_p * len(words))(*words) for words in rows]
         return lanes, [*ahead.values(), shared, *private]
 
 
-class Bound:
+class BoundKernel:
     """A kernel with its arrays; a call computes the outputs from what the inputs hold now.
 
     It is made by `Kernel.bind`. Calls from several threads at once are not safe, for they share the outputs.
@@ -110,15 +110,15 @@ class Bound:
     def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
         self.kernel = kernel
         self.arrays = dict(arrays)
-        self._lanes, self._owned = kernel.lane_arguments(arrays)
+        self._lanes, self._owned = kernel.thread_arguments(arrays)
         self.prepare()
-        self._job = Job(kernel.code.entries, self._lanes)
-        self._once: Callable[[], object] = self._job.once()
+        self._launch = LaunchRecord(kernel.code.entries, self._lanes)
+        self._once: Callable[[], object] = self._launch.once()
 
     def prepare(self) -> None:
-        """Run the ahead part, which takes in what the constants hold now."""
+        """Run the ahead part, which packs the constant inputs as they are now."""
         if self.kernel.code.ahead_entries:
-            Job(self.kernel.code.ahead_entries, self._lanes).run(1)
+            LaunchRecord(self.kernel.code.ahead_entries, self._lanes).run(1)
 
     def poison(self, byte: int = 0xFF) -> None:
         """Fill the kernel's own memory with a byte, and what is around it, and run the ahead part.
@@ -136,11 +136,11 @@ class Bound:
 
     def repeat(self, times: int) -> None:
         """Run the kernel many times; native code counts, and the GIL is released once."""
-        self._job.run(times)
+        self._launch.run(times)
 
 
-class Job:
-    """The record that `planish.levels.loops.runtime.threads` reads.
+class LaunchRecord:
+    """Launch record of a kernel, which `planish.levels.loops.runtime.threads` reads.
 
     Args:
         entries: of a kernel.
@@ -154,13 +154,13 @@ class Job:
         self._entries = entries
         self._lanes = lanes
         n, width = len(entries), len(lanes)
-        # Of integers, so that bounds meet and shares differ by one at most.
-        bounds = [e.iterations * lane // width for e in entries for lane in range(width + 1)]
+        # In integers, so that the ranges of neighbouring threads meet, and lengths differ by one at most.
+        range_limits = [e.iterations * lane // width for e in entries for lane in range(width + 1)]
         tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),
             (ctypes.c_void_p * n)(*(e.address for e in entries)),
             (ctypes.c_int64 * n)(*map(_is_shared, entries)),
-            (ctypes.c_int64 * len(bounds))(*bounds),
+            (ctypes.c_int64 * len(range_limits))(*range_limits),
         ]
         # The record has only their addresses.
         self._tables = tables
@@ -177,15 +177,15 @@ class Job:
         return self.run_once
 
     def run_once(self) -> None:
-        """Run it, from the addresses that the lanes' arguments have now."""
+        """Run it once, with the addresses that are in the threads' arguments now."""
         self.run(1)
 
     def run(self, times: int) -> None:
-        """Run it so many times."""
+        """Run it many times in a row."""
         if self.parallel:
-            from planish.levels.loops.runtime.threads import team
+            from planish.levels.loops.runtime.threads import thread_team
 
-            team(len(self._lanes)).run(self._record, times)
+            thread_team(len(self._lanes)).run(self._record, times)
         else:
             from planish.levels.loops.runtime.threads import native
 

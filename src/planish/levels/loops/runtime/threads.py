@@ -1,9 +1,9 @@
-"""Teams of threads that share parallel loops, and the machine code by which they do.
+"""Thread teams (in the sense of OpenMP) that share parallel loops, and the machine code by which they do.
 
 A team is made on first use, and kept for the life of the process. The machine code is made by LLVM once in a
 process. It reads two records of 64-bit words.
 
-A job is what one bound kernel runs: [entries, lanes, args, functions, parallel, bounds]. `args` points to
+A job is the `LaunchRecord` of a kernel: [entries, lanes, args, functions, parallel, bounds]. `args` points to
 one args array for each lane (a lane is the index of a thread in the team), `functions` and `parallel` to a
 word for each entry, `bounds` to lanes + 1 iteration numbers for each entry: [bounds[i], bounds[i+1]) is the
 share of lane i.
@@ -261,7 +261,7 @@ def request_short_slices() -> None:
 _CACHE_LINE = 64
 
 
-class Team:
+class ThreadTeam:
     """A leader, which is the calling thread, and workers; each has a lane, the leader's is 0.
 
     Workers wait in machine code, without the GIL. Jobs need none of them: what no worker has begun, the
@@ -323,7 +323,7 @@ class Team:
 
 
 def _held_lock() -> int:
-    """Make a lock that is held; of CPython's own, which machine code can use without the GIL."""
+    """Make a lock that is held, of CPython's own kind, which machine code can use without the GIL."""
     python = ctypes.pythonapi
     allocate = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", python))
     acquire = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(
@@ -336,17 +336,17 @@ def _held_lock() -> int:
     return lock
 
 
-_teams: dict[int, Team] = {}
+_teams: dict[int, ThreadTeam] = {}
 _making = free_after_fork()
 
 
-def team(lanes: int) -> Team:
-    """Return the process's team of so many threads."""
+def thread_team(lanes: int) -> ThreadTeam:
+    """Return the process's team of `lanes` threads, which is made at the first call."""
     found = _teams.get(lanes)
     if found is None:
         with _making:
             # Looked up again under the lock: another thread may have made it while this one waited.
-            found = _teams.get(lanes) or _teams.setdefault(lanes, Team(lanes))
+            found = _teams.get(lanes) or _teams.setdefault(lanes, ThreadTeam(lanes))
     return found
 
 
