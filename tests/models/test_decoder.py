@@ -16,7 +16,7 @@ from planish.levels.llvm.backend import open_backend
 from planish.models.decoder import DecoderShape, remembered
 from planish.models.feedback import Feedback, feedback_of, feedback_tokens, verdict_token
 from planish.models.ir_text import (
-    Answer,
+    ModelAnswer,
     Tasks,
     Tokenizer,
     answer_tokens,
@@ -123,7 +123,7 @@ def test_the_same_texts_give_the_same_tokens_in_another_process() -> None:
 
 @pytest.mark.parametrize("tasks", [Tasks(), Tasks(code=False), Tasks(counts=False), Tasks(False, False)])
 def test_answers_are_read_back(tasks: Tasks) -> None:
-    answer = Answer(("sroa<modify-cfg>", "default<Oz>"), 127, 9, canonical(CODE))
+    answer = ModelAnswer(("sroa<modify-cfg>", "default<Oz>"), 127, 9, canonical(CODE))
     expected = answer
     if not tasks.counts:
         expected = replace(expected, before=None, after=None)
@@ -135,12 +135,12 @@ def test_answers_are_read_back(tasks: Tasks) -> None:
 def test_answers_that_are_broken_say_what_can_be_read() -> None:
     learnt = tokenizer()
 
-    def read(*parts: str) -> Answer:
+    def read(*parts: str) -> ModelAnswer:
         return read_answer(learnt, learnt.encode_parts(parts))
 
-    assert read("gvn", "gvn") == Answer(("gvn", "gvn"))
-    assert read("gvn", "add", "[end of list]", "[from]", "x", "[to]", "12") == Answer(("gvn",), None, 12)
-    assert read("[end]") == read() == Answer(())
+    assert read("gvn", "gvn") == ModelAnswer(("gvn", "gvn"))
+    assert read("gvn", "add", "[end of list]", "[from]", "x", "[to]", "12") == ModelAnswer(("gvn",), None, 12)
+    assert read("[end]") == read() == ModelAnswer(())
 
 
 def test_prompts_say_what_is_asked() -> None:
@@ -149,7 +149,7 @@ def test_prompts_say_what_is_asked() -> None:
 
 
 def test_feedback_says_what_figure_5_4_does() -> None:
-    learnt, answer = tokenizer(), Answer(("gvn",), 7, 5, CODE)
+    learnt, answer = tokenizer(), ModelAnswer(("gvn",), 7, 5, CODE)
     full = feedback_of(answer, CODE, 6, canonical(CODE), error="type error", bleu=0.875)
     fast = "[feedback] [valid] [from] [predicted] 7 [compiled] 6 [to] [predicted] 5 [compiled] 6"
     short = f"{fast} [generated] 6 [error] type error [bleu] 88"

@@ -28,7 +28,7 @@ from planish.models.decoder import (
     remembered,
 )
 from planish.models.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
-from planish.models.ir_text import Answer, Tasks, answer_tokens, question
+from planish.models.ir_text import ModelAnswer, Tasks, answer_tokens, question
 from planish.models.language_policy import LanguageModelPolicy
 from planish.models.network_policies import policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
@@ -161,7 +161,7 @@ def test_its_feedback_is_the_kind_that_it_was_trained_with(
 ) -> None:
     learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
     assert made_of is not None
-    answer = Answer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
+    answer = ModelAnswer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
     (judged,) = evaluate_answers([TextExample("1", "p", CODE, answer, 5)], [answer])
     given = [*retry_prompt(learnt, judged, kind), learnt.token(RETRY)]
     rest = answer_tokens(learnt, answer, Tasks(code=kind != "fast"))[2:]

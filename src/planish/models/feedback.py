@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from planish.models.ir_text import Answer, Tokenizer, count_instructions, digits, lexemes
+from planish.models.ir_text import ModelAnswer, Tokenizer, count_instructions, digits, lexemes
 
 LONGEST = 4
 """Lexemes of the longest sequences that BLEU compares."""
@@ -141,7 +141,7 @@ class Feedback:
 
 
 def feedback_of(
-    answer: Answer,
+    answer: ModelAnswer,
     ir: str,
     after: int | None,
     compiled: str | None = None,

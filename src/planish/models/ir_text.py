@@ -265,8 +265,8 @@ _ANSWER = re.compile(
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Answer, or what an answer is to hold.
+class ModelAnswer:
+    """Answer of a language model: a pass list and its predicted effect.
 
     Args:
         passes: the list.
@@ -302,7 +302,7 @@ def question(tokenizer: Tokenizer, ir: str) -> list[int]:
     return tokenizer.encode_parts(["[ask]", *lexemes(ir), "[run]"])
 
 
-def answer_tokens(tokenizer: Tokenizer, answer: Answer, tasks: Tasks = ALL) -> list[int]:
+def answer_tokens(tokenizer: Tokenizer, answer: ModelAnswer, tasks: Tasks = ALL) -> list[int]:
     """Return the tokens of an answer (figure 4.1).
 
     Args:
@@ -318,7 +318,7 @@ def answer_tokens(tokenizer: Tokenizer, answer: Answer, tasks: Tasks = ALL) -> l
     return tokenizer.encode_parts([*parts, "[end]"])
 
 
-def read_answer(tokenizer: Tokenizer, tokens: Sequence[int]) -> Answer:
+def read_answer(tokenizer: Tokenizer, tokens: Sequence[int]) -> ModelAnswer:
     """Read what a model has answered; what is malformed is None, and passes that are none are left out."""
     found = _ANSWER.fullmatch(tokenizer.decode(tokens))
     end, numbers = (
@@ -329,8 +329,8 @@ def read_answer(tokenizer: Tokenizer, tokens: Sequence[int]) -> Answer:
     listed = tokens[: tokens.index(end)] if end in tokens else tokens
     passes = tuple(numbers[token] for token in listed if token in numbers)
     if found is None:
-        return Answer(passes)
-    return Answer(passes, _number(found["before"]), _number(found["after"]), found["code"])
+        return ModelAnswer(passes)
+    return ModelAnswer(passes, _number(found["before"]), _number(found["after"]), found["code"])
 
 
 def digits(number: int | None) -> list[str]:

@@ -21,7 +21,7 @@ from planish.models.feedback import (
     feedback_of,
     feedback_tokens,
 )
-from planish.models.ir_text import Answer, Tokenizer, read_answer
+from planish.models.ir_text import ModelAnswer, Tokenizer, read_answer
 from planish.models.policy_files import SavedPolicy
 
 USUAL: Kind = "fast"
@@ -33,7 +33,12 @@ COUNTED = "instructions"
 
 
 def feedback_in(
-    space: CanCompile, candidate: Candidate, answer: Answer, cost: float | None, kind: Kind, objective: str
+    space: CanCompile,
+    candidate: Candidate,
+    answer: ModelAnswer,
+    cost: float | None,
+    kind: Kind,
+    objective: str,
 ) -> Feedback:
     """Put together what is known of an answer.
 

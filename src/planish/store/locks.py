@@ -34,25 +34,25 @@ class RunLocks(ABC):
 
     @abstractmethod
     def release(self, run_id: str) -> None:
-        """Return a run's lock back."""
+        """Release a run's lock."""
 
     @abstractmethod
     def held(self, run_ids: Iterable[str]) -> set[str]:
-        """Return which of these runs are held, by whatever process."""
+        """Return those of these runs that are locked, by this or another process."""
 
     @abstractmethod
     def close(self) -> None:
-        """Return all locks back; the connection ends next."""
+        """Release all locks; the connection ends next."""
 
     def are_others(self) -> bool:
-        """Return whether runs may be held elsewhere; false only where it is certain, and cheap to know."""
+        """Return whether other processes may hold locks; False only where that is certain, and cheap to find out."""
         return True
 
 
 class FileLocks(RunLocks):
     """Locks on files beside the SQLite file.
 
-    Only a killed process leaves its file behind; the next writer takes it away.
+    Only a killed process leaves its file behind; the next writer removes it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,7 +60,7 @@ class FileLocks(RunLocks):
         self._files: dict[str, int] = {}
 
     def take(self, run_id: str) -> bool:
-        """Hold a run's lock; see `RunLocks`."""
+        """Acquire a run's lock; see `RunLocks`."""
         if run_id not in self._files:
             self._sweep()
         return super().take(run_id)
@@ -71,7 +71,7 @@ class FileLocks(RunLocks):
         return run_id in self._files
 
     def release(self, run_id: str) -> None:
-        """Return a run's lock back; see `RunLocks`."""
+        """Release a run's lock; see `RunLocks`."""
         file = self._files.pop(run_id)
         self._file(run_id).unlink(missing_ok=True)
         # A forked child may have the file open too, so closing it is not enough.
@@ -79,16 +79,16 @@ class FileLocks(RunLocks):
         os.close(file)
 
     def close(self) -> None:
-        """Return all locks back; see `RunLocks`."""
+        """Release all locks; see `RunLocks`."""
         for run_id in list(self._files):
             self.release(run_id)
 
     def held(self, run_ids: Iterable[str]) -> set[str]:
-        """Return which runs are held; see `RunLocks`."""
+        """Return the runs that are locked; see `RunLocks`."""
         return {run_id for run_id in run_ids if run_id in self._files or is_locked(self._file(run_id))}
 
     def are_others(self) -> bool:
-        """Return whether runs may be held elsewhere: there is a file of one, perhaps of a killed process."""
+        """Return whether other processes may hold locks: there is a lock file, perhaps of a killed process."""
         name = self._file("").name
         with os.scandir(self._path.parent) as found:
             return any(
@@ -122,7 +122,7 @@ class FileLocks(RunLocks):
 class AdvisoryLocks(RunLocks):
     """Locks of the PostgreSQL session: the server ends them with the connection.
 
-    A new connection after a lost one holds none; `take` then takes them again.
+    A new connection after a lost one holds none; `take` then acquires them again.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -134,16 +134,16 @@ class AdvisoryLocks(RunLocks):
         return run_id in mine
 
     def release(self, run_id: str) -> None:
-        """Return a run's lock back; see `RunLocks`."""
+        """Release a run's lock; see `RunLocks`."""
         if run_id in self._mine():
             self._call("pg_advisory_unlock", run_id)
             self._mine().discard(run_id)
 
     def close(self) -> None:
-        """Leave it to the server; see `RunLocks`."""
+        """Do nothing, since the server releases them; see `RunLocks`."""
 
     def held(self, run_ids: Iterable[str]) -> set[str]:
-        """Return which runs are held; see `RunLocks`."""
+        """Return the runs that are locked; see `RunLocks`."""
         query = text(
             "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :runs AND granted "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"

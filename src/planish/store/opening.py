@@ -48,7 +48,7 @@ _PORTS = range(1, 65536)
 
 
 def locate(location: str | Path | None) -> Path | URL:
-    """Return which store is meant.
+    """Return the location of the store.
 
     Args:
         location: a file or a URL; None for the environment's PLANISH_STORE, else the user's data folder.
@@ -121,7 +121,7 @@ def _parsed(text: str) -> URL:
 
 
 def _is_sound(url: URL) -> bool:
-    """Return whether no part of a URL can be a part of a password that is not escaped."""
+    """Return whether no part of a URL can belong to an unescaped password."""
     file = url.get_backend_name() == "sqlite"
     # "sqlite:///me:password@host/planish" is no file's: it was to be a server's.
     if file and re.match(r"[^/]*:[^/]*@", url.database or ""):

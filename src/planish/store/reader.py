@@ -58,7 +58,7 @@ class Parcel(NamedTuple):
 
 
 class Reader:
-    """The store as reports see it. Threads may share one; processes may not.
+    """Read-only view of a store. Threads may share one; processes may not.
 
     All methods raise StoreError where the store cannot be read. Those that read candidates take `steps`, step
     name to class as the level lists them, and raise ProgramError where the level lacks a step.
@@ -129,11 +129,11 @@ class Reader:
         return self._runs(_RUNS if task_key is None else _RUNS.where(runs.c.task_key == task_key), limit)
 
     def last_run(self) -> Run | None:
-        """Return the run that was last worked on: begun, resumed or ended; None where there is none."""
+        """Return the run that was begun, resumed or ended last; None in an empty store."""
         return next(iter(self._runs(_BY_WORK, 1)), None)
 
     def trials(self, task_key: str, steps: Steps) -> list[Trial]:
-        """List all that was measured for a task, by whatever run, in the order of storing."""
+        """List the trials of a task, of all runs, in the order in which they were stored."""
         query = _TRIALS.where(trials.c.task_key == task_key).order_by(trials.c.id)
         rows = self._whole(query, runs.c.task_key == task_key)
         # Only now, since the sums of runs count those from the store too.
@@ -151,12 +151,12 @@ class Reader:
             yield from trials_from_rows(rows, steps, self._session.label)
 
     def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
-        """List those of a run's trials that have one of these indices; it may lack some."""
+        """List a run's trials of these indices; indices without a trial are skipped."""
         rows = self._rows_with(trials.c.index, indices, trials.c.run_id == run_id)
         return trials_from_rows(rows, steps, self._session.label)
 
     def known(self, task_key: str, candidates: Iterable[Candidate]) -> dict[str, Trial]:
-        """Return what is known of candidates for a task.
+        """Return the stored trials of candidates for a task.
 
         Returns:
             Candidate hash to the trial that measured it last; nothing for a candidate never measured.
@@ -247,14 +247,14 @@ class Reader:
     def _rows_with(
         self, column: Column[Any], values: Iterable[object], *where: ColumnElement[bool]
     ) -> list[Record]:
-        """Return the rows of trials that have one of many values, however many, in a column."""
+        """Return the rows of trials with one of these values in a column; any number of values."""
         rows, left = list[Record](), iter(values)
         while chunk := list(islice(left, _CHUNK)):
             rows += self._rows(_TRIALS.where(*where, column.in_(chunk)))
         return rows
 
     def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:
-        """Yield the rows of all trials of some runs; a row that is lost is noticed by the runs' sums."""
+        """Return the rows of all trials of some runs; missing rows are detected by the runs' sums."""
 
         def read(connection: Connection) -> list[Record]:
             rows = [tuple(row) for row in connection.execute(query)]
@@ -267,7 +267,7 @@ class Reader:
         return self._session.read(read)
 
     def _each(self, run_id: str) -> Iterator[list[Record]]:
-        """Yield the rows of a run's trials by index, a few at a time; then see that none is lost."""
+        """Yield the rows of a run's trials by index, a few at a time; then check that none is missing."""
         query = _TRIALS.where(trials.c.run_id == run_id).order_by(trials.c.index).limit(_CHUNK)
         last, count, sums = -1, 0, 0
         # By index and not by OFFSET, for which all rows before it would be read again.
@@ -281,7 +281,7 @@ class Reader:
     def _compare(
         self, connection: Connection, which: ColumnElement[bool], found: Mapping[str, tuple[int, int]]
     ) -> None:
-        """See that runs have as many trials as were stored, with the same sum of checksums."""
+        """Check the number of trials of runs, and the sums of their checksums."""
         label, left = self._session.label, dict(found)
         for run in connection.execute(select(runs).where(which)).mappings():
             count, sums = left.pop(run["id"], (0, 0))

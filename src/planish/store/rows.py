@@ -93,7 +93,7 @@ class StoredTask:
     created: float
 
     def bind(self, program: Program) -> Task:
-        """Return the task, now that the level has read the program."""
+        """Return the task with the program that the level has read."""
         return Task(program, self.target, self.objectives, self.level_version)
 
 
@@ -135,7 +135,7 @@ Record = tuple[Any, ...]
 
 
 def subject(task: Task) -> str:
-    """Name what is optimised and where, whatever for."""
+    """Return the key of a program on a target, whatever the objectives."""
     return content_hash(canonical_json([task.level, task.level_version, task.program.text, task.target.text]))
 
 
@@ -230,7 +230,7 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
 
 
 def damaged_trials(rows: Iterable[Record]) -> list[Record]:
-    """Return the rows of the table that are not as they were written."""
+    """Return the damaged rows: those whose checksum does not match."""
     return [row for row in rows if row[-1] != checksum(row[1:-1])]
 
 
@@ -248,7 +248,7 @@ def results_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[
 
 
 def check_run(row: Mapping[Any, Any], label: str) -> None:
-    """See that a run's row is as it was written.
+    """Check the checksum of a run's row.
 
     Raises:
         StoreError: it is not.

@@ -38,7 +38,7 @@ def sealed(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def total(checksums: Iterable[int]) -> int:
-    """Return one number for a set of rows: their checksums' sum. A row that is lost changes it."""
+    """Return the sum of the checksums of rows; a missing row changes it."""
     return sum(checksums)
 
 

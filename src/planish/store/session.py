@@ -24,7 +24,7 @@ _under_way = False
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Hold the first signal back until the block has ended; a second one breaks the block off.
+    """Defer the first signal until the block has ended; a second one interrupts the block.
 
     A block within a block is part of it.
 
@@ -66,7 +66,7 @@ _Cause = tuple[str, str]
 
 
 class LostConnectionError(StoreError):
-    """The server is not there now, and may be soon."""
+    """The server is unreachable, perhaps for a short time."""
 
 
 class HeldError(StoreError):
@@ -232,9 +232,9 @@ def _postgres_cause(error: BaseException) -> _Cause | None:
 
 
 PATIENCE_S = 120.0
-"""Seconds that a lost connection is waited for: a server that is started again takes less."""
+"""Seconds for which a lost connection is retried: a restart of a server takes less."""
 SHOWN_S = 1.0
-"""A wait is shown once it is so long."""
+"""Seconds after which a wait is shown to the user."""
 _PAUSE_S = 0.05
 _PAUSE_MOST_S = 2.0
 
@@ -319,7 +319,7 @@ class StoreSession:
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """See one state of the store throughout.
+        """Read from one snapshot of the store throughout the block.
 
         Raises:
             StoreError: it cannot be read.
@@ -343,7 +343,7 @@ class StoreSession:
             yield connection
 
     def close(self) -> None:
-        """Return all locks back and end the connection; harmless when called twice."""
+        """Release all locks and close the connection; harmless when called twice."""
         with self._busy:
             self.locks.close()
             self._connection.close()

@@ -41,7 +41,7 @@ _Change = tuple[Mapping[str, Any], Sequence[tuple[Executable, Sequence[_Row] | N
 
 
 class Store(Reader):
-    """The store as a run sees it. All methods raise StoreError where the store cannot be written.
+    """View of a store for a run, which reads and writes. All methods raise StoreError where the store cannot be written.
 
     What a method has written is stored when it returns, and outlives the process; what fails is
     not written at all. A run is written by one process; runs beside each other do not hinder each
@@ -64,7 +64,7 @@ class Store(Reader):
         warm_start: Sequence[Any] | None = None,
         started: float | None = None,
     ) -> str:
-        """Begin a run, and hold it for writing until it is finished or the store is closed.
+        """Begin a run, and lock it for writing until it is finished or the store is closed.
 
         Args:
             task: what is tuned; stored where it is new.
@@ -114,7 +114,7 @@ class Store(Reader):
         return begun["id"]
 
     def resume_run(self, run_id: str) -> None:
-        """Hold a run for writing again, whether it was finished or interrupted.
+        """Lock a finished or interrupted run for writing again.
 
         Args:
             run_id: the whole id.
@@ -155,7 +155,7 @@ class Store(Reader):
         self._change(run_id, change)
 
     def drop_damaged_trials(self, run_id: str) -> int:
-        """Delete the trials of a run that are not as they were written, so that they are measured again.
+        """Delete the damaged trials of a run, so that they are measured again.
 
         Args:
             run_id: a run begun or resumed here.
@@ -181,7 +181,7 @@ class Store(Reader):
 
     @property
     def is_shared(self) -> bool:
-        """Return whether other runs may be under way on this store, of whatever task; takes microseconds."""
+        """Return whether other runs, of any task, may be writing to this store; takes microseconds."""
         return self._session.locks.are_others()
 
     def lease(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
@@ -215,7 +215,7 @@ class Store(Reader):
         self._session.write(lambda connection, _: renew(connection, run_id))
 
     def save_importance(self, run_id: str, importance: Sequence[tuple[str, float]]) -> None:
-        """Store which features make the best candidate good; it replaces what was stored before.
+        """Store the importance of features for the best candidate; it replaces an earlier one.
 
         Raises:
             StoreError: the run is not held here.
@@ -223,7 +223,7 @@ class Store(Reader):
         self._change(run_id, lambda _: ({"importance": to_json(importance)}, []))
 
     def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
-        """Store what a run found; it replaces what was stored before.
+        """Store the result of a run; it replaces an earlier one.
 
         Args:
             run_id: a run begun or resumed here.
@@ -247,7 +247,7 @@ class Store(Reader):
         status: Literal["finished", "stopped", "failed"] = "finished",
         seconds: Mapping[str, float] | None = None,
     ) -> None:
-        """End a run, and let it go.
+        """End a run, and release its lock.
 
         Args:
             run_id: a run begun or resumed here.
@@ -320,7 +320,7 @@ class Store(Reader):
         return taken
 
     def _is_further(self, new: Mapping[Any, Any], old: Mapping[Any, Any] | None) -> bool:
-        """Return whether a run of another store has come further than it has here, if it is here."""
+        """Return whether a run of another store is further on than the copy in this one, if there is one."""
         if old is None:
             return True
         if any(old[name] != new[name] for name in ("task_key", "started", "host")):
@@ -330,7 +330,7 @@ class Store(Reader):
         return old["checksum"] != new["checksum"] and _reached(new) > _reached(old)
 
     def _change(self, run_id: str, change: Callable[[_Row], _Change]) -> None:
-        """Change a run that is held here, all or nothing; what a lost connection cut off is stored once."""
+        """Change a run that is locked here, all or nothing, and once even if the connection is lost meanwhile."""
 
         def write(connection: Connection, again: bool) -> _Row:
             held = self._own(run_id, again)
@@ -362,21 +362,21 @@ class Store(Reader):
             raise kind(what, "Let it end, or begin another run.")
 
     def _own(self, run_id: str, again: bool) -> _Row:
-        """Return the row of a run that is held here, as it was written last."""
+        """Return the row of a run that is locked here, as it was last written."""
         if run_id not in self._held:
             raise StoreError(f"run {run_id} is not open for writing here", "Resume it first.")
         self._take(run_id, again)
         return self._held[run_id]
 
     def _was_stored(self, connection: Connection, held: _Row, new: _Row) -> bool:
-        """Return whether what a lost connection cut off was stored: each change of a run changes its row."""
+        """Return whether a change was stored before the connection was lost: each changes the run's row."""
         found = self._run_row(connection, held["id"])["checksum"]
         if found not in (held["checksum"], new["checksum"]):
             raise StoreError(f"another process has continued run {held['id']}", "Run the command again.")
         return found == new["checksum"]
 
     def _insert_run(self, connection: Connection, row: _Row, own: str, again: bool) -> _Row:
-        """Insert a run's row under an id that is free, and hold it."""
+        """Insert a run's row under a free id, and lock the run."""
         run_id = own
         while True:
             new = sealed("runs", {"id": run_id, **row})
@@ -392,12 +392,12 @@ def _rewrite(connection: Connection, row: _Row) -> None:
 
 
 def _reached(run: Mapping[Any, Any]) -> tuple[int, bool, float]:
-    """Return how far a run has come: of as many trials, by whether there is a result, then by its end."""
+    """Return the sort key of a run's progress: number of trials, whether it has a result, time of its end."""
     return run["stored"], bool(run["results_sum"]), run["ended"] or 0.0
 
 
 def _insert_new(connection: Connection, table: Table) -> Insert:
-    """Return the statement that inserts rows, those apart whose key is there."""
+    """Return the statement that inserts rows and skips those whose key exists."""
     if connection.dialect.name == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as insert_with_conflicts
     else:

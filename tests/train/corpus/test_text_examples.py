@@ -10,7 +10,7 @@ import pytest
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.passes import elements
 from planish.levels.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
-from planish.models.ir_text import Answer, Tasks, Tokenizer, canonical, read_answer
+from planish.models.ir_text import ModelAnswer, Tasks, Tokenizer, canonical, read_answer
 from planish.train.corpus.answers import (
     EvaluatedAnswer,
     TextExample,
@@ -44,7 +44,7 @@ def tokenizer() -> Tokenizer:
 
 
 def example(**others: object) -> TextExample:
-    return replace(TextExample("1", "p", CODE, Answer(("sroa<modify-cfg>",), 5, 1, SMALL), 1), **others)  # type: ignore[arg-type]
+    return replace(TextExample("1", "p", CODE, ModelAnswer(("sroa<modify-cfg>",), 5, 1, SMALL), 1), **others)  # type: ignore[arg-type]
 
 
 def test_lists_are_run_in_order_and_those_that_fail_are_none() -> None:
@@ -93,7 +93,7 @@ def test_counts_are_of_instructions_whatever_is_made_less() -> None:
 
 def test_samples_are_prompts_and_answers_that_fit() -> None:
     (sample,) = text_samples(tokenizer(), [example()], 512)
-    assert read_answer(tokenizer(), sample.tokens[sample.begin :].tolist()) == Answer(
+    assert read_answer(tokenizer(), sample.tokens[sample.begin :].tolist()) == ModelAnswer(
         ("sroa<modify-cfg>",), 5, 1, canonical(SMALL)
     )
     (without,) = text_samples(tokenizer(), [example()], 512, Tasks(False, False))
@@ -103,9 +103,9 @@ def test_samples_are_prompts_and_answers_that_fit() -> None:
 
 def test_answers_are_judged_by_compiling() -> None:
     answers = [
-        Answer(OZ, 5, 1, canonical(SMALL)),
-        Answer(("sroa<modify-cfg>",), 4, 1, CODE.replace("%3, 0", "%9, 0")),
-        Answer(("no such pass",), None, None, None),
+        ModelAnswer(OZ, 5, 1, canonical(SMALL)),
+        ModelAnswer(("sroa<modify-cfg>",), 4, 1, CODE.replace("%3, 0", "%9, 0")),
+        ModelAnswer(("no such pass",), None, None, None),
     ]
     judged = evaluate_answers([example()] * 3, answers)
     assert [one.compiled.instructions if one.compiled else None for one in judged] == [1, 2, None]
@@ -127,7 +127,7 @@ def test_answers_are_judged_by_compiling() -> None:
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
 def test_feedback_is_learnt_from_answers(kind: str) -> None:
     wrong = EvaluatedAnswer(
-        example(), Answer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True
+        example(), ModelAnswer(OZ, 5, 3, canonical(SMALL)), Compiled(1, SMALL), "", 1.0, exact=True
     )
     right = replace(wrong, answer=replace(wrong.answer, after=1))
     assert not feedback_on(wrong).sure

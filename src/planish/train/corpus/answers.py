@@ -27,7 +27,7 @@ from planish.models.feedback import (
     same_code,
     verdict_token,
 )
-from planish.models.ir_text import ALL, Answer, Tasks, Tokenizer, answer_tokens, question, read_answer
+from planish.models.ir_text import ALL, ModelAnswer, Tasks, Tokenizer, answer_tokens, question, read_answer
 from planish.models.networks import Parameters
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
@@ -145,7 +145,7 @@ class TextExample:
     identity: str
     package: str
     ir: str
-    answer: Answer
+    answer: ModelAnswer
     oz: int
 
 
@@ -182,7 +182,7 @@ def read_text_examples(
     return [
         TextExample(
             row.identity, row.package, row.ir,
-            Answer(passes, row.instructions, one.instructions, one.code), oz,
+            ModelAnswer(passes, row.instructions, one.instructions, one.code), oz,
         )
         for row, passes, one, oz in zip(rows, best, made, baseline, strict=True)
         if one is not None and oz
@@ -227,7 +227,7 @@ class EvaluatedAnswer:
     """
 
     example: TextExample
-    answer: Answer
+    answer: ModelAnswer
     compiled: Compiled | None
     error: str = ""
     bleu: float | None = None
@@ -247,7 +247,7 @@ def answers_of(
     examples: Sequence[TextExample],
     *,
     code: bool,
-) -> list[Answer]:
+) -> list[ModelAnswer]:
     """Let a model answer greedily (4.3).
 
     Args:
@@ -259,7 +259,7 @@ def answers_of(
     """
     names = ("[end]",) if code else ("[code]", "[end]")
     ends: Set[int] = {tokenizer.token(name) for name in names}
-    found = list[Answer]()
+    found = list[ModelAnswer]()
     for example in examples:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CutTextWarning)
@@ -269,7 +269,9 @@ def answers_of(
     return found
 
 
-def evaluate_answers(examples: Sequence[TextExample], answers: Sequence[Answer]) -> list[EvaluatedAnswer]:
+def evaluate_answers(
+    examples: Sequence[TextExample], answers: Sequence[ModelAnswer]
+) -> list[EvaluatedAnswer]:
     """Compile the lists of answers, and read their code."""
     backend = open_backend()
     jobs = [(example.ir, answer.passes) for example, answer in zip(examples, answers, strict=True)]
