@@ -45,7 +45,7 @@ class RunLocks(ABC):
         """Release all locks; the connection ends next."""
 
     def are_others(self) -> bool:
-        """Return whether other processes may hold locks; False only where that is certain, and cheap to find out."""
+        """Return whether other processes may hold locks; False only where that is certain."""
         return True
 
 
@@ -88,7 +88,7 @@ class FileLocks(RunLocks):
         return {run_id for run_id in run_ids if run_id in self._files or is_locked(self._file(run_id))}
 
     def are_others(self) -> bool:
-        """Return whether other processes may hold locks: there is a lock file, perhaps of a killed process."""
+        """Return whether other processes may hold locks: there is a lock file, maybe a stale one."""
         name = self._file("").name
         with os.scandir(self._path.parent) as found:
             return any(

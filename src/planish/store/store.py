@@ -41,7 +41,7 @@ _Change = tuple[Mapping[str, Any], Sequence[tuple[Executable, Sequence[_Row] | N
 
 
 class Store(Reader):
-    """View of a store for a run, which reads and writes. All methods raise StoreError where the store cannot be written.
+    """Store for reading and writing. All methods raise StoreError where the store cannot be written.
 
     What a method has written is stored when it returns, and outlives the process; what fails is
     not written at all. A run is written by one process; runs beside each other do not hinder each
@@ -330,7 +330,7 @@ class Store(Reader):
         return old["checksum"] != new["checksum"] and _reached(new) > _reached(old)
 
     def _change(self, run_id: str, change: Callable[[_Row], _Change]) -> None:
-        """Change a run that is locked here, all or nothing, and once even if the connection is lost meanwhile."""
+        """Change a run that is locked here, all or nothing, and once even if the connection is lost."""
 
         def write(connection: Connection, again: bool) -> _Row:
             held = self._own(run_id, again)
