@@ -32,7 +32,7 @@ from planish.levels.llvm.modules.transform import (
     Sizes,
     begin,
     end,
-    loose_start,
+    initial_pipeline,
     single,
     whole_backend,
 )
@@ -143,7 +143,7 @@ def made_by(code: bytes, recipe: ModuleRecipe, trier: FunctionCosts) -> tuple[by
 def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
     """Try every list on every function of a module."""
     lists, trier = shipped_lists().first, FunctionCosts(OBJECTIVE)
-    usual = ModuleRecipe(loose_start(whole_backend()), ((print_pipeline(lists[0][0]), ()),), LAST)
+    usual = ModuleRecipe(initial_pipeline(whole_backend()), ((print_pipeline(lists[0][0]), ()),), LAST)
     try:
         begun, ended, sizes = made_by(code, usual, trier)
     except (PassError, IRError):

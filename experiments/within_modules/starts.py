@@ -1,11 +1,11 @@
-"""Whether -Oz would be a better start for the search within modules than the loose one.
+"""Comparison of -Oz with the initial pipeline as the start of the search within modules.
 
     python experiments/within_modules/starts.py [--minutes 15]
 
 Compiles programs that no table of results has, of C and of C++, one file at a time. Each module is begun both
 ways, and lists are run on its functions in their order; each function keeps the best. After -Oz one may stay
 as it is. The table has the geometric mean over modules of what is left of -Oz's bytes, and in how many
-modules the loose start has come to no more than the other.
+modules the initial pipeline has come to no more than the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from planish.levels.llvm.modules.transform import (
     FunctionCosts,
     ModuleRecipe,
     Sizes,
-    loose_start,
+    initial_pipeline,
     single,
     whole_backend,
 )
@@ -46,7 +46,7 @@ class Module:
     """Bytes of the functions of a module: after -Oz, and from each start after each number of lists."""
 
     oz: int
-    loose: Sequence[int]
+    initial: Sequence[int]
     other: Sequence[int]
 
 
@@ -55,13 +55,13 @@ def main() -> None:
     given.add_argument("--minutes", type=float, default=15.0, help="for each language")
     given.add_argument("--modules", type=int, default=8, help="of each package, at most")
     asked = given.parse_args()
-    print("| language, modules | lists | loose start | -Oz | better of both | loose is no larger |")
+    print("| language, modules | lists | initial pipeline | -Oz | better of both | initial is no larger |")
     print("|---|--:|--:|--:|--:|--:|")
     for language, packages in (("C", PACKAGES), ("C++", PLUS)):
         found = list(modules(packages, asked.modules, time.monotonic() + 60 * asked.minutes))
         for place, count in enumerate(COUNTS):
-            pairs = [(m.loose[place] / m.oz, m.other[place] / m.oz) for m in found]
-            better = sum(1 for loose, other in pairs if loose <= other)
+            pairs = [(m.initial[place] / m.oz, m.other[place] / m.oz) for m in found]
+            better = sum(1 for initial, other in pairs if initial <= other)
             means = [mean(column) for column in (*zip(*pairs, strict=True), map(min, pairs))]
             row = " | ".join(f"{each:.4f}" for each in means)
             print(f"| {language}, {len(found)} | {count} | {row} | {better} |", flush=True)
@@ -83,7 +83,9 @@ def measured(code: bytes) -> Module | None:
     oz = sizes_of(code, ModuleRecipe(OZ, (), LAST))
     if not oz:
         return None
-    return Module(sum(oz.values()), best_of(code, loose_start(whole_backend()), {}), best_of(code, OZ, oz))
+    return Module(
+        sum(oz.values()), best_of(code, initial_pipeline(whole_backend()), {}), best_of(code, OZ, oz)
+    )
 
 
 def sizes_of(code: bytes, recipe: ModuleRecipe) -> Sizes:

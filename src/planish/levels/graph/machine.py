@@ -228,7 +228,7 @@ def peak_memory(
     with tempfile.TemporaryDirectory() as folder:
         arrays = Path(folder) / "feed.npz"
         np.savez(arrays, *feed.values())  # not by name: an input may be called as a parameter of `savez` is
-        asked = {
+        request = {
             "model": str(model),
             "inputs": [(name, array.dtype.name) for name, array in feed.items()],
             "settings": asdict(settings),
@@ -236,7 +236,7 @@ def peak_memory(
             "feed": str(arrays),
             "as_it_is": as_it_is,
         }
-        command = [sys.executable, "-P", "-m", "planish.levels.graph.machine", json.dumps(asked)]
+        command = [sys.executable, "-P", "-m", "planish.levels.graph.machine", json.dumps(request)]
         try:
             ran = run_tool(command, seconds=_TIMEOUT_S)
         except TimeoutError as error:
@@ -246,19 +246,21 @@ def peak_memory(
     return float(ran.output)
 
 
-def _measure_peak(asked: Mapping[str, Any]) -> float:
+def _measure_peak(request: Mapping[str, Any]) -> float:
     import numpy as np
 
-    loaded = np.load(asked["feed"])
-    settings = SessionSettings(**asked["settings"])
+    loaded = np.load(request["feed"])
+    settings = SessionSettings(**request["settings"])
     # The runtime's own memory is not the model's, nor what knows numbers that NumPy does not.
     import_module("openvino" if settings.elsewhere else "onnxruntime")
     arrays = [loaded[name] for name in loaded.files]
     if any(array.dtype.kind == "V" for array in arrays):
         import_module("onnx")
-    feed = {name: array.view(dtype) for array, (name, dtype) in zip(arrays, asked["inputs"], strict=True)}
+    feed = {name: array.view(dtype) for array, (name, dtype) in zip(arrays, request["inputs"], strict=True)}
     before = _most_kib()
-    session = open_session(Path(asked["model"]), settings, asked["disabled"], as_it_is=asked["as_it_is"])
+    session = open_session(
+        Path(request["model"]), settings, request["disabled"], as_it_is=request["as_it_is"]
+    )
     for _ in range(_CALLS):
         session.run(feed)
     return (_most_kib() - before) / _KIB

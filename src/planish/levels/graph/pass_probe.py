@@ -233,17 +233,17 @@ class _Evaluator:
         before, self._reported = self._reported, time.process_time()
         return Measured({**found.values, _SECONDS: self._reported - before}, found.samples)
 
-    def _answer(self, asked: Question) -> Measured:
-        match asked.what:
+    def _answer(self, question: Question) -> Measured:
+        match question.what:
             case "model_key":
-                return _measured(self._rewriter.model_key(asked.rewrites))
+                return _measured(self._rewriter.model_key(question.rewrites))
             case "counts":
-                return _measured(counts=node_counts(self._rewriter.model(asked.rewrites)))
+                return _measured(counts=node_counts(self._rewriter.model(question.rewrites)))
             case "load":
-                open_session(self._file(asked), self._settings, as_it_is=True)
+                open_session(self._file(question), self._settings, as_it_is=True)
                 return _measured()
             case "effective":
-                file, found = self._file(asked), Counter[str]()
+                file, found = self._file(question), Counter[str]()
                 # A transformer runs more than once, in several steps: any of them counts.
                 for name, modified in _MODIFIED.findall(
                     _stderr_of(lambda: open_session(file, self._settings, verbose=True))
@@ -251,39 +251,39 @@ class _Evaluator:
                     found[name.decode()] += int(modified)
                 return _measured(counts=found)
             case "optimised":
-                return self._optimised(asked)
+                return self._optimised(question)
             case _:
-                self._write(asked)
+                self._write(question)
                 return _measured()
 
-    def _file(self, asked: Question) -> Path:
-        return self._rewriter.rewritten(asked.rewrites).file
+    def _file(self, question: Question) -> Path:
+        return self._rewriter.rewritten(question.rewrites).file
 
-    def _optimised(self, asked: Question) -> Measured:
+    def _optimised(self, question: Question) -> Measured:
         import onnx
 
-        file, kept = self._file(asked), self._scratch / "optimised.onnx"
-        settings = replace(self._settings, optimization=asked.optimization or self._settings.optimization)
-        open_session(file, settings, asked.disabled, keep=kept)
+        file, kept = self._file(question), self._scratch / "optimised.onnx"
+        settings = replace(self._settings, optimization=question.optimization or self._settings.optimization)
+        open_session(file, settings, question.disabled, keep=kept)
         made = onnx.load(kept, load_external_data=False)
         # The runtime names the files of weights that it did not change as they stand beside the model.
         onnx.load_external_data_for_model(made, str(file.parent))
         return _measured(identity(made), node_counts(made))
 
-    def _write(self, asked: Question) -> None:
+    def _write(self, question: Question) -> None:
         import onnx
 
         # Made here, and not read from the cache, which other processes write to.
-        model, file = self._rewriter.model(asked.rewrites), Path(asked.file)
-        if not asked.offline:
+        model, file = self._rewriter.model(question.rewrites), Path(question.file)
+        if not question.offline:
             onnx.save(model, file)
             return
-        if asked.rewrites:
+        if question.rewrites:
             made = self._scratch / "written.onnx"
             onnx.save(model, made)
         else:
-            made = self._file(asked)
-        open_session(made, self._settings, asked.disabled, keep=file, apart=True)
+            made = self._file(question)
+        open_session(made, self._settings, question.disabled, keep=file, apart=True)
 
 
 def _measured(key: str = "", counts: Mapping[str, int] | None = None) -> Measured:

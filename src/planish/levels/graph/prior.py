@@ -99,7 +99,7 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
 
 
 def _logarithm(ratio: float) -> float:
-    """Return a ratio's logarithm, held within what may count."""
+    """Return a ratio's logarithm, clamped to the bounds that count."""
     return max(-FAR, min(FAR, math.log(ratio)))
 
 

@@ -151,16 +151,16 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     )
 
 
-def seeds_of(task: Task[GraphProgram], taught: Sequence[Candidate] = ()) -> Sequence[Selection]:
+def seeds_of(task: Task[GraphProgram], transferred: Sequence[Candidate] = ()) -> Sequence[Selection]:
     """List what a search begins with.
 
-    That is the baseline, what was learnt from other models of the class, the class's lists, what is good for
-    most models, and each setting that candidates may change, alone; but threads, which are many.
+    That is the baseline, what was transferred from other models of the class, the class's lists, what is good
+    for most models, and each setting that candidates may change, alone; but threads, which are many.
     """
     lists = class_lists(task.program)
     settings = settable(task)
     changes = [Selection(settings=frozenset({each})) for each in settings if each.name != "threads"]
-    found = [Selection(), *map(selection_of, taught), *lists, *GOOD_LISTS, *changes]
+    found = [Selection(), *map(selection_of, transferred), *lists, *GOOD_LISTS, *changes]
     narrow = [Selection((*first, name)) for name in inexact(task) for first in ((), GOOD_LISTS[0].rewrites)]
     found += narrow
     for runtime, more in ((BY_OPENVINO, narrow), (IN_BFLOAT16, ())):

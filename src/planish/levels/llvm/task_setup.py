@@ -165,12 +165,12 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
         if is_of_functions(candidate):
             return candidate.hash
         passes = passes_of(candidate)
-        doubtful = vary(passes)
+        may_vary = vary(passes)
         # Other code from run to run: one measurement says nothing about the next.
-        if timed and doubtful:
+        if timed and may_vary:
             return candidate.hash
         try:
-            look = partial(_made, ir, backend, print_pipeline(passes), leads, least if doubtful else -1)
+            look = partial(_made, ir, backend, print_pipeline(passes), leads, least if may_vary else -1)
             made = in_child(look, Identity | None, _LIMITS)  # LLVM may crash
         except PlanishError:
             return candidate.hash
@@ -181,8 +181,8 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
     yield name
 
 
-def _made(ir: str, backend: str, pipeline: str, leads: str, doubted: float) -> Identity | None:
-    """Name what a pipeline makes; None where that is invalid, or of at most a doubted size and varies."""
+def _made(ir: str, backend: str, pipeline: str, leads: str, check_up_to: float) -> Identity | None:
+    """Name what a pipeline makes; None where it is invalid, or varies at a size up to `check_up_to`."""
     with ExitStack() as stack:
         original = stack.enter_context(closing(open_backend(backend).parse(ir)))
         module = stack.enter_context(closing(original.clone()))
@@ -192,4 +192,4 @@ def _made(ir: str, backend: str, pipeline: str, leads: str, doubted: float) -> I
         if leads not in COUNTS:
             return hashlib.sha256(module.object_code()).hexdigest()
         count = module.instructions() if leads == "instructions" else module.text_bytes()
-        return None if count <= doubted and not reproduces(original, module, pipeline) else count
+        return None if count <= check_up_to and not reproduces(original, module, pipeline) else count

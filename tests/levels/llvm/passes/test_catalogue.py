@@ -18,12 +18,12 @@ def test_every_element_is_described() -> None:
 
 
 def test_no_text_names_two_elements() -> None:
-    texts = [text for element in ALL for text in (element.text, *element.also)]
+    texts = [text for element in ALL for text in (element.text, *element.aliases)]
     assert len(set(texts)) == len(texts)
 
 
 def test_nothing_is_both_in_and_out() -> None:
-    spellings = {text for element in ALL for text in (element.text, *element.also)}
+    spellings = {text for element in ALL for text in (element.text, *element.aliases)}
     assert not spellings & set(exclusions())
     assert {base_name(text) for text in spellings} & set(exclusions()) == {"instcombine"}
 

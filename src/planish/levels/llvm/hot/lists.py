@@ -125,8 +125,8 @@ def drawn(parts: Parts, rng: random.Random) -> Parts:
     share = rng.choice(_DROPPED)
     kept = [text for text in parts if rng.random() >= share]
     for _ in range(rng.randint(0 if share else 1, _MOST_MORE)):
-        place = rng.randrange(len(kept) + 1)
-        kept[place:place] = rng.choice(MORE)
+        index = rng.randrange(len(kept) + 1)
+        kept[index:index] = rng.choice(MORE)
     return tuple(kept)
 
 
@@ -137,5 +137,5 @@ def without(parts: Parts, text: str) -> Parts:
 
 def before(parts: Parts, text: str, more: Sequence[str]) -> Parts:
     """Put passes before another one."""
-    place = parts.index(text)
-    return (*parts[:place], *more, *parts[place:])
+    index = parts.index(text)
+    return (*parts[:index], *more, *parts[index:])

@@ -25,8 +25,8 @@ from planish.levels.llvm.modules.transform import (
     Sizes,
     begin,
     end,
+    initial_pipeline,
     keep_only,
-    loose_start,
     single,
     whole_backend,
 )
@@ -95,7 +95,7 @@ class FunctionEvaluator:
 
     def __init__(self, module: CModule, backend: Backend, objective: str) -> None:
         self._module, self._backend, self._objective = module, backend, objective
-        self._start = loose_start(backend)
+        self._start = initial_pipeline(backend)
         self._costs = FunctionCosts(objective)
         self._prepared: OrderedDict[object, PreparedFunctions] = OrderedDict()
         self._rest: float | None = None

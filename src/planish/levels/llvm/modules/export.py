@@ -19,7 +19,7 @@ from planish.levels.llvm.modules.transform import (
     MadeModule,
     ModuleRecipe,
     begin,
-    loose_start,
+    initial_pipeline,
     make,
     single,
     survived,
@@ -160,7 +160,7 @@ def export_functions(code: str, plan: FunctionPlan, objective: str, folder: Path
         OSError: a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    start = loose_start(whole_backend())
+    start = initial_pipeline(whole_backend())
     begun = survived(partial(begun_names, code, ModuleRecipe(start, (), LAST, plan.inlining)), BegunNames)
     recipe = recipe_of(plan, begun.names, start)
     base, made = (

@@ -51,7 +51,7 @@ OZ = "default<Oz>"
 LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter,strip-dead-prototypes"
 
 _TIDY = "sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-range-to-icmp>,instcombine<no-verify-fixpoint>"
-_LOOSE = (
+_INITIAL_PIPELINE = (
     "annotation2metadata,forceattrs,inferattrs,coro-early,"
     "function<eager-inv>(lower-expect,simplifycfg,sroa<modify-cfg>,early-cse),"
     "openmp-opt,ipsccp,called-value-propagation,globalopt,"
@@ -63,14 +63,14 @@ _LOOSE = (
 )
 
 
-def loose_start(backend: Backend) -> str:
-    """Return what makes the module whose functions lists are then run on.
+def initial_pipeline(backend: Backend) -> str:
+    """Return the pipeline run on the whole module before lists are run on its functions.
 
     It is what -Oz does for the whole module, in its order: constants across functions, inlining, dead
     arguments. But functions are only tidied up meanwhile, where -Oz simplifies them thoroughly: lists that
     begin after -Oz find little that is left to choose. An LLVM that refuses this has -Oz itself.
     """
-    return _LOOSE if backend.runs(_LOOSE) else OZ
+    return _INITIAL_PIPELINE if backend.runs(_INITIAL_PIPELINE) else OZ
 
 
 Sizes = Mapping[str, int]

@@ -29,7 +29,7 @@ class PassElement:
         tier: 1 where (nearly) all of LLVM's default pipelines have it; 2 where it is off by default and
             passed the tests of soundness.
         what: what it does, in one line.
-        also: other texts that LLVM reads as the same pass, as `opt -print-pipeline-passes` writes it.
+        aliases: other texts that LLVM reads as the same pass, as `opt -print-pipeline-passes` writes it.
         varies: whether it may give other code for the same code, as where it goes by addresses in memory.
     """
 
@@ -37,7 +37,7 @@ class PassElement:
     nesting: Nesting
     tier: Literal[1, 2]
     what: str
-    also: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     varies: bool = False
 
     @property
@@ -65,7 +65,7 @@ def base_name(text: str) -> str:
 def elements() -> Mapping[str, PassElement]:
     """Return the catalogue: text to element, in a fixed order."""
     rows = _data()["elements"]
-    return {row["text"]: PassElement(**row | {"also": tuple(row.get("also", ()))}) for row in rows}
+    return {row["text"]: PassElement(**row | {"aliases": tuple(row.get("aliases", ()))}) for row in rows}
 
 
 @cache
@@ -110,7 +110,7 @@ def _unknown(text: str) -> ProgramError:
 
 @cache
 def _spellings() -> Mapping[str, PassElement]:
-    return {text: e for e in elements().values() for text in (e.text, *e.also)}
+    return {text: e for e in elements().values() for text in (e.text, *e.aliases)}
 
 
 def _data() -> dict[str, Any]:
