@@ -36,10 +36,10 @@ Array = NDArray[Any]
 
 
 def release_memory() -> None:
-    """Return free memory to the system, where the C library can do so.
+    """Release free memory to the operating system, where the C library can do so.
 
-    Planning takes and frees large blocks, and what it keeps is small. Without this, each kind of call would
-    leave holes of some 100 KB between what is kept.
+    Planning allocates and frees large blocks, and keeps little. Without this, each kind of call would leave
+    some 100 KB of fragmented memory.
     """
     if os.name == "posix" and (trim := getattr(_c_library(), "malloc_trim", None)):
         trim(0)
@@ -85,10 +85,10 @@ class Dispatcher:
     Args:
         planner: finds backends; None is the usual one.
         clock: seconds, monotonic.
-        kinds_max: kinds of calls that are known at most.
+        kinds_max: kinds of calls that are remembered at most.
 
     Attributes:
-        calls: the tables' built-in functions, which know most calls, by the cores that are asked for.
+        calls: the tables' built-in functions, which dispatch most calls, by the requested number of cores.
     """
 
     def __init__(

@@ -41,28 +41,29 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 LOADING = 0.5
 """The share of the budget for importing libraries and opening the store; what they take beyond is added."""
-END = 0.4
-"""The share of the time left that goes to compiling, verifying and comparing whole calls (see `END_S`)."""
-GRACE = 0.4
-"""The share of the budget that the first candidate is waited for beyond it."""
-PATIENCE = 0.25
-"""The share of the budget that others who time something are waited for; then calls are timed beside them."""
+FINAL_SHARE = 0.4
+"""The share of the time left that goes to compiling, verifying and comparing whole calls (see `FINAL_S`)."""
+OVERRUN_SHARE = 0.4
+"""The share of the budget for which the first candidate is waited for beyond it."""
+WAIT_SHARE = 0.25
+"""The share of the budget for which other processes that time something are waited for; then calls are timed
+beside them."""
 SEARCH_S = 0.25
 """A budget below it is used up before workers have measured much: what a model predicts is taken then."""
-END_S = 0.4
+FINAL_S = 0.4
 """Seconds that compiling, verifying and comparing take at most."""
 COMPARISON_S = 0.12
 """Seconds that the comparison of whole calls takes at most, unless the calls are long."""
-COMPARED = 0.25
+COMPARISON_SHARE = 0.25
 """The share of the budget that it takes at most."""
-WORTH_CORES_S = 30e-6
+PARALLEL_MIN_S = 30e-6
 """Work of fewer seconds on one core is not shared: handing it over takes some microseconds."""
 FLOPS, BYTES = 5e10, 1e10
 """What a core does in a second at most, roughly: to guess which work is worth sharing."""
-FAR = 2.0
-"""No noise of a measurement makes so much."""
-KEPT = 2
-"""Of the best kernels so many are compared by whole calls: the best of many was often lucky."""
+NOISE_RATIO_MAX = 2.0
+"""A ratio of times that noise of a measurement does not explain."""
+COMPARED_KERNELS = 2
+"""Number of the best kernels that are compared by whole calls: the best of many was often best by chance."""
 GUESSES = 3
 """So many are compared where none could be measured in time."""
 
@@ -90,14 +91,14 @@ def _worthwhile(contraction: Contraction, most: int) -> int:
     moved = sum(spec.tensor.size for spec in (*contraction.operands, contraction.result))
     itemsize = 4 if contraction.result.dtype == "float32" else 8
     seconds = max(program.flops / FLOPS, moved * itemsize / BYTES)
-    return most if seconds > WORTH_CORES_S else 1
+    return most if seconds > PARALLEL_MIN_S else 1
 
 
 def _end(budget_s: float, started: float) -> float:
     """Return when the search ends, by the monotonic clock."""
     now = time.monotonic()
     left = max(started + budget_s - now, (1 - LOADING) * budget_s)
-    return now + left - min(END_S, END * left)
+    return now + left - min(FINAL_S, FINAL_SHARE * left)
 
 
 def first_guess(task: Task[Program]) -> Candidate:
@@ -106,7 +107,7 @@ def first_guess(task: Task[Program]) -> Candidate:
 
 
 def _verified(selection: Selection, numpys: EinsumBackend) -> EinsumBackend:
-    """Take the fastest backend that is right on inputs which the search did not see; NumPy's are."""
+    """Select the fastest backend whose results are correct on unseen inputs; NumPy's always are."""
     samples = selection.samples
     others = sorted(samples, key=lambda backend: statistics.median(samples[backend]))
     return next((backend for backend in (selection.backend, *others) if _is_right(backend)), numpys)
@@ -120,7 +121,7 @@ def _is_right(backend: EinsumBackend) -> bool:
 
 
 def guess_kernels(task: Task[Program]) -> Sequence[Candidate]:
-    """Return kernels that seem good though none was measured: the first guess, and what a model predicts.
+    """Return kernels that are likely to be fast without a measurement: the default one and a model's choice.
 
     On six kinds of einsum the best of them took 1 to 6 % longer than what a second of tuning found.
     """
@@ -161,9 +162,9 @@ def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end
 
 
 def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
-    """List the best kernels that the store knows, at most `KEPT`, and the first guess of a search.
+    """List the best kernels of the store, at most `COMPARED_KERNELS`, and the first guess of a search.
 
-    The first guess may be as good as the luckiest of many; it is left out where it failed or is far behind.
+    The first guess may be as good as the one that measured best; it is left out where it failed or is slow.
     """
     objective = task.objectives[0]
     costs: dict[Candidate, float] = {}
@@ -171,11 +172,11 @@ def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
         cost = trial.cost(objective)
         if cost is not None:
             costs[trial.candidate] = cost
-    best = sorted(costs, key=lambda candidate: costs[candidate])[:KEPT]
+    best = sorted(costs, key=lambda candidate: costs[candidate])[:COMPARED_KERNELS]
     if not best:
         return []
     guess = first_guess(task)
-    near = costs.get(guess, math.inf) <= FAR * costs[best[0]]
+    near = costs.get(guess, math.inf) <= NOISE_RATIO_MAX * costs[best[0]]
     return list(dict.fromkeys((*best, guess))) if near else best
 
 
@@ -257,8 +258,8 @@ class Planner:
                     self.compile(contraction, first_guess(task), LoopsLevel().target(contraction.program, 1))
                 candidates, measured = self._candidates(task, history, store, executor, request, started)
                 backends += self._kernels(contraction, task, candidates)
-                seconds = min(COMPARISON_S, COMPARED * request.budget_s)
-                with exclusive(patience_s=PATIENCE * request.budget_s):
+                seconds = min(COMPARISON_S, COMPARISON_SHARE * request.budget_s)
+                with exclusive(patience_s=WAIT_SHARE * request.budget_s):
                     selection = self.select(backends, contraction, operands, seconds)
                 selection = replace(selection, backend=_verified(selection, backends[0]))
                 return replace(selection, conclusive=self.record(store, task, selection, measured, history))
@@ -272,7 +273,7 @@ class Planner:
         request: EinsumRequest,
         started: float,
     ) -> tuple[Sequence[Candidate], int]:
-        """Return the best schedules that the store knows, after tuning where it knows none, and their number.
+        """Return the best schedules in the store and their number, after tuning where it has none.
 
         Where none could be measured in time, these are guesses, and the number is 0.
         """
@@ -283,7 +284,7 @@ class Planner:
                 raise BudgetError(what, "Give budget_s.")
             if executor is not None:
                 end = _end(request.budget_s, started)
-                self.tune(task, store, executor, end, end + GRACE * request.budget_s)
+                self.tune(task, store, executor, end, end + OVERRUN_SHARE * request.budget_s)
                 found = self.known(task, store)
         return found or guess_kernels(task), len(found)
 

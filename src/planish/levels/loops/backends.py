@@ -37,7 +37,7 @@ class BoundKernel(Protocol):
     """A kernel with its arrays."""
 
     def prepare(self) -> None:
-        """Take in what the constants hold now."""
+        """Pack the constant inputs as they are now."""
         ...
 
     def poison(self, byte: int = 0xFF) -> None:

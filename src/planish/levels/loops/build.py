@@ -59,12 +59,12 @@ def library_of(candidate: Candidate) -> str | None:
 
 
 def backend_of(candidate: Candidate) -> str | None:
-    """Return the name of the back end that a candidate asks for; None if it leaves that to the target."""
+    """Return the name of the back end that a candidate requests; None where it leaves that to the target."""
     return next((s.name for s in candidate.steps if isinstance(s, Backend)), None)
 
 
 def vector_builds(target: Target) -> Mapping[str, Step]:
-    """Return our back ends whose vectors are shorter than those of the target's own, name to step.
+    """Return the back ends with shorter vectors than those of the target's own, name to step.
 
     Some processors that have vectors of 512 bits pass what flows through memory faster in those of 256.
     """

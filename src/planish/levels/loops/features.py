@@ -242,8 +242,8 @@ def features_of(schedules: Sequence[Schedule], lanes: int, machine: Machine) -> 
     registers = machine.vector_bytes * machine.vector_registers
     sizes = [registers, *caches, *[caches[-1]] * len(HOLDERS)][: len(HOLDERS)]
     for numbers in groups.values():
-        mine = [schedules[i] for i in numbers]
-        found[numbers] = _Reading(NestTable.of(mine), lanes, sizes, _around(mine)).columns()
+        selected = [schedules[i] for i in numbers]
+        found[numbers] = _Reading(NestTable.of(selected), lanes, sizes, _around(selected)).columns()
     return found
 
 

@@ -174,7 +174,7 @@ def _with_order(schedule: Schedule, nest: int, order: Order) -> Schedule:
 
 @dataclass(frozen=True)
 class Unroll(LoopStep):
-    """Ask for a loop's body to be repeated instead of looped over.
+    """Unroll a loop: its body is repeated instead of looped over.
 
     ::
 

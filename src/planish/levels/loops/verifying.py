@@ -76,7 +76,7 @@ class Runs(Protocol):
     """Execution of a program on the arrays of a `Verifier`."""
 
     def prepare(self) -> None:
-        """Take in what the constants hold now."""
+        """Pack the constant inputs as they are now."""
         ...
 
     def poison(self, byte: int) -> None:

@@ -190,7 +190,7 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
 
 
 def _integer_indices(statements: Sequence[Statement], given: Mapping[str, str]) -> dict[str, str]:
-    """Take out the tensors of indices that have a type of their own."""
+    """Return the tensors of indices that have a type of their own."""
     values, written = value_tensors(statements), {s.target.tensor for s in statements}
     indices = {t: given[t] for t in index_tensors(statements) if given.get(t) in INDICES}
     for tensor, dtype in indices.items():

@@ -342,12 +342,12 @@ def reduce_prod(x: Expression) -> Expression:
 
 
 def reduce_max(x: Expression) -> Expression:
-    """Take the greatest over the axes that the statement names nowhere else."""
+    """Reduce by the maximum over the axes that the statement names nowhere else."""
     return apply("max", x)
 
 
 def reduce_min(x: Expression) -> Expression:
-    """Take the least over the axes that the statement names nowhere else."""
+    """Reduce by the minimum over the axes that the statement names nowhere else."""
     return apply("min", x)
 
 

@@ -185,17 +185,17 @@ def limits(dtype: str) -> Any:
 
 
 def bounded(value: Array, error: Array | None, quantum: float) -> Bounded:
-    """Make bounded values; their largest is looked up."""
+    """Return bounded values; their largest magnitude is computed."""
     return Bounded(value, error, quantum, largest_of(value))
 
 
 def exactly(array: Array) -> Bounded:
-    """Take inputs as exact, and find their quantum: 1, or a smaller power of two; 0 below 2^-30."""
+    """Return inputs as exact values with their quantum: 1, or a smaller power of two; 0 below 2^-30."""
     return bounded(array, None, quantum_of_all(array))
 
 
 def constant(value: float, rank: int, precision: Precision) -> Bounded:
-    """Take a number as the kernel has it: rounded to its element type."""
+    """Return a number as the kernel has it: rounded to its element type."""
     rounded = float(precision.dtype.type(value))
     return bounded(np.full((1,) * rank, rounded), None, quantum_of(rounded))
 

@@ -299,7 +299,7 @@ def _of_any_sign(program: Program) -> list[str]:
 
 
 def _combination(number: int, index: int) -> tuple[bool, bool]:
-    """Return signs, whether negative, of the corners of an input in a set, in each of four sets others.
+    """Return which corners of an input are negative in a set; each of four sets has other signs.
 
     Any two corners, of one input or of two in a row, have each combination of signs in one of the four.
     """
@@ -329,7 +329,7 @@ def _styles(program: Program, seed: int) -> Iterator[Styles]:
 
 
 def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int) -> list[Case]:
-    """Take again and again the set that shows the most mistakes that are still hidden.
+    """Select greedily: each time the set that detects the most mistakes not detected so far.
 
     There are `least` at least; up to `wanted` those are taken, too, of which every element shows something.
     """

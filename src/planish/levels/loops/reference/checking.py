@@ -33,7 +33,7 @@ class Expected:
 
     @staticmethod
     def of(values: Bounded, precision: Precision, dtype: str) -> Expected:
-        """Take the range of correct values, rounded outwards; infinities and NaN must be met as they are.
+        """Compute the range of correct values, rounded outwards; infinities and NaN must be equal.
 
         What is stored in a narrower type is rounded once more, to the nearest: from the least correct value
         comes the least correct one that is stored.

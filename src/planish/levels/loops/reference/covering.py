@@ -346,25 +346,25 @@ def _ways(trace: Iterable[tuple[Apply, Sequence[Array]] | None]) -> frozenset[Ha
 
 
 def _covering(sets: Sequence[_Set], count: int) -> list[Case]:
-    """Take sets until each way is gone, half of them at most, and then those in which most elements react.
+    """Select sets until each way is covered, half of them at most, then those in which most elements react.
 
-    Again and again that one is taken in which most reacts that did not react before, or did so less often.
+    Selection is greedy: an element counts less, the more selected sets it reacts in.
     """
     if not sets:
         return []
     reacts = np.stack([each.reacts.reshape(-1) for each in sets]).astype(np.float32)
-    worth = np.ones(reacts.shape[1], np.float32)
+    weight = np.ones(reacts.shape[1], np.float32)
     kept: list[int] = []
 
     def keep(number: int) -> None:
-        nonlocal worth
+        nonlocal weight
         kept.append(number)
-        worth = np.where(reacts[number] > 0, worth / 2, worth)
+        weight = np.where(reacts[number] > 0, weight / 2, weight)
 
     for number in islice(_going_all_ways(sets), -(-count // 2)):
         keep(number)
     while len(kept) < min(count, len(sets)):
-        total = reacts @ worth
+        total = reacts @ weight
         total[kept] = -1
         keep(int(total.argmax()))
     return [sets[number].case for number in kept]

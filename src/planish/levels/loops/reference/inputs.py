@@ -84,7 +84,7 @@ def cancelled(statement: Statement, root_of_squares: float) -> float:
 
 
 def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool = False) -> int:
-    """Return into how many levels the magnitudes of inputs may be divided.
+    """Return the number of levels into which the magnitudes of inputs may be divided.
 
     With fewer levels than that, products and sums are multiples of a quantum and below 2^24 quanta (2^53 in
     float64), so that they are exact in any order; see `planish.levels.loops.reference.bounds`. What

@@ -446,7 +446,7 @@ def _shifted(nest: StatementArrays, program: Program) -> list[Step]:
 
 
 def _at(array: Array, point: Sequence[int]) -> Array:
-    """Take one point of the last dimensions."""
+    """Return the view at one point of the last dimensions."""
     shape = array.shape[array.ndim - len(point) :]
     return array[(..., *(p if n > 1 else 0 for p, n in zip(point, shape, strict=True)))]
 

@@ -95,7 +95,7 @@ def same_bits(a: Array, b: Array) -> bool:
 
 
 def within(array: Array, window: tuple[slice, ...]) -> Array:
-    """Take a window of what broadcasts over the whole space."""
+    """Return the window of an array that broadcasts over the whole space."""
     return array[tuple(w if n > 1 else slice(None) for w, n in zip(window, array.shape, strict=True))]
 
 

@@ -241,7 +241,7 @@ class _Attributes(ctypes.Structure):
 
 
 def request_short_slices() -> None:
-    """Ask for the calling thread to run soon after it is woken, for a short time.
+    """Request short time slices, so that the calling thread runs soon after it is woken.
 
     Since Linux 6.12, a thread with shorter slices than the one that runs takes its processor when it wakes
     up, unless it has had more than its share. It gets no more processor time than others. Earlier versions,

@@ -232,7 +232,7 @@ def _tiles(facts: Facts, vector: str) -> Iterator[RegisterTile]:
 
 
 def _rows(facts: Facts, axis: str, vector: str, width: int, budget: int) -> Iterator[RegisterTile]:
-    """Take rows of an axis; if all fit, also several of a second axis."""
+    """List tiles of rows of an axis; if all rows fit, also of several of a second axis."""
     extent = facts.size[axis]
     for rows in range(2, min(extent, budget) + 1):
         yield RegisterTile(((axis, rows),), vector, width)

@@ -365,7 +365,7 @@ class VectorizeHere(CursorStep):
 
 @dataclass(frozen=True)
 class UnrollHere(CursorStep):
-    """Ask for the loop under the cursor to be unrolled.
+    """Unroll the loop under the cursor.
 
     ::
 
@@ -407,7 +407,7 @@ ANNOTATED = FeatureSchema(
     2,
     (
         *OBSERVED.names,
-        "unrolled",  # 1 where the loop is asked to be unrolled
+        "unrolled",  # 1 where the loop is to be unrolled
         *(f"packs {n}" for n in range(PACKED)),  # 1 where a tensor is packed at the loop
     ),
 )

@@ -330,11 +330,11 @@ class NestKnobs:
     def _shared(self, context: KnobContext) -> Order:
         """Find the main nest's outermost loops that this one begins with when it follows."""
         main = _main(context)
-        mine = context.schedule.loops[self.facts.number]
+        own = context.schedule.loops[self.facts.number]
         count = 0
-        while count < min(len(main.outer), len(mine)) and main.outer[count] == mine[count]:
+        while count < min(len(main.outer), len(own)) and main.outer[count] == own[count]:
             count += 1
-        return mine[:count]
+        return own[:count]
 
 
 def _main(context: KnobContext) -> KnobContext:

@@ -270,7 +270,7 @@ AHEAD = 1024
 
 
 def prefetch(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
-    """Ask, at the beginning of an iteration, for what later ones touch of the references `fetched`."""
+    """Prefetch, at the beginning of an iteration, what later ones access of the references `fetched`."""
     wanted = {pointers.of(ref) for ref in fetched}
     for pointer, stride in pointers.moved(loop, loop.id):
         if pointer.register and pointer in wanted:

@@ -141,7 +141,7 @@ class Registers:
         self._loads = loads
 
     def take(self) -> int:
-        """Take a register.
+        """Allocate a register.
 
         Raises:
             NoRegisterError: all are in use by what cannot be loaded again.
