@@ -36,13 +36,13 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Return whether the search is sure to end by it."""
+        """Return whether the budget bounds the search."""
         return self.trials is not None or self.seconds is not None
 
     def trials_left(self, done: int) -> int | None:
-        """Return how many more trials there may be; None for any number."""
+        """Return the number of trials left; None for no limit."""
         return None if self.trials is None else max(0, self.trials - done)
 
     def seconds_left(self, started: float, clock: Callable[[], float] = time.monotonic) -> float:
-        """Return how many more seconds there are, since a time of a clock."""
+        """Return the seconds left, for a search that began at this time of the clock."""
         return math.inf if self.seconds is None else self.seconds - (clock() - started)

@@ -137,7 +137,7 @@ class CanVaryParts(Space, Protocol):
         ...
 
     def vary(self, candidate: Candidate, part: str, rng: Generator) -> Candidate:
-        """Return a legal candidate that differs in one part alone, by a random change."""
+        """Return a legal candidate with a random change of one part."""
         ...
 
 
@@ -222,7 +222,7 @@ class HasParts(Space, Protocol):
         ...
 
     def changed_by(self, part: str, present: Collection[str]) -> frozenset[str]:
-        """Name the parts that another setting of a part changes, itself among them.
+        """List the parts that a setting of a part affects, itself included.
 
         Args:
             part: its name.
@@ -231,7 +231,7 @@ class HasParts(Space, Protocol):
         ...
 
     def below(self, parts: Iterable[str]) -> frozenset[str]:
-        """Name the parts that some parts depend on, directly or not."""
+        """List the parts on which some parts depend, directly or not."""
         ...
 
 
@@ -262,7 +262,7 @@ class CanFeaturise(Space, Protocol):
 
     @property
     def schema(self) -> FeatureSchema:
-        """Return what the columns mean; what they mean never changes without another version."""
+        """Return the meaning of the columns, which changes only with the version."""
         ...
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -289,7 +289,7 @@ class CanObserve(CanStep, Protocol):
 
     @property
     def observed(self) -> FeatureSchema:
-        """Return what the columns of an observation mean."""
+        """Return the meaning of the columns of an observation."""
         ...
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
@@ -319,7 +319,7 @@ class CanCompile(CanObserve, Protocol):
         ...
 
     def refused(self, text: str) -> str:
-        """Return why a text is no program; "" where it is one."""
+        """Return why a text is not a valid program; "" where it is."""
         ...
 
 
@@ -332,7 +332,7 @@ class ValueHead(Policy, Protocol):
     """
 
     def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
-        """Return how good the candidate of each state is; more is better, among candidates of one program."""
+        """Return the value of each state's candidate; more is better, among candidates of one program."""
         ...
 
 
@@ -364,7 +364,7 @@ class NeedsBaseline(EvaluatorSpec, Protocol):
     """
 
     def set_baseline(self, baseline: Outcome) -> None:
-        """Take what the baseline was measured as, perhaps by an earlier run; it comes before all others."""
+        """Set the baseline's outcome, perhaps of an earlier run; called before any other is recorded."""
         ...
 
 

@@ -18,7 +18,7 @@ def usable_cores() -> int:
 
 @cache
 def processor() -> str:
-    """Name the processor's model, as the system reports it."""
+    """Return the processor's model, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -37,7 +37,7 @@ class DiskCache:
 
     @staticmethod
     def of_user(name: str) -> DiskCache:
-        """Return a cache that outlives this process, among the user's caches.
+        """Return a persistent cache in the user's cache folder.
 
         Args:
             name: of the folder.
@@ -80,17 +80,17 @@ class DiskCache:
         return None
 
     def get_json(self, key: str) -> Any:
-        """Return an entry that `put_json` kept; None where it is not there, or damaged."""
+        """Return an entry that `put_json` stored; None where it is missing or damaged."""
         with suppress(ValueError):
             return json.loads(self.get(key) or b"")
         return None
 
     def put_json(self, key: str, data: object) -> None:
-        """Keep what JSON can hold."""
+        """Store a value as JSON."""
         self.put(key, json.dumps(data).encode())
 
     def _make_room(self, size: int) -> bool:
-        """Return whether there is room for so many bytes more, once old entries are removed."""
+        """Make room for a number of bytes by removing old entries; return whether there is enough."""
         # Looked up each time, for other processes add to the folder.
         with os.scandir(self.folder) as entries:
             found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]

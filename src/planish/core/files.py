@@ -217,7 +217,7 @@ def register_file(digest: str, path: Path | str) -> None:
 
 
 def resolve_file(digest: object) -> str:
-    """Return where the file of a content is, as the user named it last; empty where it was never named.
+    """Return the path of the file of a content, as the user named it last; empty for an unknown content.
 
     Args:
         digest: of its content; what is none, as a damaged or crafted store may have it, names nothing.

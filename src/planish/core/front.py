@@ -188,7 +188,7 @@ Costs = tuple[float, ...]
 
 
 def reference_point(baseline: Sequence[float], times: float = 2.0) -> Costs:
-    """Return the costs up to which a front counts: so many times as bad as the baseline in each objective.
+    """Return the reference point of the hypervolume: a multiple of the baseline's cost in each objective.
 
     That is twice as much of what should be less, and half of what should be more; 1 for a baseline of 0.
 
@@ -243,7 +243,7 @@ class HypervolumeTracker:
     volumes: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
 
     def add(self, trial: Trial) -> None:
-        """Take the next trial in."""
+        """Add the next trial."""
         self.evaluations += 1
         costs = trial.costs(self.objectives)
         if costs is None:
@@ -272,7 +272,7 @@ class HypervolumeTracker:
 def growth_of(
     trials: Iterable[Trial], objectives: Sequence[Objective], start: Candidate | None
 ) -> HypervolumeTracker:
-    """Return how the front of some trials grew.
+    """Return the growth of the hypervolume over some trials.
 
     Args:
         trials: in the order of the run.

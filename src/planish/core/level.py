@@ -131,7 +131,7 @@ class Level(ABC, Generic[ProgramT]):
         """Write files that are used without planish into a folder, without measuring; returns the files."""
 
     def baseline(self, task: Task[ProgramT]) -> Candidate:
-        """Return what a user has without planish; results are reported against it."""
+        """Return what a user has without planish; results are reported relative to it."""
         del task
         return Candidate()
 
@@ -141,7 +141,7 @@ class Level(ABC, Generic[ProgramT]):
         return ()
 
     def default_objectives(self, program: ProgramT) -> Sequence[str]:
-        """Name the objectives of a program where the user names none; the first leads."""
+        """Return the default objectives of a program; the first leads."""
         del program
         return (next(iter(self.objectives)),)
 
@@ -151,7 +151,7 @@ class Level(ABC, Generic[ProgramT]):
         return program
 
     def default_searcher(self, task: Task[ProgramT], space: str) -> str:
-        """Name the searcher of a task's space where the user names none."""
+        """Return the name of the default searcher of a task's space."""
         del task, space
         return self.searchers[0]
 
@@ -186,7 +186,7 @@ class Level(ABC, Generic[ProgramT]):
         return None
 
     def identities(self, task: Task[ProgramT]) -> AbstractContextManager[Identify] | None:
-        """Return what names candidates by what they make; None where the level does not know.
+        """Return the function that names candidates by the program that they make; None where there is none.
 
         Equal names mean that the task's objectives cannot distinguish two candidates. Steps that do nothing
         are removed from finalists by it. It is used within the block.
@@ -195,12 +195,12 @@ class Level(ABC, Generic[ProgramT]):
         return None
 
     def final_checks(self, task: Task[ProgramT]) -> FinalChecks:
-        """Return what is done for a task's finalists besides measuring them again."""
+        """Return the checks of a task's finalists besides the repeated measurement."""
         del task
         return FinalChecks()
 
     def analyzer(self, task: Task[ProgramT]) -> Analyze | None:
-        """Return what measures the parts of a candidate for `describe`; None where nothing is measured."""
+        """Return the function that measures the parts of a candidate for `describe`, or None."""
         del task
         return None
 
@@ -242,7 +242,7 @@ class Level(ABC, Generic[ProgramT]):
         return ()
 
     def machine(self) -> Mapping[str, str]:
-        """Return what the level knows of this machine, for `planish targets`: name to fact."""
+        """Return facts about this machine for `planish targets`, by name."""
         return {"processor": processor()}
 
 

@@ -21,13 +21,13 @@ _last = signal.SIGINT
 
 
 def processor_s() -> float:
-    """Return what this process has used of the processor, with its children that are over, in seconds."""
+    """Return the processor time of this process and its ended children, in seconds."""
     used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def stopped_by() -> signal.Signals:
-    """Return the signal that asked this process to stop last; that of Ctrl-C where none did."""
+    """Return the last signal that asked this process to stop; SIGINT where none did."""
     return _last
 
 
@@ -119,7 +119,7 @@ def free_after_fork() -> Lock:
 
 @contextmanager
 def gc_paused() -> Generator[None]:
-    """Hold the garbage collector back where much is made and nothing thrown away: it takes half as long."""
+    """Pause the garbage collector while many objects are created and none is freed, which halves the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

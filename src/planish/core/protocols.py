@@ -37,7 +37,7 @@ class FeatureSchema:
 
     @property
     def width(self) -> int:
-        """Return how many columns there are."""
+        """Return the number of columns."""
         return len(self.names)
 
 
@@ -82,11 +82,11 @@ class Space(Protocol):
     machine: Machine | None = None
 
     def start(self) -> Candidate:
-        """Return the candidate that every search may begin from."""
+        """Return the candidate from which every search may start."""
         ...
 
     def state_key(self, candidate: Candidate) -> str:
-        """Name the state that a candidate reaches: equal names mean equal programs and equal next steps.
+        """Return the key of a candidate's state: equal keys mean equal programs and equal next steps.
 
         Searchers propose one candidate for each state. By default each candidate is a state of its own.
         """
@@ -150,7 +150,7 @@ class Searcher(Protocol):
     def importance(
         self, candidate: Candidate, others: Callable[[], Sequence[Candidate]]
     ) -> Sequence[tuple[str, float]]:
-        """Return which features make a candidate good, by the model as it is at the end of the search.
+        """Return the importance of features for a candidate, by the model at the end of the search.
 
         Args:
             candidate: the best of the search.
@@ -214,7 +214,7 @@ class Policy(Protocol):
         ...
 
     def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
-        """Give, for each state, every legal next step with the logarithm of its probability.
+        """Return, for each state, the logarithm of the probability of every legal next step.
 
         None is the end. Whatever is illegal is not listed, and the rest sums to 1.
         """
@@ -249,7 +249,7 @@ class Executor(Protocol):
 
     @property
     def capacity(self) -> int:
-        """Return how many candidates under way keep it busy; it may change with what they cost."""
+        """Return the number of candidates in flight that keep it busy; it may change with their costs."""
         ...
 
     @property
@@ -259,7 +259,7 @@ class Executor(Protocol):
 
     @property
     def losses(self) -> Counter[str]:
-        """Return how many evaluations were lost with their workers so far, each attempt counted, by cause."""
+        """Return the number of evaluations that were lost with their workers so far, by cause, with retries."""
         ...
 
     def serve(self, spec: EvaluatorSpec) -> None:

@@ -87,7 +87,7 @@ class Candidate:
         return content_hash(self.text)
 
     def then(self, *steps: Step) -> "Candidate":
-        """Return this candidate with more steps at its end."""
+        """Return this candidate with steps appended."""
         return Candidate(self.steps + steps)
 
     def __str__(self) -> str:

@@ -65,7 +65,7 @@ class Ratio:
 
     @property
     def conclusive(self) -> bool:
-        """Return whether more measuring would say nothing new.
+        """Return whether more measurements would not change the verdict.
 
         It would where the interval straddles 1, unless it lies within what is not noticeable, and where it is
         wider than the difference that it shows.
@@ -156,7 +156,7 @@ HELDOUT = "validation"
 
 
 def within(score: str) -> str:
-    """Return the name of the score that measures how well another one is known.
+    """Return the name of the score that is the uncertainty of another one.
 
     It is half the width of the 95 % interval of its difference to the baseline's.
     """
@@ -164,7 +164,7 @@ def within(score: str) -> str:
 
 
 def is_within(score: str) -> bool:
-    """Return whether a score measures how well another one is known."""
+    """Return whether a score is the uncertainty of another one."""
     return score.endswith(_WITHIN)
 
 
@@ -174,5 +174,5 @@ def heldout_within(objective: str, scores: Mapping[str, float]) -> float:
 
 
 def heldout_value(objective: str, scores: Mapping[str, float]) -> float | None:
-    """Return an objective's value on the held-out examples; None where none was scored."""
+    """Return an objective's value on the held-out examples; None without one."""
     return scores.get(f"{objective}_{HELDOUT}")

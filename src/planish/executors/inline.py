@@ -35,7 +35,7 @@ class Queue:
 
     @property
     def unanswered(self) -> int:
-        """Return how many have no result yet."""
+        """Return the number of candidates without a result."""
         return len(self._open)
 
     def add(self, candidates: Iterable[Candidate]) -> None:
@@ -46,7 +46,7 @@ class Queue:
             self._added += 1
 
     def take(self, count: int) -> tuple[list[int], list[Candidate]]:
-        """Return the next ones: their positions, and the candidates."""
+        """Return the next candidates, with their positions."""
         positions = [self._queue.popleft() for _ in range(count)]
         return positions, [self._open[position] for position in positions]
 
@@ -119,7 +119,7 @@ class InOrder:
         self._queue = Queue()
 
     def close(self) -> None:
-        """Take nothing more; harmless when called twice."""
+        """Close the executor; harmless when called twice."""
         self._closed = True
 
     def _check_open(self) -> None:

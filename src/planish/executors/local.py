@@ -100,11 +100,11 @@ class LocalExecutor:
 
     @property
     def capacity(self) -> int:
-        """Enough for all workers, that the pipe's round trip is lost in it twice."""
+        """Enough for all workers to make the round trip of a pipe negligible."""
         return 2 * self._pool.count * self._chunk()
 
     def processor_s(self) -> float:
-        """Return what the workers that still run have used of the processor."""
+        """Return the processor time of the running workers, in seconds."""
         return sum(worker.processor_s() for worker in self._pool.workers)
 
     def serve(self, spec: EvaluatorSpec) -> None:
@@ -209,7 +209,7 @@ class LocalExecutor:
                 worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 
     def _chunk_size(self, queued: int) -> int:
-        """Few enough that the workers end together, enough that the pipe's round trip is lost in it."""
+        """Return the size of a chunk: small enough to balance workers, large enough to hide the round trip."""
         # As in guided self-scheduling, chunks shrink with what is left.
         share = queued if self._pool.count == 1 else -(-queued // (2 * self._pool.count))
         return max(1, min(share, self._chunk()))

@@ -39,12 +39,12 @@ def ends_by(end: float) -> Generator[None]:
 
 
 def deadline() -> float:
-    """Return when the work is to be over, by the monotonic clock; infinite where no deadline is set."""
+    """Return the deadline, by the monotonic clock; infinite without one."""
     return _END.get()
 
 
 def seconds_left(most: float = math.inf) -> float:
-    """Return the seconds until then, so many at most, and 0 at least."""
+    """Return the seconds until the deadline, clipped to the range from 0 to a maximum."""
     return max(0.0, min(most, deadline() - time.monotonic()))
 
 

@@ -123,7 +123,7 @@ def sequential_test(
 
 
 def _fitting(seconds: float, each: float) -> int:
-    """Return how many processes fit into the time that is left."""
+    """Return the number of processes that fit into the remaining time."""
     return 1 << 30 if math.isinf(seconds) or each == 0 else math.floor(seconds / each)
 
 

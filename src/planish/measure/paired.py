@@ -109,7 +109,7 @@ class PairedMeasurement:
 
 
 def times_worse(objective: Objective, found: Sequence[Outcome], others: Sequence[Outcome]) -> float:
-    """Return how many times worse something is than something else, round by round; the median.
+    """Return the median of the ratios of two quantities, round by round.
 
     A round in which the worker of either was lost shows nothing.
 

@@ -158,7 +158,7 @@ class ProcessPlan:
     ends: tuple[float, float]
 
     def later(self, seconds: float) -> ProcessPlan:
-        """Return the same with later ends."""
+        """Return the plan with later ends."""
         return replace(self, ends=(self.ends[0] + seconds, self.ends[1] + seconds))
 
 

@@ -451,7 +451,7 @@ class PairedTimer:
         return Samples(by_clock, calls, slow, by_processor if known else (), paired=True)
 
     def _is_slow(self, ratios: Sequence[float]) -> bool:
-        """Return whether it is so slow that two looks are enough; one may have been unlucky."""
+        """Return whether it is so slow that two looks suffice; one may have been disturbed."""
         return len(ratios) > 1 and min(ratios) > self._timing.slow_factor
 
     def _goes_on(self, wall: Sequence[float], processor: Sequence[float], start: int) -> bool:

@@ -241,7 +241,7 @@ def continued(
 def log_probabilities(
     shape: DecoderShape, parameters: Parameters, tokens: Sequence[int], memory: Memory
 ) -> list[float]:
-    """Return how probable each token is after those before it, for `planish.train.text_training`.
+    """Return the log-probability of each token after those before it, for `planish.train.text_training`.
 
     Args:
         shape: of the network.

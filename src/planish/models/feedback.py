@@ -196,7 +196,7 @@ def feedback_tokens(tokenizer: Tokenizer, feedback: Feedback, kind: Kind) -> lis
 
 
 def verdict_token(tokenizer: Tokenizer, *, sure: bool) -> int:
-    """Return the first token of what is expected after a feedback."""
+    """Return the first token of the verdict that is expected after a feedback."""
     return tokenizer.token(SURE if sure else RETRY)
 
 

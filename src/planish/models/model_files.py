@@ -56,11 +56,11 @@ class SavedModel:
 
     @property
     def kind(self) -> str:
-        """Return what predicts: "trees" or "tree-gru"."""
+        """Return the kind of model: "trees" or "tree-gru"."""
         return "tree-gru" if isinstance(self.predicts, TreeGru) else "trees"
 
     def fits(self, schema: FeatureSchema) -> bool:
-        """Return whether it may be asked with these features."""
+        """Return whether it can predict from these features."""
         return self.schema == schema
 
 

@@ -100,7 +100,7 @@ def attention(xp: ModuleType, heads: int, query: Array, key: Array, value: Array
 
 
 def feed_forward(xp: ModuleType, parameters: Parameters, layer: str, hidden: Array) -> Array:
-    """Return what a layer's two matrices make of each row by itself.
+    """Return a layer's two matrices applied to each row.
 
     Args:
         xp: `numpy` or `torch`.

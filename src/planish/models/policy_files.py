@@ -71,7 +71,7 @@ class SavedPolicy:
     vector_bytes: int = 0
 
     def fits(self, space: CanObserve) -> bool:
-        """Return whether it can walk a space: its observations and actions are the same."""
+        """Return whether it fits a space: its observations and actions are the same."""
         return not self.unfit(space)
 
     def writable(self, there: Collection[str]) -> list[int]:
@@ -79,7 +79,7 @@ class SavedPolicy:
         return [index for index, text in enumerate(self.actions) if {*text.split(",")} <= {*there}]
 
     def require_fit(self, space: Space, needed: type[_Space], otherwise: str = "observes programs") -> _Space:
-        """Return a space that it can walk.
+        """Return a space that it fits.
 
         Args:
             space: where it is to walk.
@@ -94,7 +94,7 @@ class SavedPolicy:
         raise PlanishError(f"the policy {self.name} {otherwise}", "planish policy lists others.")
 
     def unfit(self, space: CanObserve) -> str:
-        """Return why it cannot walk a space; "" where it can."""
+        """Return why it does not fit a space; "" where it does."""
         ours, theirs, there = self.schema, space.observed, tuple(map(str, space.actions))
         if ours.name == theirs.name and ours != theirs:
             return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"
@@ -247,5 +247,5 @@ def vector_bytes_of(space: CanObserve) -> int:
 
 
 def _doublings(one: int, other: int) -> float:
-    """Return how often one of two widths has to be doubled to be the other; 0 where one is not known."""
+    """Return the number of doublings between two widths; 0 where one is unknown."""
     return abs(math.log2(one / other)) if one and other else 0.0

@@ -104,7 +104,7 @@ class Past:
 def context_of(
     store: Reader, level: Level, task: Task, before: float = math.inf, warm_start: Sequence[Any] | None = None
 ) -> SearchContext:
-    """Return what is known before a search begins.
+    """Return the warm start of a search.
 
     Args:
         store: what is known of other programs.
@@ -169,5 +169,5 @@ def past(store: Reader, level: Level, task: Task, before: float = math.inf) -> I
 
 
 def _aim(task: Task | StoredTask) -> tuple[str, ...]:
-    """Return what tasks must have in common to be learned from."""
+    """Return the key that tasks share when one can be learned from the others."""
     return task.level, task.level_version, task.target.text, task.objectives[0].name

@@ -186,7 +186,7 @@ class TreeGru:
         return [self.epochs]
 
     def sized(self, size: int) -> Self:
-        """Return one of so many epochs that has learnt nothing."""
+        """Return an unfitted model with this number of epochs."""
         return replace(self, epochs=size)
 
     def first(self, size: int) -> Self:
@@ -245,7 +245,7 @@ class TreeGru:
         return Prediction((hidden @ known["out"] + known["out_bias"]).astype(np.float32))
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Return what was learnt, for a file."""
+        """Return the fitted parameters, for a file."""
         return self.weights
 
     def fits(self, width: int) -> bool:

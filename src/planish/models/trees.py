@@ -120,7 +120,7 @@ class BoostedTrees:
         return mean.astype(np.float32)
 
     def first(self, rounds: int) -> Self:
-        """Return the model as it was after so many trees."""
+        """Return the model truncated to its first trees."""
         return replace(
             self,
             features=self.features[:rounds],
@@ -129,7 +129,7 @@ class BoostedTrees:
         )
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Return what was learnt, for a file."""
+        """Return the fitted parameters, for a file."""
         return {name: getattr(self, name) for name in _LEARNT}
 
     def fits(self, width: int, outputs: int = 1) -> bool:
@@ -203,11 +203,11 @@ class XgboostTrees:
         return [count for count in (self.rounds, self.rounds // 2, self.rounds // 4) if count]
 
     def sized(self, size: int) -> Self:
-        """Return a model of so many trees that has learnt nothing."""
+        """Return an unfitted model with this number of trees."""
         return replace(self, rounds=size)
 
     def first(self, size: int) -> BoostedTrees:
-        """Return the first trees of what was learnt."""
+        """Return the first trees of the fitted model."""
         return self.trees.first(size)
 
     def fit(self, data: Dataset, margin: Floats | None = None) -> None:

@@ -185,7 +185,7 @@ def _skip_exit_handlers() -> None:
 
 
 def redirect(output: int, scratch: Path) -> None:
-    """Give this forked child an empty input, an output, and a folder for temporary files."""
+    """Set up this forked child: empty input, output, and a folder for temporary files."""
     for ours, theirs in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
         os.dup2(ours, theirs)
     os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)

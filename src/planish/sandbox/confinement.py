@@ -137,7 +137,7 @@ _owned: list[int] = []
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants that lose theirs (a subreaper), so that `end_orphans` finds them."""
+    """Make this process the subreaper of its descendants, so that `end_orphans` finds the orphans."""
     _owned.append(os.getpid())
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

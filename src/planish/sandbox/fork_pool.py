@@ -180,12 +180,12 @@ class ForkPool(Generic[Item, Answer]):
 
     @property
     def busy(self) -> bool:
-        """Return whether something is under way, or waits."""
+        """Return whether an item is in flight or queued."""
         return bool(self._waiting or self._children)
 
     @property
     def waiting(self) -> int:
-        """Return how many items no child has yet."""
+        """Return the number of queued items."""
         return len(self._waiting)
 
     def add(self, items: Iterable[Item]) -> None:

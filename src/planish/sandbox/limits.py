@@ -18,7 +18,7 @@ class HasLimits(Protocol):
 
     @property
     def limits(self) -> "Limits | None":
-        """Return how much; None for the usual ones."""
+        """Return the limits; None for the defaults."""
         ...
 
 
@@ -56,7 +56,7 @@ class Limits:
 
     @staticmethod
     def widest(several: Iterable["Limits"]) -> "Limits":
-        """Return what suffices for evaluations under any of several limits; the shortest lifetime counts."""
+        """Return limits that suffice for evaluations under any of several; the shortest lifetime counts."""
         limits = list(several)
         # The shortest: what leaks for one leaks in the worker of all.
         lives = [each.lifetime for each in limits if each.lifetime is not None]

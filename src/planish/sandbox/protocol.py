@@ -147,7 +147,7 @@ def _failure(stage: Stage, error: BaseException) -> Failed:
 
 
 def _line_of(error: BaseException) -> str:
-    """Name the line that raised."""
+    """Return the location of the line that raised."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     return f"{frame.f_code.co_name}, line {line} of {frame.f_code.co_filename}"
 

@@ -102,7 +102,7 @@ class StallDetector:
         return self.stopped + self.starved
 
     def exceeds(self, limit: float) -> str:
-        """Return what has lasted for too long, "stopped" or "starved"; empty where neither has.
+        """Return "stopped" or "starved", whichever has lasted too long; empty where neither has.
 
         Args:
             limit: seconds that it may be stopped. It may starve for longer: with a tenth of a processor it
@@ -267,7 +267,7 @@ class WorkerProcess(Child):
             raise ValueError(f"position {reply.position} is not under way")
 
     def drain(self) -> bool:
-        """Take what it printed, and keep the end of it; False when it can print no more."""
+        """Read its output, and keep the end; return False at the end of the stream."""
         with suppress(BlockingIOError):
             for _ in range(_READS):
                 if not (data := os.read(self.errors, _READ_BYTES)):
@@ -276,14 +276,14 @@ class WorkerProcess(Child):
         return True
 
     def is_overdue(self, since: float, limit: float) -> bool:
-        """Return whether it has been at one thing, since a monotonic time, for longer than its limit.
+        """Return whether a phase that began at a monotonic time has exceeded its limit.
 
         The seconds in which it was kept from running do not count.
         """
         return time.monotonic() - max(since, self.last_activity) > limit + self.grace + self.stalls.seconds
 
     def exit_status(self) -> ExitStatus:
-        """Return how it ended."""
+        """Return the exit status."""
         try:
             # One that sent what is not an answer is alive, and is ended because of that.
             code = self._process.wait(0.0 if self._malformed else _DEATH_S)

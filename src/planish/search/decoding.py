@@ -93,7 +93,7 @@ class PrefixTree:
             node.log_probs = np.array([p for _, p in ranked])
 
     def child(self, node: Node, index: int) -> Node:
-        """Return what a prefix becomes by one of its steps."""
+        """Return a prefix extended by one of its steps."""
         if index not in node.children:
             step = node.steps[index]
             state = node.state if step is None else self._policy.extend(node.state, step)
@@ -138,7 +138,7 @@ class _Branch:
 
 
 def ranking(by: str) -> Callable[[Node, int], float]:
-    """Return how branches are ranked: how good a step of a prefix is.
+    """Return the key by which branches are ranked: the score of a step after a prefix.
 
     Raises:
         PlanishError: there is no such ranking.
@@ -216,7 +216,7 @@ def prioritised(
 
 
 def _complete_first(tree: PrefixTree, queue: Sequence[_Branch], width: int) -> None:
-    """Go on with the first few branches that are not complete, until the very first one is."""
+    """Extend the first few incomplete branches until the very first branch is complete."""
     while not _end(tree, queue[0]).ended:
         few = list(islice((branch for branch in queue if not _end(tree, branch).ended), width))
         nodes = [_end(tree, branch) for branch in few]
@@ -227,7 +227,7 @@ def _complete_first(tree: PrefixTree, queue: Sequence[_Branch], width: int) -> N
 
 
 def _end(tree: PrefixTree, branch: _Branch) -> Node:
-    """Return where a branch has come to; its first step is taken when it is asked for."""
+    """Return the last node of a branch; its first step is applied on the first call."""
     if branch.end is None:
         assert branch.parent is not None
         branch.end = tree.child(branch.parent, branch.index)
@@ -272,7 +272,7 @@ def beam(tree: PrefixTree, samples: int, *, groups: int = 1, penalty: float = 0.
 def _grown(
     tree: PrefixTree, old: Beam, size: int, taken: Counter[Step | None], penalty: float
 ) -> tuple[Beam, Sequence[Step | None]]:
-    """Return the best that a beam becomes by one step, and the steps that it takes."""
+    """Return the best extensions of a beam by one step, with those steps."""
     # Whole candidates stay in the beam, which would lose the short ones otherwise.
     grown: list[tuple[float, Node, int]] = [(score, node, -1) for score, node in old if node.ended]
     for score, node in old:
@@ -412,7 +412,7 @@ def arithmetic(tree: PrefixTree, samples: int, seed: int, reshape: Reshape) -> I
 def _together(
     tree: PrefixTree, samples: int, choose: Callable[[int, Floats], int], reshape: Reshape
 ) -> Sequence[Node]:
-    """Take a step of every sample with one question, until all have ended."""
+    """Extend every sample by one step with one query of the policy, until all have ended."""
     nodes = [tree.root] * samples
     while unfinished := [index for index, node in enumerate(nodes) if not node.ended]:
         # Most samples share their first steps, and a network's answer is what takes the time.

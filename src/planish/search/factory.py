@@ -73,7 +73,7 @@ class OptionInfo:
 
     @property
     def legal(self) -> str:
-        """Return what it takes, in words."""
+        """Return the option's type and values, in words."""
         least, most = self.option.least, self.option.most
         lower = f", at least {least:g}" if least > -math.inf else ""
         upper = f", at most {most:g}" if most < math.inf else ""
@@ -225,12 +225,12 @@ def make_searcher(
 
 
 def fitting_searchers(space: Space) -> list[str]:
-    """Name the installed searchers that can search a space; one that cannot be made is none of them."""
+    """List the installed searchers that can search a space, without those that cannot be imported."""
     return [name for name in registry.names(GROUP) if _loads_and_fits(name, space)]
 
 
 def describe_searcher(name: str) -> SearcherInfo:
-    """Return what a searcher does, needs and takes.
+    """Return the description of a searcher, with its requirements and options.
 
     Raises:
         PlanishError: the name is unknown.

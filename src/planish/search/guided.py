@@ -385,7 +385,7 @@ class _Search:
         return {c.hash: TrialPrediction(float(s), learned) for c, s in zip(batch, scores, strict=True)}
 
     def learn(self, batch: Sequence[Candidate], costs: Costs) -> None:
-        """Take what a batch cost."""
+        """Record the costs of a batch."""
         found = [costs.get(candidate.hash) for candidate in batch]
         # Failures too: what fails is what the model should learn to avoid.
         self._learner.learn(batch, found)

@@ -69,17 +69,17 @@ class SettingSearch:
 
     @property
     def total(self) -> float:
-        """Return what the parts cost as far as is known."""
+        """Return the known costs of the parts."""
         return sum(self.costs.values())
 
     @property
     def settings(self) -> Settings:
-        """Return what was found so far; all of it may not have been combined yet."""
+        """Return the changes found so far; they may not have been measured together yet."""
         return _sorted(self._chosen)
 
     @property
     def is_confirmed(self) -> bool:
-        """Return whether all of it was measured in one candidate."""
+        """Return whether all of them were measured in one candidate."""
         return not self._since
 
     def next(self) -> tuple[tuple[Change, ...], Settings] | None:
@@ -97,7 +97,7 @@ class SettingSearch:
         return (tuple(batch), _sorted({**self._chosen, **dict(batch)})) if batch else None
 
     def tell(self, changes: tuple[Change, ...], costs: Costs | None) -> None:
-        """Take what the parts cost with some changes; None where the candidate failed."""
+        """Record the costs of the parts with some changes; None where the candidate failed."""
         regions = {change: self._under_way.pop(change) for change in changes}
         if not changes:
             self._confirm(costs)
@@ -112,7 +112,7 @@ class SettingSearch:
             self._judge(regions, costs)
 
     def _apart(self) -> list[Change]:
-        """Take what does not change the same parts; what is to be tried by itself is the only one."""
+        """Select changes that do not affect the same parts; one that must be tried alone is the only one."""
         busy = set[str]().union(*self._under_way.values())
         batch: list[Change] = []
         later: list[Change] = []

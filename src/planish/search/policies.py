@@ -372,7 +372,7 @@ def _rollout(tree: PrefixTree, space: Space, node: Node) -> Iterator[Node]:
 
 
 def _next_node(tree: PrefixTree, space: Space, node: Node, seen: Set[str]) -> Node | None:
-    """Return what the most probable step that leads to a new state makes; None for the end.
+    """Return the result of the most probable step to a new state; None for the end.
 
     The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
     """
@@ -435,7 +435,7 @@ def revised(policy: MultiTurnPolicy, space: CanCompile, tries: int = 5) -> Round
 
 
 def greedy_end(policy: Policy, state: PolicyState) -> PolicyState:
-    """Take the most probable steps to the end."""
+    """Follow the most probable steps to the end."""
     while True:
         steps = policy.log_probabilities([state])[0]
         step = max(steps, key=lambda each: steps[each])

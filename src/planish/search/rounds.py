@@ -27,7 +27,7 @@ class Recall:
         self._proposed: Proposed | None = None
 
     def begin(self, proposed: Proposed) -> None:
-        """Take what was proposed before; to be called before the search begins."""
+        """Replay earlier proposals; to be called before the search begins."""
         self._proposed = proposed
 
     def at(self, index: int) -> Candidate | None:
@@ -107,7 +107,7 @@ class _Asking(Searcher, Generic[_Result]):
         self._waiting: set[str] = set()
 
     def replay(self, proposed: Proposed) -> None:
-        """Take what the same search has proposed before; see `planish.core.Searcher`."""
+        """Replay the earlier proposals of the same search; see `planish.core.Searcher`."""
         self._recall.begin(proposed)
 
     def ask(self, n: int) -> Sequence[Candidate]:
@@ -197,12 +197,12 @@ class TrialRoundSearcher(_Asking[Trial]):
 
 
 def measured_of(trial: Trial | None) -> Measured | None:
-    """Return what was measured of a candidate; None where it failed, was lost, or has no trial."""
+    """Return the measured outcome of a candidate; None where it failed, was lost, or has no trial."""
     return trial.outcome if trial is not None and isinstance(trial.outcome, Measured) else None
 
 
 def quality(cost: float, reference: float) -> float:
-    """Return how good a cost is beside a reference: 1 when equal, less when worse, 0 at worst.
+    """Return the quality of a cost relative to a reference: 1 when equal, less when worse, at least 0.
 
     For times it is reference / cost, and for a quantity to be raised, value / reference value:
     in both cases AutoTVM's fitness up to a factor. It is 0 for costs without a ratio (of different

@@ -93,7 +93,7 @@ class Training:
         evaluate: Callable[[], tuple[float, Mapping[str, float]]],
         on_step: OnProgress,
     ) -> None:
-        """Go on to the last step.
+        """Train up to the last step.
 
         Args:
             steps: in all.

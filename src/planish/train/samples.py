@@ -45,12 +45,12 @@ class ListDataset:
         return len(self.observed)
 
     def gains(self) -> Floats:
-        """Return what each list saves beside those before it."""
+        """Return the marginal saving of each list over those before it."""
         return np.diff(np.maximum.accumulate(self.shares, axis=1), axis=1, prepend=0).astype(np.float32)
 
 
 def hash_number(text: str) -> int:
-    """Return a number that follows from a text alone, to draw by: the same in every run."""
+    """Return a seed that depends on a text alone: the same in every run."""
     return int(sha256(text.encode()).hexdigest()[:8], 16)
 
 
@@ -68,7 +68,7 @@ class Sample:
 
 
 def in_batches(samples: Sequence[Sample], most: int) -> list[list[Sample]]:
-    """Put texts of like lengths together.
+    """Batch texts of similar lengths.
 
     Args:
         samples: texts.
@@ -84,7 +84,7 @@ def in_batches(samples: Sequence[Sample], most: int) -> list[list[Sample]]:
 
 
 def digest_of(samples: Sequence[Sample], held: Sequence[Sample]) -> str:
-    """Name what is learnt from, and what is held back."""
+    """Return a digest of the training and the validation set."""
     whole = sha256()
     for one in (*samples, *held):
         whole.update(one.tokens.tobytes() + b"%d;" % one.begin)
