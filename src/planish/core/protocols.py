@@ -259,7 +259,7 @@ class Executor(Protocol):
 
     @property
     def losses(self) -> Counter[str]:
-        """Return the number of evaluations that were lost with their workers so far, by cause, with retries."""
+        """Return the evaluations that were lost with their workers so far, retries included, by cause."""
         ...
 
     def serve(self, spec: EvaluatorSpec) -> None:

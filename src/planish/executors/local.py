@@ -209,7 +209,7 @@ class LocalExecutor:
                 worker.evaluate(*batch.take(self._chunk_size(len(batch))))
 
     def _chunk_size(self, queued: int) -> int:
-        """Return the size of a chunk: small enough to balance workers, large enough to hide the round trip."""
+        """Return the size of a chunk: small enough to balance workers, large enough to hide round trips."""
         # As in guided self-scheduling, chunks shrink with what is left.
         share = queued if self._pool.count == 1 else -(-queued // (2 * self._pool.count))
         return max(1, min(share, self._chunk()))
