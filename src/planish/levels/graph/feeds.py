@@ -32,7 +32,7 @@ _FOLLOWED = (
 )
 _SMALL = 2
 _OF_IMAGES = {"uint8": 1 << 8, "int8": 1 << 7}
-"""What whole numbers of 8 bits stay below: they are mostly pixels, or quantised."""
+"""Upper bound of 8-bit integers: they are mostly pixels, or quantised."""
 
 
 def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = False) -> Sequence[Feed]:

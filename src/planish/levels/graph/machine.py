@@ -28,7 +28,7 @@ _HWMON = Path("/sys/class/hwmon")
 _MICRO, _MILLI = 1e-6, 1e-3
 
 _METERED = ("cpu", "cuda")
-"""What models run on."""
+"""Devices that models run on."""
 QUANTITIES = ("power", "energy", "temperature")
 NOT_HERE = "not available here"
 

@@ -92,7 +92,7 @@ NEEDS_INPUTS = frozenset({"intent.int8_static"})
 _MOST = 32
 """Batches of inputs that are looked at."""
 _AROUND = ("Add", "Relu", "Clip", "MaxPool", "GlobalAveragePool", "Concat")
-"""What stays in 8 bits between convolutions."""
+"""Operators that stay in 8 bits between convolutions."""
 _NARROW = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 

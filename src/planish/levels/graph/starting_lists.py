@@ -119,7 +119,7 @@ GOOD_LISTS: Sequence[Selection] = (
     Selection(("onnxscript.optimize",)),
     Selection(("onnxscript.optimize_for_ort",)),
 )
-"""What is good for most models that come from exporters."""
+"""Selections that are good for most models that come from exporters."""
 
 
 @lru_cache(maxsize=4)

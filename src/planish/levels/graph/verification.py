@@ -47,7 +47,7 @@ class Tolerance:
 FEWEST = 8
 """Numbers of a part that show how large such numbers are."""
 _NOISE, _NARROW_NOISE = 1e-5, 1e-3
-"""What rounding alone may come to, as a share of an output's largest number; that in half precision."""
+"""Error that rounding alone may cause, as a share of an output's largest number; that in half precision."""
 _ZERO = 1e-6
 """Where all that is expected is as small, differences count by themselves."""
 DEFAULT = Tolerance()
@@ -272,7 +272,7 @@ def _moved(array: NDArray[Any], generator: Generator) -> NDArray[Any]:
 Answers = Sequence[Any]
 
 OF_BASELINE = 2.0
-"""What others may be off by, in terms of what the baseline is off by: they may round once more."""
+"""Error allowed to others, as a multiple of the baseline's: they may round once more."""
 OF_ROUNDING = 4.0
 """The same in terms of what answers change by when weights and inputs are rounded otherwise."""
 _BLIND = 0.1

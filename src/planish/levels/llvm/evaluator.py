@@ -83,7 +83,7 @@ def fingerprint(module: Module) -> bytes:
 
 NOT_SAMPLED = "it is not known where the time goes"
 NOT_RUN = "not run"
-"""How a note begins that says why no candidate of a program with a `main` is run."""
+"""The first words of the warning that gives the reason why no candidate of a program with a `main` is run."""
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
 LAST_TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=math.inf)
 """For the comparison at the end: nothing is cut short."""
@@ -94,7 +94,7 @@ PAIRED_TIMINGS = (
 )
 """For lists of single functions, whose gains are small: what is promising is measured a second time."""
 PROMISING = 0.99
-"""What takes at most so much of the best time so far is measured a second time: it may have been lucky."""
+"""Ratio to the best time so far up to which code is measured a second time, against outliers."""
 
 COUNTS = frozenset({"instructions", "text_bytes"})
 """Objectives that are counted, and so have no noise."""

@@ -219,7 +219,7 @@ _OPERATORS = frozenset("();<>|&")
 
 
 def running_by(options: Mapping[str, str], stored: Running | None) -> Running | None:
-    """Return how it is run; who says how a function is run has a harness in mind, and it can be run."""
+    """Return how it is run; options for the run of a function imply a harness, so that it can be run."""
     if not any(options.get(name) for name in ("args", "stdin", "harness", "run", "link")):
         return stored
     options = _spelled_out(options)

@@ -222,7 +222,7 @@ def functions_of(
 
 
 def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
-    """Have the back end print a module: one text for one module, however it was written."""
+    """Print a module by the back end: one text for one module, however it was written."""
     with closing(backend.parse(code, name)) as module:
         text = _FOLDER.sub(r"\1", _NAMED.sub("", module.text(), count=1), count=1)
         program = IRProgram(text, module.instructions())

@@ -35,7 +35,7 @@ FEWEST = 8
 
 @dataclass(frozen=True)
 class DropChannels(VariantRewrite):
-    """Let a product or a convolution sum over those channels alone whose weights there are largest.
+    """Restrict the sum of a product or a convolution to the channels whose weights are largest.
 
     Producers and consumers are cut alike: their weights, the scales and shifts between, depthwise kernels,
     and through sums all that is added. It is done when all else is edited, before images are cropped and
@@ -88,7 +88,7 @@ MADE = "planish.width"
 
 
 def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
-    """Let a function compute those of some channels whose weights are largest.
+    """Restrict a function to the channels whose weights are largest.
 
     Which they are is found when the module runs, by the sums of the squares of their weights: it takes a sort
     of so many numbers as there are channels, for any weights.
@@ -151,7 +151,7 @@ def _hoisted(value: Value) -> Value:
 
 
 def _replace(value: Value, part: Value) -> None:
-    """Let all that read a source read a part of it, but those that made the part."""
+    """Replace a source by a part of it in all its users but those that compute the part."""
     for use in list(value.uses):
         if MADE not in use.owner.attributes:
             use.owner.operation.operands[use.operand_number] = part

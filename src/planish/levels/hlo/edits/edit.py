@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Repair = tuple[int, str, Resize]
-"""Which operand takes which value, resized how."""
+"""Operand, the value that replaces it, and how that is resized."""
 
 
 @dataclass(frozen=True)

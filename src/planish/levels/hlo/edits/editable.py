@@ -268,7 +268,7 @@ class EditableModule(OpIndex):
         self.index_moved(uid, before)
 
     def set_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
-        """Let an operation use another value.
+        """Replace an operand of an operation.
 
         Raises:
             ScheduleError: there is no such operand, or it is of another type.
@@ -283,7 +283,7 @@ class EditableModule(OpIndex):
         self._live = None
 
     def retype_operand(self, uid: str, index: int, value: ir.Value[Any]) -> None:
-        """Let an operation use a value of another type, where the operation takes several."""
+        """Replace an operand by a value of another type, where the operation takes several."""
         self.op(uid).operands[index] = value
         self.index_retyped(uid, index, tensor_type(value.type))
         self._live = None

@@ -37,7 +37,7 @@ SHARES = (3 / 4, 1 / 2, 1 / 4)
 
 @dataclass(frozen=True)
 class Factor(VariantRewrite):
-    """Let a product or a convolution have weights of a lower rank: two smaller ones, one after the other.
+    """Factor the weights of a product or a convolution into two smaller ones of a lower rank.
 
     They come from the singular value decomposition of the weights, which are a constant, as a matrix of what
     is summed over by what is given: of all matrices of this rank theirs is nearest. A convolution gives

@@ -14,7 +14,7 @@ from planish.levels.hlo.ir.mlir import ELEMENTWISE
 
 @dataclass(frozen=True)
 class Freeze(Rewrite):
-    """Let a step of training give parameters back as they came; their gradients are not computed then.
+    """Freeze parameters in a training step: it returns them unchanged and computes no gradients for them.
 
     Which argument a result is an update of is found by structure: the one of its type that is nearest to it,
     by element-wise operations alone. So moments of an optimiser and running means may be frozen, too.

@@ -94,7 +94,7 @@ def _splat(op: ir.Operation, value: float) -> None:
 
 @dataclass(frozen=True)
 class ReplaceOperand(Edit):
-    """Let an operation use another value.
+    """Replace an operand of an operation.
 
     ::
 

@@ -25,7 +25,7 @@ from planish.levels.hlo.ir.mlir import (
 
 @dataclass(frozen=True)
 class Narrow(GroupRewrite):
-    """Let products and convolutions read narrower floats; they sum, and give, what they did.
+    """Narrow the float operands of products and convolutions; the types of sums and results stay.
 
     ::
 
@@ -77,7 +77,7 @@ LEAST = "1.0e-30"
 
 @dataclass(frozen=True)
 class Quantize(GroupRewrite):
-    """Let products and convolutions multiply 8-bit whole numbers, and sum them in 32 bits.
+    """Quantize products and convolutions: they multiply 8-bit integers, and sum them in 32 bits.
 
     Each operand is divided by its own largest number: a product's of each row and each column, a
     convolution's of each image and each of its outputs. So examples stay apart, and a batch may be computed

@@ -24,7 +24,7 @@ b batch, s space, f features, i inputs, o outputs."""
 
 @dataclass(frozen=True)
 class Relayout(GroupRewrite):
-    """Let convolutions have their channels last (NHWC), or first (NCHW), between transposes.
+    """Convert convolutions to channels last (NHWC), or first (NCHW), between transposes.
 
     The transposes go by `SinkTransposes` where convolutions follow each other. The answer stays, to rounding.
 

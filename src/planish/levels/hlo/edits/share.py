@@ -19,7 +19,7 @@ _Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Share(GroupRewrite):
-    """Let the users of operations take the same value of an earlier one, in loops also of one before them.
+    """Replace operations by an earlier one of the same value, in loops also by one before them.
 
     Two operations are the same where they have one name, one set of attributes and the same operands; of
     sums, products and the like the operands may be in either order. The answer stays, bit by bit. XLA and

@@ -18,7 +18,7 @@ ENDS = ("first", "last")
 
 @dataclass(frozen=True)
 class Shorten(Rewrite):
-    """Let a loop that counts take fewer steps.
+    """Reduce the number of steps of a counting loop.
 
     ::
 

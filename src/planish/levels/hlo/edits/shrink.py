@@ -1,4 +1,4 @@
-"""Edit `Shrink`: images have fewer pixels from some value on, and all that follows fits that.
+"""Edit `Shrink`: images have fewer pixels from some value on, and all that follows is resized to fit.
 
 There is a rule for each operation: what shape its result has when its operands have become smaller.
 """
@@ -48,7 +48,7 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Shrink(Rewrite):
-    """Let a value keep the middle of its images, each second pixel, or means; all that follows fits that.
+    """Crop or subsample the images of a value, or average their pixels; all that follows is resized to fit.
 
     It is done when all else is edited, before the batch is computed in tiles, wherever it stands in a patch;
     of several for a value the last counts. Weights stay as they are, and so do means over pixels. Where a
@@ -118,7 +118,7 @@ def spatial_axes(shape: Shape) -> tuple[int, int] | None:
 
 
 def shrink_value(block: ir.Block, value: Value, subsampling: Subsampling) -> None:
-    """Let a value keep a part of its images, and all that follows fit that.
+    """Subsample the images of a value, and resize all that follows to fit.
 
     What a sum over pixels gives is made as large as it was with all pixels, so that means stay means.
 
@@ -182,7 +182,7 @@ def _times(value: Value, factor: float) -> ir.OpResult[Any]:
 
 
 def _follow(op: ir.Operation, old: dict[Value, Shape]) -> None:
-    """Let an operation fit its operands, some of which are smaller than they were."""
+    """Resize an operation to its operands, some of which have become smaller."""
     if len(op.results) != 1:
         raise ScheduleError(f"{op.name} has several results", "Such a module keeps its resolution.")
     before = [old.get(operand, shape_of(operand)) for operand in op.operands]

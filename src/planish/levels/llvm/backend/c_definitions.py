@@ -91,7 +91,7 @@ class Definitions:
         return {name: handle for name, handle in found if name}
 
     def keep_out(self, names: Collection[str]) -> None:
-        """Have passes leave these as they are; none of them may be kept out already."""
+        """Exclude these from passes; none of them may be excluded already."""
         for attribute in _KEPT_OUT:
             self.mark(names, attribute)
 

@@ -47,7 +47,7 @@ class ProgramBuild:
 
 
 def compiled(bitcode: bytes, linked: LinkedObject) -> bytes:
-    """Have the user's compiler make the object of a module that is a part of a linked program.
+    """Compile a module that is a part of a linked program into an object, by the user's compiler.
 
     Raises:
         IRError: it makes none.
