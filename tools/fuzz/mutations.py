@@ -7,13 +7,13 @@ from dataclasses import replace
 from math import isinf
 
 from planish.levels.loops.ir.annotated import (
+    AnnotatedLoop,
     AnnotatedTree,
     Block,
     CellRegion,
     Function,
     Item,
     Lanes,
-    Nest,
     Part,
     Region,
     Slot,
@@ -168,8 +168,8 @@ def _of_item(item: Item) -> Iterator[tuple[str, Item]]:
         case Lanes():
             for name in sorted(item.private):
                 yield "register", item._replace(private=item.private - {name})
-        case Nest():
-            yield from _of_nest(item)
+        case AnnotatedLoop():
+            yield from _of_loop(item)
         case Block():
             for kind, items in _of_items(item.items):
                 yield kind, item._replace(items=items)
@@ -186,14 +186,14 @@ def _of_unrolled(item: Unrolled) -> Iterator[tuple[str, Item]]:
             yield "bound", item._replace(inside={**item.inside, axis: count - 1})
 
 
-def _of_nest(nest: Nest) -> Iterator[tuple[str, Item]]:
-    for i, part in enumerate(nest.parts):
-        before, after = nest.parts[:i], nest.parts[i + 1 :]
+def _of_loop(loop: AnnotatedLoop) -> Iterator[tuple[str, Item]]:
+    for i, part in enumerate(loop.parts):
+        before, after = loop.parts[:i], loop.parts[i + 1 :]
         # Threads share the first part of a parallel loop: it stays.
-        if len(nest.parts) > 1 and part.kind != "parallel":
-            yield "tail left out", nest._replace(parts=(*before, *after))
+        if len(loop.parts) > 1 and part.kind != "parallel":
+            yield "tail left out", loop._replace(parts=(*before, *after))
         for kind, changed in _of_part(part):
-            yield kind, nest._replace(parts=(*before, changed, *after))
+            yield kind, loop._replace(parts=(*before, changed, *after))
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, Part]]:
