@@ -132,7 +132,7 @@ def test_all_sets_of_inputs_leave_no_tolerance(text: str, sizes: dict[str, int])
     for seed in range(4):
         for case in choose_cases(program, seed):
             assert case.testable == 1
-            assert not case.answer.expected["O"].tolerance.any()
+            assert not case.outputs.expected["O"].tolerance.any()
 
 
 def test_a_sum_that_grows_too_long_is_refused_with_its_reason() -> None:
@@ -161,14 +161,14 @@ def thirds() -> Program:
 def test_terms_that_are_rounded_may_be_summed_in_any_order(thirds: Program, order: Order) -> None:
     for seed in range(3):
         for case in choose_cases(thirds, seed, least=2):
-            expected = case.answer.expected["O"]
+            expected = case.outputs.expected["O"]
             total = order(case.inputs["X"] * np.float32(0.3))
             assert expected.low <= total <= expected.high
 
 
 def test_a_few_missing_terms_show_though_terms_are_rounded(thirds: Program) -> None:
-    case = min(choose_cases(thirds, 0), key=lambda case: float(case.answer.expected["O"].tolerance))
-    expected, terms = case.answer.expected["O"], case.inputs["X"] * np.float32(0.3)
+    case = min(choose_cases(thirds, 0), key=lambda case: float(case.outputs.expected["O"].tolerance))
+    expected, terms = case.outputs.expected["O"], case.inputs["X"] * np.float32(0.3)
     assert expected.tolerance < 16 * np.abs(terms).max()
     missing = [abs(part.sum()) for part in terms.reshape(-1, THIRDS // 64)]
     assert np.median(missing) > 4 * expected.tolerance

@@ -195,4 +195,4 @@ def test_factors_that_are_multiplied_in_the_order_of_the_program_pass_with_speci
         with np.errstate(all="ignore"):
             x, y, z = (case.inputs[name].reshape(shape) for name, shape in shapes.items())
             terms = compute(x, y, z)
-            assert check(program, {"O": terms[0] + terms[1]}, case.answer) is None
+            assert check(program, {"O": terms[0] + terms[1]}, case.outputs) is None

@@ -126,7 +126,7 @@ def test_inputs_are_equal_now_and_then(text: str) -> None:
     test = next(t for t in ("<=", "==", "!=", "<") if f" {t} " in canonical)
     mistaken = parse_canonical(canonical.replace(f" {test} ", f" {wrong[test]} "))
     shown = [
-        not np.all(case.answer.expected["O"].accepts(reference(mistaken, case.inputs)["O"].astype("f4")))
+        not np.all(case.outputs.expected["O"].accepts(reference(mistaken, case.inputs)["O"].astype("f4")))
         for case in choose_cases(program, 0)
     ]
     assert any(shown)

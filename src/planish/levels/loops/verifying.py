@@ -159,7 +159,7 @@ class Verifier:
         self._load(cases[0])
 
     def wrong(self, runs: Runs) -> str | None:
-        """Describe what is wrong with a kernel's answers; None if they are correct on every set.
+        """Describe what is wrong with a kernel's outputs; None if they are correct on every set.
 
         Outputs are poisoned before each run, so that an element which is not written shows; so are the
         kernel's own memory and what is around the arrays. In some runs a kernel finds what the run before, on
@@ -172,7 +172,7 @@ class Verifier:
         return self.wrong_at_last()
 
     def wrong_at_first(self, runs: Runs) -> str | None:
-        """Describe what is wrong with a kernel's answers on any set but the one that it is timed on."""
+        """Describe what is wrong with a kernel's outputs on any set but the one that it is timed on."""
         special = () if isinstance(runs, Called) else self._special
         with np.errstate(all="ignore"):
             for number, each in enumerate((*self._usual, *special), 1):
@@ -187,7 +187,7 @@ class Verifier:
         self._begin(runs, self._last, len(self._special) + len(self._usual) + 1)
 
     def wrong_at_last(self) -> str | None:
-        """Describe what is wrong with the answers that are left by the calls since `begin_last`."""
+        """Describe what is wrong with the outputs of the calls since `begin_last`."""
         return self._wrong(self._last)
 
     def _begin(self, runs: Runs, each: _Round, number: int) -> None:
@@ -200,10 +200,10 @@ class Verifier:
                 array.surround(each.byte)
             runs.poison(each.byte)
         for name, array in self.outputs.items():
-            _poison(array, each.case.answer.expected[name], number)
+            _poison(array, each.case.outputs.expected[name], number)
 
     def _wrong(self, each: _Round) -> str | None:
-        wrong = check(self._program, self.outputs, each.case.answer)
+        wrong = check(self._program, self.outputs, each.case.outputs)
         if not wrong:
             around = (n for n, array in self._surrounded.items() if not array.surrounded_by(self._around))
             wrong = next((f"memory beside {name} is written" for name in around), None)
@@ -300,10 +300,10 @@ def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
         seed: of the inputs; not `SEARCH_SEED`.
 
     Returns:
-        None if its answers are correct; else what is wrong.
+        None if its outputs are correct; else what is wrong.
 
     Raises:
-        ProgramError: no inputs separate right answers from wrong ones.
+        ProgramError: no inputs separate right outputs from wrong ones.
     """
     program = kernel.program
     cases = choose_cases(program, seed, least=1)

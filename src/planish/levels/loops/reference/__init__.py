@@ -1,1 +1,1 @@
-"""Reference of a program, independent of schedules and generators: answers, inputs, bounds of errors."""
+"""Reference of a program, independent of schedules and generators: outputs, inputs, bounds of errors."""

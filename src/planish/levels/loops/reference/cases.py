@@ -25,7 +25,7 @@ from planish.levels.loops.lang.draft import axes_of
 from planish.levels.loops.lang.element_types import INTEGER
 from planish.levels.loops.lang.program import Const, Program, Statement, applied
 from planish.levels.loops.lang.subscripts import index_ranges
-from planish.levels.loops.reference.checking import Answer
+from planish.levels.loops.reference.checking import ReferenceOutputs
 from planish.levels.loops.reference.inputs import (
     MIXED,
     POSITIVE,
@@ -193,13 +193,13 @@ class Case:
 
     Args:
         inputs: input to its elements.
-        answer: the reference's outputs, with tolerances.
+        outputs: the reference's outputs, with tolerances.
         testable: the share of outputs' elements that separate right from wrong.
         shown: the mistakes that are seen with these inputs.
     """
 
     inputs: Arrays
-    answer: Answer
+    outputs: ReferenceOutputs
     testable: float
     shown: frozenset[Probe] = frozenset()
 
@@ -231,7 +231,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
         # A set in which some element shows nothing does not count, for a mistake may hide there.
         if case.testable == 1:
             usable, hidden = usable + 1, hidden - case.shown
-        # A set takes one evaluation for the answer, and one for each mistake.
+        # A set takes one evaluation for the outputs, and one for each mistake.
         evaluations -= 1 + len(looked_for)
         if (usable >= wanted and not hidden) or (number + 1 >= min(LEAST, wanted) and evaluations <= 0):
             break
@@ -262,7 +262,7 @@ def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: 
         apart: one set for each kind of special values; else one for all, unless most outputs would be NaN.
 
     Returns:
-        The sets; none where to compute their answers takes too long.
+        The sets; none where to compute their outputs takes too long.
     """
     if work_of(program) > WORK:
         return []
@@ -350,22 +350,22 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int
 def case_of(
     program: Program, inputs: Arrays, probes: Iterable[Probe] = (), trace: Trace | None = None
 ) -> Case:
-    """Compute a set's answer, and which mistakes show in it; what is applied goes into the trace."""
-    answer = reference(program, inputs, trace=trace)
-    testable = sum(e.testable for e in answer.expected.values())
-    size = sum(e.value.size for e in answer.expected.values())
-    shown = frozenset(p for p in probes if _is_shown(program, inputs, p, answer))
-    return Case(inputs, answer, testable / size, shown)
+    """Compute a set's outputs, and which mistakes show in it; what is applied goes into the trace."""
+    outputs = reference(program, inputs, trace=trace)
+    testable = sum(e.testable for e in outputs.expected.values())
+    size = sum(e.value.size for e in outputs.expected.values())
+    shown = frozenset(p for p in probes if _is_shown(program, inputs, p, outputs))
+    return Case(inputs, outputs, testable / size, shown)
 
 
-def _is_shown(program: Program, inputs: Arrays, probe: Probe, answer: Answer) -> bool:
+def _is_shown(program: Program, inputs: Arrays, probe: Probe, outputs: ReferenceOutputs) -> bool:
     """Return whether a kernel with this mistake would be refused."""
     changes = probe.changes(program)
     wrong = reference(probe.program(program), probe.inputs(program, inputs), changes=changes)
     with np.errstate(over="ignore", invalid="ignore"):
         return any(
             not np.all(expected.accepts(expected.stored(wrong[name])))
-            for name, expected in answer.expected.items()
+            for name, expected in outputs.expected.items()
         )
 
 
@@ -407,7 +407,7 @@ def work_of(program: Program) -> float:
 
 def _refuse_untestable(program: Program, cases: list[Case]) -> None:
     for name in program.outputs:
-        expected = [case.answer.expected[name] for case in cases]
+        expected = [case.outputs.expected[name] for case in cases]
         if any(each.testable for each in expected):
             continue
         long = [terms_of(s, program) for s in program.statements if is_long(s, program)]

@@ -1,4 +1,4 @@
-"""Comparison of a kernel's answer with the reference."""
+"""Comparison of a kernel's outputs with the reference."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ class Expected:
         return indices, low, high
 
 
-class Answer(Mapping[str, Array]):
-    """Output to its elements in float64; `expected` has the tolerances too."""
+class ReferenceOutputs(Mapping[str, Array]):
+    """Outputs of the reference: name to elements in float64; `expected` has the tolerances too."""
 
     def __init__(self, expected: Mapping[str, Expected]) -> None:
         self.expected = expected
@@ -157,19 +157,19 @@ class Answer(Mapping[str, Array]):
         return len(self.expected)
 
 
-def check(program: Program, got: Arrays, answer: Answer) -> str | None:
+def check(program: Program, got: Arrays, reference: ReferenceOutputs) -> str | None:
     """Compare a kernel's outputs with the reference's.
 
     Args:
         program: what was computed.
         got: output to its elements, of the program's shape and element type.
-        answer: what `reference` gave.
+        reference: the outputs that `reference` computed.
 
     Returns:
         None if all are correct; else which element is wrong most, and how many are.
     """
     for name in program.outputs:
-        expected, kind = answer.expected[name], program.type[name]
+        expected, kind = reference.expected[name], program.type[name]
         if name not in got:
             return f"output {name} is missing"
         array = got[name]

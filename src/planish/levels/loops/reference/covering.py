@@ -273,7 +273,7 @@ class _Chooser:
         case = case_of(self._program, inputs, trace=trace)
         if case.testable < TESTABLE_MIN:
             return None
-        reacts = np.zeros((len(self._names), sum(e.value.size for e in case.answer.expected.values())), bool)
+        reacts = np.zeros((len(self._names), sum(e.value.size for e in case.outputs.expected.values())), bool)
         for i, name in enumerate(self._names if reactions else ()):
             reacts[i] = self._differs(case, {name: self._nudged(case.inputs[name])})
         return _Set(case, _ways(trace or ()), reacts)
@@ -311,7 +311,7 @@ class _Chooser:
 
     def _differs(self, case: Case, changed: Arrays) -> Array:
         wrong = reference(self._program, {**case.inputs, **changed}).expected
-        found = [_apart(expected, wrong[name]) for name, expected in case.answer.expected.items()]
+        found = [_apart(expected, wrong[name]) for name, expected in case.outputs.expected.items()]
         return np.concatenate([each.reshape(-1) for each in found])
 
     def _nudged(self, array: Array) -> Array:
@@ -321,7 +321,7 @@ class _Chooser:
 
 
 def _apart(one: Expected, other: Expected) -> Array:
-    """Compute which elements differ, or are known in one answer and may be several numbers in the other."""
+    """Compute which elements differ, or are known in one result and may be several numbers in the other."""
     with np.errstate(over="ignore", invalid="ignore"):
         unsure = other.tolerance > _UNSURE * one.tolerance
         within = one.accepts(other.low) & one.accepts(other.high)

@@ -44,7 +44,7 @@ from planish.levels.loops.reference.bounds import (
     scatter_store,
     with_special,
 )
-from planish.levels.loops.reference.checking import Answer, Expected
+from planish.levels.loops.reference.checking import Expected, ReferenceOutputs
 from planish.levels.loops.reference.inputs import cancelled, is_long
 from planish.levels.loops.reference.views import (
     CHUNK,
@@ -176,8 +176,8 @@ def reference(
     block: int = BLOCK,
     changes: Mapping[str, Callable[[Array], Array]] | None = None,
     trace: Trace | None = None,
-) -> Answer:
-    """Compute a program in float64, and how far a correct kernel's answer may be off; integers exactly.
+) -> ReferenceOutputs:
+    """Compute a program in float64, and how far a correct kernel's outputs may be off; integers exactly.
 
     Args:
         program: what is computed.
@@ -190,7 +190,7 @@ def reference(
         Output to its elements, with their tolerances.
     """
     if program.arithmetic == INTEGER:
-        return Answer(_integers(program, inputs, block, changes or {}, trace))
+        return ReferenceOutputs(_integers(program, inputs, block, changes or {}, trace))
     precision = Precision.of(program.arithmetic)
     tensors = {name: exactly(inputs[name]) for name in program.inputs}
     if kind := program.type.get(POSITIONS):
@@ -206,7 +206,7 @@ def reference(
                 tensors[target.tensor] = _written(target, result, tensors, program)
             if changes and target.tensor in changes:
                 tensors[target.tensor] = tensors[target.tensor].map(changes[target.tensor])
-    return Answer(
+    return ReferenceOutputs(
         {name: Expected.of(tensors[name], precision, program.type[name].dtype) for name in program.outputs}
     )
 
