@@ -22,15 +22,15 @@ _RUNS = 0x706C616E  # "plan": the runs' part of a PostgreSQL database's advisory
 class RunLocks(ABC):
     """Locks of the runs that are being written to."""
 
-    def take(self, run_id: str) -> bool:
+    def acquire(self, run_id: str) -> bool:
         """Acquire a run's lock; return whether it is held now. Harmless when it is held already."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (taken := self._try_to_take(run_id)) and time.monotonic() < deadline:
+        while not (acquired := self._try_to_acquire(run_id)) and time.monotonic() < deadline:
             time.sleep(0.02)
-        return taken
+        return acquired
 
     @abstractmethod
-    def _try_to_take(self, run_id: str) -> bool: ...
+    def _try_to_acquire(self, run_id: str) -> bool: ...
 
     @abstractmethod
     def release(self, run_id: str) -> None:
@@ -44,7 +44,7 @@ class RunLocks(ABC):
     def close(self) -> None:
         """Release all locks; the connection ends next."""
 
-    def are_others(self) -> bool:
+    def may_be_shared(self) -> bool:
         """Return whether other processes may hold locks; False only where that is certain."""
         return True
 
@@ -59,13 +59,13 @@ class FileLocks(RunLocks):
         self._path = path
         self._files: dict[str, int] = {}
 
-    def take(self, run_id: str) -> bool:
+    def acquire(self, run_id: str) -> bool:
         """Acquire a run's lock; see `RunLocks`."""
         if run_id not in self._files:
             self._sweep()
-        return super().take(run_id)
+        return super().acquire(run_id)
 
-    def _try_to_take(self, run_id: str) -> bool:
+    def _try_to_acquire(self, run_id: str) -> bool:
         if run_id not in self._files and (file := self._try(self._file(run_id))) is not None:
             self._files[run_id] = file
         return run_id in self._files
@@ -87,7 +87,7 @@ class FileLocks(RunLocks):
         """Return the runs that are locked; see `RunLocks`."""
         return {run_id for run_id in run_ids if run_id in self._files or is_locked(self._file(run_id))}
 
-    def are_others(self) -> bool:
+    def may_be_shared(self) -> bool:
         """Return whether other processes may hold locks: there is a lock file, maybe a stale one."""
         name = self._file("").name
         with os.scandir(self._path.parent) as found:
@@ -110,7 +110,7 @@ class FileLocks(RunLocks):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have taken the file away before we had the lock.
+            # Another process may have removed the file before this one had the lock.
             if os.path.samestat(os.fstat(file), path.stat()):
                 return file
         except (BlockingIOError, FileNotFoundError):
@@ -122,13 +122,13 @@ class FileLocks(RunLocks):
 class AdvisoryLocks(RunLocks):
     """Locks of the PostgreSQL session: the server ends them with the connection.
 
-    A new connection after a lost one holds none; `take` then acquires them again.
+    A new connection after a lost one holds none; `acquire` then locks them again.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def _try_to_take(self, run_id: str) -> bool:
+    def _try_to_acquire(self, run_id: str) -> bool:
         if run_id not in (mine := self._mine()) and self._call("pg_try_advisory_lock", run_id):
             mine.add(run_id)
         return run_id in mine
@@ -202,6 +202,6 @@ def acquire(
 
 
 def renew(connection: Connection, run_id: str) -> None:
-    """Extend a run's leases; those that another run has taken since are lost to it."""
+    """Extend a run's leases; those that another run has acquired since are lost to it."""
     until = time.time() + LEASE_S
     connection.execute(update(leases).where(leases.c.run_id == run_id).values(until=until))

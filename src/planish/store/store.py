@@ -182,7 +182,7 @@ class Store(Reader):
     @property
     def is_shared(self) -> bool:
         """Return whether other runs, of any task, may be writing to this store; takes microseconds."""
-        return self._session.locks.are_others()
+        return self._session.locks.may_be_shared()
 
     def lease(self, run_id: str, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """Lease candidates to be measured, so that no other run for the same task measures them meanwhile.
@@ -346,7 +346,7 @@ class Store(Reader):
             self._held[run_id] = self._session.write(write)
 
     def _take_free(self, run_id: str) -> None:
-        if not self._session.locks.take(run_id):
+        if not self._session.locks.acquire(run_id):
             raise HeldError(f"another process is writing to run {run_id}", "Let it end first.")
 
     def _release(self, run_id: str) -> None:
@@ -354,8 +354,8 @@ class Store(Reader):
 
     def _take(self, run_id: str, again: bool) -> None:
         for other in self._held if again else ():  # the lost connection held these locks
-            self._session.locks.take(other)
-        if not self._session.locks.take(run_id):
+            self._session.locks.acquire(other)
+        if not self._session.locks.acquire(run_id):
             # It may be the lost connection that holds the lock: a server notices late that a client is gone.
             kind = LostConnectionError if again else HeldError
             what = f"another process is writing to run {run_id}"
