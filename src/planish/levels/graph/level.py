@@ -159,9 +159,9 @@ class GraphLevel(Level["GraphProgram"]):
 
     def with_correct_baseline(self, task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
         """Find the passes that make ONNX Runtime's defaults wrong, and leave them out of the baseline."""
-        from planish.levels.graph.task_setup import without_culprits
+        from planish.levels.graph.task_setup import without_failing_passes
 
-        return without_culprits(task, executor)
+        return without_failing_passes(task, executor)
 
     def variants(self, task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candidate]:
         """Return the baseline, so that the winner is never worse, and what it is compared with besides."""

@@ -252,10 +252,10 @@ class SelectionSpace(Space):
         rest = (one.disabled ^ other.disabled) - dealt
         first = one.rewrites[:cut] + other.rewrites[other_cut:]
         second = other.rewrites[:other_cut] + one.rewrites[cut:]
-        mine, others = _dealt(one.settings, other.settings, rng)
+        first_settings, second_settings = _dealt(one.settings, other.settings, rng)
         return (
-            self._made(Selection(first[: self._longest], both | dealt, one.offline, mine)),
-            self._made(Selection(second[: self._longest], both | rest, other.offline, others)),
+            self._made(Selection(first[: self._longest], both | dealt, one.offline, first_settings)),
+            self._made(Selection(second[: self._longest], both | rest, other.offline, second_settings)),
         )
 
     def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:

@@ -243,7 +243,7 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
         yield name
 
 
-def without_culprits(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
+def without_failing_passes(task: Task[GraphProgram], executor: Executor) -> GraphProgram | None:
     """Find the fewest passes without which the runtime answers rightly; those found before are tried first.
 
     Returns:

@@ -21,7 +21,7 @@ from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Disable, selection_of
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.space import SelectionSpace
-from planish.levels.graph.task_setup import fewest, without_culprits
+from planish.levels.graph.task_setup import fewest, without_failing_passes
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Settings
@@ -86,15 +86,15 @@ class Counting(InlineExecutor):
 def test_what_was_found_once_is_tried_first(tmp_path: Path) -> None:
     level, task = tasked(padded(tmp_path))
     first, again, other = (Counting(level.evaluator(task)()) for _ in range(3))
-    found = without_culprits(task, first)
+    found = without_failing_passes(task, first)
     assert found is not None
     assert found.without == ("Pad_Fusion",)
     assert first.count > 5
-    assert without_culprits(task, again) == found
+    assert without_failing_passes(task, again) == found
     assert again.count == 1
     looser = replace(task, program=replace(task.program, tolerance=0.5))
-    without_culprits(looser, other)
-    assert other.count > 1, "another tolerance may have other culprits"
+    without_failing_passes(looser, other)
+    assert other.count > 1, "another tolerance may have other failing passes"
 
 
 def test_the_space_leaves_it_out_of_every_selection(tmp_path: Path) -> None:
