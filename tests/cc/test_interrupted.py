@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -113,6 +114,30 @@ def test_an_interrupt_that_comes_when_clang_has_just_ended_is_one(monkeypatch: p
         run(["/bin/true"])
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+IN_A_FORK = """
+import os, signal, time
+from planish.cc.interrupts import Stoppable
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGTERM))
+try:
+    with Stoppable():
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(30)
+except KeyboardInterrupt as error:
+    assert error.args == (signal.SIGTERM,)
+else:
+    raise AssertionError("the signal is lost")
+"""
+
+
+def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost() -> None:
+    """Python ignores what is raised in the functions that it calls around a fork."""
+    done = subprocess.run([sys.executable, "-c", IN_A_FORK], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_next_build_goes_on_from_what_was_found_before_an_interrupt(words: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _last = signal.SIGINT
+_AGAIN_S = 0.01
 
 
 class Stoppable:
@@ -22,8 +24,10 @@ class Stoppable:
 
     def __init__(self) -> None:
         self._before: dict[signal.Signals, Handler] = {}
+        self._hook = sys.unraisablehook
 
     def __enter__(self) -> None:
+        sys.unraisablehook = self._once_more
         for number in _STOPPING:
             handler = self._before[number] = signal.getsignal(number)
             if handler is not signal.SIG_IGN:
@@ -32,9 +36,20 @@ class Stoppable:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        sys.unraisablehook = self._hook
         if not isinstance(error, KeyboardInterrupt):  # another signal would only disturb the end
             for number, handler in self._before.items():
                 signal.signal(number, handler)
+
+    def _once_more(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Send a signal again that came where Python can raise nothing, as in what it calls around a fork."""
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self._hook(unraisable)
+            return
+        import threading
+
+        signal.signal(_last, _stop)
+        threading.Timer(_AGAIN_S, signal.raise_signal, [_last]).start()
 
 
 def die_of_interrupt() -> None:
