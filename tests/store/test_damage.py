@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -83,20 +84,40 @@ def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=location.parent)
 
 
-def test_commands_end_with_code_4(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "change", "commands"),
+    [
+        ("trials", "outcome = replace(outcome, '1', '2')", ("show", "report")),
+        ("results", "data = replace(data, '1', '2')", ("show", "report", "export")),
+    ],
+)
+def test_commands_that_read_what_is_damaged_end_with_code_4(
+    tmp_path: Path, table: str, change: str, commands: Sequence[str]
+) -> None:
     location = tmp_path / "planish.db"
     tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "1")
     assert _planish(location, *tune).returncode == 0
     with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
-        connection.execute("UPDATE trials SET outcome = replace(outcome, '1', '2') WHERE id = 1")
-    for words in (("show", run_id), ("report", run_id), ("export", run_id, "out")):
-        done = _planish(location, *words)
-        assert done.returncode == 4, (words, done.stderr)
-        assert done.stderr.startswith(
-            f"planish: error: the store {location} is damaged: row 1 of table trials."
-        )
+        connection.execute(f"UPDATE {table} SET {change} WHERE rowid = 1")
+    for command in commands:
+        done = _planish(location, command, run_id, *(["out"] if command == "export" else []))
+        assert done.returncode == 4, (command, done.stderr)
+        assert done.stderr.startswith(f"planish: error: the store {location} is damaged: row ")
+        assert f"of table {table}" in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_winner_is_exported_though_a_trial_is_damaged(tmp_path: Path) -> None:
+    location = tmp_path / "planish.db"
+    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "1")
+    assert _planish(location, *tune).returncode == 0
+    with closing(sqlite3.connect(location, isolation_level=None)) as connection:
+        (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
+        connection.execute("UPDATE trials SET outcome = replace(outcome, '1', '2')")
+    done = _planish(location, "export", run_id, "out")
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "out").glob("*.s"))
 
 
 def test_a_trial_that_was_cut_short_is_measured_again(tmp_path: Path) -> None:
