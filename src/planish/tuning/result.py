@@ -100,7 +100,7 @@ class Result:
 
     @cached_property
     def task(self) -> Task:
-        """What was tuned.
+        """The task that was tuned.
 
         Raises:
             ProgramError: the level does not read the program any more.
@@ -129,7 +129,7 @@ class Result:
 
     @cached_property
     def failures(self) -> Mapping[str, int]:
-        """How many candidates failed, by "stage: reason"."""
+        """Count of the candidates that failed, by "stage: reason"."""
         outcomes = [trial.outcome for trial in self.trials]
         return Counter(f"{each.stage}: {each.reason}" for each in outcomes if isinstance(each, Failed))
 
