@@ -15,6 +15,7 @@ import pytest
 from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
 from planish.executors import LocalExecutor
 from planish.sandbox import Limits, LostError
+from planish.sandbox.linux import descendants
 from planish.testing.scripted import Action, KilledEvaluator, LoggingSpec, action
 from sandbox.evaluators import (
     FORGERIES,
@@ -240,3 +241,14 @@ def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path, actions: list[
 def _wait_for(log: Path, lines: int) -> None:
     while len(read_log(log)) < lines:
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_process_may_end_while_its_threads_are_looked_at() -> None:
+    for _ in range(200):
+        process = subprocess.Popen(["true"])
+        waiting = threading.Thread(target=process.wait)
+        waiting.start()
+        while waiting.is_alive():
+            assert descendants(process.pid)[0] == process.pid
+        waiting.join()

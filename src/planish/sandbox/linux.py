@@ -19,12 +19,19 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def threads(pid: int | str) -> list[Path]:
+    """List the folders of a process's threads; none where it has ended."""
+    with suppress(OSError):
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    return []
+
+
 def children(pid: int | str = "self") -> list[int]:
     """List the children of a process; none where it has ended, or this kernel does not show them."""
     found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+    for thread in threads(pid):
         with suppress(OSError):  # the thread ended meanwhile
-            found += map(int, listed.read_text(encoding="ascii").split())
+            found += map(int, (thread / "children").read_text(encoding="ascii").split())
     return found
 
 

@@ -21,7 +21,7 @@ from planish.core import Candidate, PlanishError
 from planish.sandbox.child import Child, ForkedProcess, close_lifeline, lifelines, open_lifeline, redirect
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import ExitStatus
-from planish.sandbox.linux import descendants
+from planish.sandbox.linux import descendants, threads
 from planish.sandbox.plain_data import write_all
 from planish.sandbox.protocol import (
     REPLY_BYTES,
@@ -59,8 +59,7 @@ class _Sample(NamedTuple):
     @staticmethod
     def of(pid: int) -> _Sample:
         sample = _Sample(time.monotonic(), {}, {}, {})
-        folders = [Path(f"/proc/{each}/task") for each in descendants(pid)]
-        for thread in chain.from_iterable(folder.glob("*") for folder in folders):
+        for thread in chain.from_iterable(map(threads, descendants(pid))):
             number = int(thread.name)
             with suppress(OSError, ValueError):  # it ended meanwhile, or this system does not show it
                 # "pid (name) state ...", and the name may hold anything

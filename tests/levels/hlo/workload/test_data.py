@@ -132,13 +132,13 @@ def test_images_without_pillow_say_what_to_install(tmp_path: Path, monkeypatch: 
 
 def test_npz_files_by_either_names(tmp_path: Path) -> None:
     floats = IMAGES / np.float32(255)
-    np.savez(tmp_path / "a.npz", pictures=floats, labels=LABELS[:, None], x_test=IMAGES, y_test=LABELS)
+    np.savez(tmp_path / "a.npz", images=floats, labels=LABELS[:, None], x_test=IMAGES, y_test=LABELS)
     check(tmp_path / "a.npz", "train", floats, LABELS)
     check(tmp_path, "test", IMAGES, LABELS)
     np.savez(tmp_path / "a.npz", pictures=floats)
     with pytest.raises(ProgramError, match="lacks the arrays"):
         open_data(tmp_path, "train")
-    np.savez_compressed(tmp_path / "a.npz", pictures=floats, labels=LABELS)
+    np.savez_compressed(tmp_path / "a.npz", images=floats, labels=LABELS)
     damage_zip(tmp_path / "a.npz")
     with pytest.raises(ProgramError, match="cannot read '"):
         open_data(tmp_path, "train")
