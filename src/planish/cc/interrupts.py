@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _last = signal.SIGINT
-_AGAIN_S = 0.01
 
 
 class Stoppable:
@@ -46,10 +45,12 @@ class Stoppable:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._hook(unraisable)
             return
-        import threading
+        from planish.core.process import (
+            send_again,
+        )  # here: it takes longer to load than clang for a small file
 
         signal.signal(_last, _stop)
-        threading.Timer(_AGAIN_S, signal.raise_signal, [_last]).start()
+        send_again(_last)
 
 
 def die_of_interrupt() -> None:

@@ -53,7 +53,7 @@ class Stops:
         """
         global _last
         if _imports_under_way(frame) > self._imports:
-            threading.Timer(_AGAIN_S, signal.raise_signal, [number]).start()
+            send_again(number)
             return
         self.count = self.count + 1
         self.number = _last = signal.Signals(number)
@@ -63,9 +63,16 @@ class Stops:
         """Send a signal again that came where Python can raise nothing, as while it tidies up."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             self.count -= 1
-            threading.Timer(_AGAIN_S, signal.raise_signal, [self.number]).start()
+            send_again(self.number)
         else:
             sys.__unraisablehook__(unraisable)
+
+
+def send_again(number: int) -> None:
+    """Send a signal to the main thread a moment later, where it ends a wait: another thread's would not."""
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(_AGAIN_S, signal.pthread_kill, [main, number]).start()
 
 
 def _imports_under_way(frame: FrameType | None) -> int:
