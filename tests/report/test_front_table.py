@@ -90,7 +90,7 @@ def test_what_is_better_at_no_cost_is_the_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unseen", "told"),
+    ("unseen", "cell"),
     [
         ({"error": 0.11, "error_validation": 0.13}, "same time, more error"),
         ({"error": 0.11, "error_validation": 0.12}, "same time, same error"),
@@ -98,10 +98,10 @@ def test_what_is_better_at_no_cost_is_the_verdict() -> None:
     ],
 )
 def test_what_is_better_on_the_examples_of_the_search_alone_is_no_win(
-    unseen: Mapping[str, float], told: str
+    unseen: Mapping[str, float], cell: str
 ) -> None:
     found = front([replace(FRONT[2], unseen=unseen)])
-    assert front_table(found).rows[2][-1] == told
+    assert front_table(found).rows[2][-1] == cell
     assert verdict_of_front(found).kind == "same"
 
 
@@ -116,11 +116,11 @@ def test_where_noise_decides_it_is_reported() -> None:
     scores = {"error_validation": 0.125, "error_validation_within": 0.009}
     (member,) = front([replace(FRONT[1], unseen={"error_validation": 0.12})]).finalists
     found = Comparison((replace(member, scores=scores),), base)
-    table, told = front_table(found), verdict_of_front(found)
+    table, decided = front_table(found), verdict_of_front(found)
     assert table.rows[1][-1] == "faster, error within noise"
-    assert told.headline == f"2.00{X} faster at no more error beyond the noise (#1)"
+    assert decided.headline == f"2.00{X} faster at no more error beyond the noise (#1)"
     assert (
-        told.grounds[0]
+        decided.grounds[0]
         == "#1 at the end, against the baseline: error validation 0.1250 against 0.1200 (± 0.009)"
     )
     assert "same error" in front_table(front([FRONT[1]])).rows[2][-1]
@@ -134,8 +134,8 @@ def test_a_disputed_module_is_no_win() -> None:
 
 
 def test_a_module_without_a_cross_check_is_reported() -> None:
-    told = "the cross-check has no answer for #2: their gains are not cross-checked"
-    assert told in verdict(FRONT[0], replace(FRONT[1], agrees=None)).grounds
+    ground = "the cross-check has no answer for #2: their gains are not cross-checked"
+    assert ground in verdict(FRONT[0], replace(FRONT[1], agrees=None)).grounds
     assert not any("no answer" in ground for ground in verdict(replace(FRONT[0], agrees=None)).grounds)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fake_executors import SameProcessExecutor
-from planish.core import Attribution, Candidate, Objective, Task
-from planish.store import open_store
+from planish.core import Attribution, Candidate, Level, Objective, Task
+from planish.store import Store, open_store
 from planish.testing.lattice import Set
 from planish.tuning.ablation import is_additive, prune, suggested
 from planish.tuning.api import task_of
@@ -70,6 +70,14 @@ class Identifying(Plain):
         )
 
 
+def finished_search(level: Level, task: Task, settings: Settings, store: Store) -> SearchOutcome:
+    """A search of nine seconds that has stored nothing."""
+    trials, progress = Trials(store, "run", level.steps), Progress(task, "run")
+    return SearchOutcome(
+        level, task, settings, store, progress, trials, {}, 9.0, stopped=False, start=SameProcessExecutor
+    )
+
+
 def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -> None:
     level, settings = Identifying(), Settings(objectives=("time",))
     task = task_of(level, Text(), settings)
@@ -77,19 +85,7 @@ def test_finalists_stay_in_their_order_and_of_equals_the_first(tmp_path: Path) -
     found = [(other, idle), (one, idle), (other,), (last,)]
     assert str(idle).startswith("Set(knob=3")
     with open_store(tmp_path / "a.db") as store:
-        tried = Trials(store, "run", level.steps)
-        search = SearchOutcome(
-            level,
-            task,
-            settings,
-            store,
-            Progress(task, "run"),
-            tried,
-            {},
-            9.0,
-            stopped=False,
-            start=SameProcessExecutor,
-        )
+        search = finished_search(level, task, settings, store)
         finalists = tuple(Finalist(candidate=Candidate(steps)) for steps in found)
         done, late = (prune(search, FinalState(finalists), end) for end in (math.inf, 0.0))
     left = done.finalists
@@ -115,19 +111,7 @@ def test_where_a_count_tells_less_will_do_too(tmp_path: Path) -> None:
     task = task_of(level, Text(), settings)
     found = Candidate((Set(3, 1), Set(0, 1), Set(1, 2), Set(2, 1)))
     with open_store(tmp_path / "a.db") as store:
-        tried = Trials(store, "run", level.steps)
-        search = SearchOutcome(
-            level,
-            task,
-            settings,
-            store,
-            Progress(task, "run"),
-            tried,
-            {},
-            9.0,
-            stopped=False,
-            start=SameProcessExecutor,
-        )
+        search = finished_search(level, task, settings, store)
         done = prune(search, FinalState((Finalist(candidate=found),)), math.inf)
     assert [each.candidate.steps for each in done.finalists] == [(Set(1, 2),)]
     assert done.notes == ()

@@ -171,7 +171,7 @@ class Comparison:
             worse in something, the baseline comes first.
         baseline: what they are compared with.
         secondary_baseline: another baseline, its values as many times the baseline's here as when the two
-            were measured in turns; None where there is none.
+            were interleaved; None where there is none.
         noise: objective name to the share by which equals differ; empty where that was not measured.
         notes: how the run was measured, in sentences.
         unmeasured: the finalists without measurements, in the order in which they were chosen: those that

@@ -68,8 +68,8 @@ ERRORS = 2.0
 def least_costs(trial: Trial, costs: Costs, objectives: tuple[Objective, ...]) -> Costs:
     """Return the costs of a trial less what noise may have added: two standard errors, 1 % at least.
 
-    They are for the choice of who is measured again, in turns and in fresh processes, and prove nothing: of
-    a single process gives no estimate of between-process variance.
+    They select what is measured again, interleaved and in fresh processes, and prove nothing: a single
+    process gives no estimate of the variance between processes.
 
     Args:
         trial: with samples, where its level keeps them.
