@@ -5,7 +5,7 @@ import pytest
 from planish.cli.watching import RunStatus
 from planish.core import Candidate, Failed, HypervolumeTracker, Measured, Objective, Outcome, Trial
 from planish.core.budget import Budget
-from planish.report.wording import amount, multiple
+from planish.core.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
 from planish.tuning.recorder import Progress
 

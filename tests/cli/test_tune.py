@@ -14,7 +14,7 @@ from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli import again, request, watching
 from planish.core import AllFailedError, Candidate, ProgramError, Task
 from planish.core.budget import Budget
-from planish.report.wording import multiple
+from planish.core.wording import multiple
 from planish.store import open_store
 from planish.testing.lattice import Lattice
 from planish.tuning.result import Result

@@ -27,11 +27,10 @@ from planish.report.chart_data import (
     limit_of,
     strip_of,
     tradeoffs,
-    value_for,
 )
 from planish.report.figures import PlotAxis, axis_of, span_axis
-from planish.report.trial_statistics import failure_groups, stage_times
 from planish.tuning.comparison import Compared, Finalist
+from planish.tuning.trial_statistics import failure_groups, stage_times, value_for
 from report.planks import ERROR, STARTED, TIME, compared, failed, finalist, measured, trial
 
 POSITIVE = st.lists(st.floats(1e-9, 1e9), min_size=1)

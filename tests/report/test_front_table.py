@@ -12,13 +12,13 @@ import pytest
 
 from planish.cli.summary import result_document, show_result
 from planish.core import Candidate, Objective
+from planish.core.wording import outcome_words
 from planish.report import write_report
 from planish.report.front_table import effect_grids, front_table
-from planish.report.verdict import RunVerdict, verdict_of, verdict_of_front
-from planish.report.wording import outcome_words
 from planish.store import open_store
 from planish.tuning.comparison import Comparison
 from planish.tuning.result import Result, read_result
+from planish.tuning.verdict import RunVerdict, verdict_of, verdict_of_front
 from report import fronts
 from report.fronts import BOTH, ERROR, FRONT, Cut, front
 from report.page import Page

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from planish.core.budget import Budget
 from planish.core.errors import redact
 from planish.measure import Plan
-from planish.report.verdict import verdict_of
 from planish.tuning.result import Result
+from planish.tuning.verdict import verdict_of
 
 _SECONDS = "--seconds"
 

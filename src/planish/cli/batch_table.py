@@ -12,7 +12,7 @@ from planish.cli.output import document, one_line, remark, say, table
 from planish.cli.request import Request
 from planish.cli.summary import candidate_document
 from planish.core import AllFailedError, StoppedError, stoppable
-from planish.report.wording import amount, label
+from planish.core.wording import amount, label
 from planish.store import open_store
 from planish.tuning.batch import Part, Unmeasured, load_parts, totals, tune_parts
 

@@ -15,8 +15,8 @@ from planish.cli.summary import run_document
 from planish.cli.watching import watching
 from planish.core import Objective
 from planish.core.budget import Budget
+from planish.core.wording import amount, improvement, interval, label, multiple, saving, title, verdict_word
 from planish.measure import Plan
-from planish.report.wording import amount, improvement, interval, label, multiple, saving, title, verdict_word
 from planish.search import split_settings
 from planish.store import open_store
 from planish.tuning.compare import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planish.cli.options import Form
 from planish.cli.output import remark
-from planish.report.wording import duration
+from planish.core.wording import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

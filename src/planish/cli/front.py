@@ -18,8 +18,8 @@ from planish.core import (
     pareto_front,
     reference_point,
 )
+from planish.core.wording import label, number, scale
 from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
-from planish.report.wording import label, number, scale
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.comparison_codec import finalist_to_json, medians, secondary_baseline_to_json
 from planish.tuning.result import Result

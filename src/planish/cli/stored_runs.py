@@ -44,7 +44,7 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     from planish.cli.output import document, one_line, say, table
     from planish.cli.summary import run_document, task_document
     from planish.core import gc_paused
-    from planish.report.wording import title, when
+    from planish.core.wording import title, when
 
     with gc_paused():
         from planish.store import open_store
@@ -88,7 +88,7 @@ def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.For
         show_run,
         show_winner,
     )
-    from planish.report.predictions import model_section, policy_section
+    from planish.tuning.predictions import model_section, policy_section
     from planish.tuning.result import read_result
 
     result = read_result(store, run_id, files=files)

@@ -16,10 +16,7 @@ from planish.cli.front import (
 )
 from planish.cli.output import facts, one_line, remark, say, table
 from planish.core import Candidate, Measured, Objective, Trial
-from planish.report.predictions import ModelSection, Proposal
-from planish.report.trial_statistics import failure_groups, flops_of, stage_times
-from planish.report.verdict import continuation, verdict_of
-from planish.report.wording import (
+from planish.core.wording import (
     amount,
     duration,
     improvement,
@@ -34,7 +31,10 @@ from planish.report.wording import (
 from planish.store import Run, StoredTask
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.comparison_codec import chosen_to_json
+from planish.tuning.predictions import ModelSection, Proposal
 from planish.tuning.result import Result
+from planish.tuning.trial_statistics import failure_groups, flops_of, stage_times
+from planish.tuning.verdict import continuation, verdict_of
 
 if TYPE_CHECKING:
     from planish.tuning.comparison import Comparison

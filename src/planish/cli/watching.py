@@ -15,12 +15,12 @@ from planish.cli.options import Form
 from planish.cli.output import one_line, printable, remark
 from planish.core import HypervolumeTracker, Trial
 from planish.core.budget import Budget
-from planish.report.trial_statistics import flops_of
-from planish.report.wording import MINUTE_S, amount, duration, label, multiple, number, title
+from planish.core.wording import MINUTE_S, amount, duration, label, multiple, number, title
 from planish.store import Reader
 from planish.tuning.budget import LEAST_S
 from planish.tuning.recorder import Listener, Progress, Silent
 from planish.tuning.result import known_baseline
+from planish.tuning.trial_statistics import flops_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from planish.core import Candidate, Failed, Objective, Step, Trial, front_of
 from planish.tuning.comparison import Compared, Comparison, Finalist
+from planish.tuning.trial_statistics import value_of
 
 PAUSE_S = 60.0
 """When nothing ended for longer, beyond the next trial's own work, the run was not under way."""
@@ -37,18 +38,6 @@ class Curve:
     measured: tuple[Point, ...]
     failed: tuple[float, ...]
     end: float
-
-
-def value_of(trial: Trial, objective: Objective) -> float | None:
-    """Return a trial's value; None where it failed or is not finite."""
-    cost = trial.cost(objective)
-    return None if cost is None or not math.isfinite(cost) else objective.cost(cost)
-
-
-def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: Objective) -> float | None:
-    """Return the value that a candidate had in the search."""
-    hits = (t for t in trials if candidate is not None and t.candidate.hash == candidate.hash)
-    return next((v for t in hits if (v := value_of(t, objective)) is not None), None)
 
 
 def by_number(trials: Sequence[Trial]) -> list[float]:

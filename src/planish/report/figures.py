@@ -10,6 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from planish.core import HypervolumeTracker, Objective
+from planish.core.wording import HOUR_S, MINUTE_S, amount, duration, label, scale
 from planish.report.chart_data import (
     UNSEEN,
     ChartRow,
@@ -21,9 +22,8 @@ from planish.report.chart_data import (
     dots_of,
     limit_of,
 )
-from planish.report.predictions import ModelSection
-from planish.report.trial_statistics import StageTime
-from planish.report.wording import HOUR_S, MINUTE_S, amount, duration, label, scale
+from planish.tuning.predictions import ModelSection
+from planish.tuning.trial_statistics import StageTime
 
 _WIDE = 5.0  # of linear axes, values further apart would leave most in one corner
 _FINE_DECADES = 2.5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planish.core import HELDOUT, Attribution, Objective, is_within, within
-from planish.report.wording import amount, label, multiple, number, outcome_words
+from planish.core.wording import amount, label, multiple, number, outcome_words
 from planish.tuning.comparison import Compared, Comparison, Finalist
 
 NONE = "\N{EM DASH}"

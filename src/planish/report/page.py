@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planish.core import Objective, PlanishError, canonical_json, growth_of
+from planish.core import Objective, PlanishError, canonical_json, growth_of, wording
 from planish.core.files import replace_text
-from planish.report import wording
+from planish.core.wording import duration, label, when
 from planish.report.chart_data import (
     CURVE_POINTS,
     TRADEOFF_POINTS,
@@ -18,14 +18,19 @@ from planish.report.chart_data import (
     curve,
     strip_of,
     tradeoffs,
-    value_for,
 )
 from planish.report.front_table import effect_grids, front_table
-from planish.report.predictions import ModelSection, Proposal, model_section, policy_section
-from planish.report.trial_statistics import MEANING, StageTime, failure_groups, flops_of, stage_times
-from planish.report.verdict import verdict_of
-from planish.report.wording import duration, label, when
+from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
 from planish.tuning.result import Result
+from planish.tuning.trial_statistics import (
+    MEANING,
+    StageTime,
+    failure_groups,
+    flops_of,
+    stage_times,
+    value_for,
+)
+from planish.tuning.verdict import verdict_of
 
 
 def captions(result: Result) -> Mapping[str, str]:

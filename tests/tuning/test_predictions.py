@@ -13,11 +13,11 @@ from planish.models.learner import batch_sizes
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.report import write_report
-from planish.report.predictions import SHOWN_PROPOSALS, model_section, policy_section
 from planish.search import make_searcher
 from planish.search.policies import PrioritySampling
 from planish.store import open_store
 from planish.testing.lattice import Lattice, Set
+from planish.tuning.predictions import SHOWN_PROPOSALS, model_section, policy_section
 from planish.tuning.result import Result, read_result
 from report.page import Page
 from report.planks import STARTED, TIME, Planks, save_run

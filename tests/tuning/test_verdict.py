@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Measured, Objective, Ratio, Task, Trial
-from planish.report.trial_statistics import flops_of
-from planish.report.verdict import RunVerdict, verdict_of
-from planish.report.wording import (
+from planish.core.wording import (
     amount,
     duration,
     interval,
@@ -28,6 +26,8 @@ from planish.report.wording import (
 from planish.store import ResultRow, Store, open_store
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import read_result
+from planish.tuning.trial_statistics import flops_of
+from planish.tuning.verdict import RunVerdict, verdict_of
 from report.planks import TIME, Planks, Saw, failed, finalist, measured, save_run, task_of, trial
 
 COUNT = Objective("instructions")

@@ -3,7 +3,8 @@
 import math
 from datetime import UTC, datetime
 
-from planish.core import Objective, Ratio
+from planish.core.task import Objective
+from planish.core.verdicts import Ratio
 
 _TIMES = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0.0, 1e9, "ns"))
 _TIMES_SIGN = "\N{MULTIPLICATION SIGN}"

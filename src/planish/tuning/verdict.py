@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from planish.core import HELDOUT, Objective, Ratio, is_within, within
-from planish.report.trial_statistics import failure_groups, flops_of
-from planish.report.wording import (
+from planish.core.wording import (
     amount,
     improvement,
     interval,
@@ -21,7 +20,10 @@ from planish.report.wording import (
 )
 from planish.store.rows import RunStatus
 from planish.tuning.comparison import Compared, Comparison, Finalist
-from planish.tuning.result import Result
+from planish.tuning.trial_statistics import failure_groups, flops_of
+
+if TYPE_CHECKING:
+    from planish.tuning.result import Result
 
 RunVerdictKind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 

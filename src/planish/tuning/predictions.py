@@ -11,8 +11,8 @@ from itertools import groupby
 
 from planish.core import Trial, TrialPrediction
 from planish.core.ranks import rank_correlation
-from planish.report.chart_data import value_of
 from planish.tuning.result import Result
+from planish.tuning.trial_statistics import value_of
 
 MODEL_SEARCHER = "model-guided"
 

@@ -1,5 +1,6 @@
-"""Statistics of a run's trials: the time of each stage, failures by their reason, arithmetic of a call."""
+"""Statistics of trials: values, the time of each stage, failures by their reason, arithmetic of a call."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -115,3 +116,15 @@ def flops_of(trial: Trial | None, objective: Objective) -> float | None:
     if objective.unit == "s" and "gflops" in values and objective.name in values:
         return values["gflops"] * values[objective.name]
     return None
+
+
+def value_of(trial: Trial, objective: Objective) -> float | None:
+    """Return a trial's value; None where it failed or is not finite."""
+    cost = trial.cost(objective)
+    return None if cost is None or not math.isfinite(cost) else objective.cost(cost)
+
+
+def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: Objective) -> float | None:
+    """Return the value that a candidate had in the search."""
+    hits = (t for t in trials if candidate is not None and t.candidate.hash == candidate.hash)
+    return next((v for t in hits if (v := value_of(t, objective)) is not None), None)
