@@ -231,6 +231,8 @@ def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
         "flops": flops_of(result.best_trial, result.objective),
         "stages": stages,
         "meaning": MEANING,
+        "failed": result.failed,
+        "tried": len(result.trials),
         "failures": groups[:_GROUPS_MAX],
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(result),
