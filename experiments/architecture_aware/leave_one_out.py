@@ -25,9 +25,16 @@ from planish import tune
 from planish.core import Candidate, Measured, Stage, Task, rng
 from planish.core.budget import Budget
 from planish.levels.graph.level import GraphLevel
-from planish.levels.graph.prior import ClassList, ModelTrials, learn_lists, learned_list, records_of
 from planish.levels.graph.program import GraphProgram, program_from
-from planish.levels.graph.starting_lists import recognition_of, starting_list
+from planish.levels.graph.starting_lists import (
+    ClassList,
+    ModelTrials,
+    learn_lists,
+    learned_list,
+    recognition_of,
+    records_of,
+    starting_list,
+)
 from planish.models.transfer import past
 from planish.store import Reader, open_store
 from planish.tuning.api import task_of

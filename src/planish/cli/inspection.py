@@ -12,8 +12,13 @@ from planish.cli.summary import candidate_document
 from planish.core import Candidate, Level, Task
 from planish.levels.graph.architecture import CLASSES, Recognition
 from planish.levels.graph.passes import passes_of_kind, selection_of
-from planish.levels.graph.prior import ClassList, StepEffect, known_list
-from planish.levels.graph.starting_lists import recognition_of, starting_list
+from planish.levels.graph.starting_lists import (
+    ClassList,
+    StepEffect,
+    known_list,
+    recognition_of,
+    starting_list,
+)
 from planish.models.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.opening import locate
@@ -105,7 +110,7 @@ def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, rele
 def _relevance(task: Task[GraphProgram]) -> Relevance:
     from planish.levels.graph.pass_probe import PassProbe
     from planish.levels.graph.relevance import THOROUGH_S, analyse, remembered
-    from planish.levels.graph.task_setup import widest_settings
+    from planish.levels.graph.space import widest_settings
 
     program, settings = task.program, widest_settings(task)
     with closing(PassProbe(program, settings)) as probe:

@@ -18,7 +18,7 @@ from planish.levels.graph.description import aligned, parts, times
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.levels.graph.relevance import Relevance, remembered
-from planish.levels.graph.task_setup import settings_of
+from planish.levels.graph.space import settings_of
 from planish.testing.scripted import ScriptedEvaluator
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
@@ -144,7 +144,7 @@ def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
     def analysed(*_: object) -> Relevance:
         raise AssertionError("looked for what matters before anything was measured")
 
-    monkeypatch.setattr("planish.levels.graph.task_setup.analyse", analysed)
+    monkeypatch.setattr("planish.levels.graph.space.analyse", analysed)
     level = GraphLevel()
     first = level.summary(task)
     assert [line.partition(";")[0] for line in first] == [

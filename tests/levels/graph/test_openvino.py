@@ -30,7 +30,8 @@ from planish.levels.graph.passes import (
 )
 from planish.levels.graph.program import program_from
 from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
-from planish.levels.graph.task_setup import no_optimisation, seeds_of, settable, space_of
+from planish.levels.graph.space import seeds_of, settable, space_of
+from planish.levels.graph.task_setup import no_optimisation
 from planish.levels.graph.verification import difference, tolerance
 
 OPTIMISE = "onnxscript.optimize"

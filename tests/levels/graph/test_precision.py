@@ -16,7 +16,7 @@ from planish.levels.graph.model_protos import node_counts
 from planish.levels.graph.passes import Rewrite, Selection, passes_of_kind
 from planish.levels.graph.program import program_from
 from planish.levels.graph.rewriting import RewriteError, apply_pass
-from planish.levels.graph.task_setup import inexact, seeds_of, space_of
+from planish.levels.graph.space import inexact, seeds_of, space_of
 from planish.levels.graph.verification import Tolerance, difference, similarity, tolerance
 
 ALL = tuple(each.name for each in passes_of_kind("intent"))

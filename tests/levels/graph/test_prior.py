@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Step
 from planish.levels.graph.passes import Disable, Offline, Rewrite, selection, selection_of
-from planish.levels.graph.prior import FAR, RidgeRow, effects, learn_lists, learned_list
+from planish.levels.graph.starting_lists import FAR, RidgeRow, effects, learn_lists, learned_list
 
 GOOD = Rewrite("onnxscript.optimize")
 FAIR = Rewrite("onnxscript.fold_constants")

@@ -19,16 +19,10 @@ from planish.executors import InlineExecutor
 from planish.levels.graph import description, evaluator
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, Set, selection, selection_of
-from planish.levels.graph.prior import ModelTrials, records_of
 from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
-from planish.levels.graph.task_setup import (
-    seeds_of,
-    settable,
-    settings_of,
-    space_of,
-    widest_settings,
-)
+from planish.levels.graph.space import seeds_of, settable, settings_of, space_of, widest_settings
+from planish.levels.graph.starting_lists import ModelTrials, records_of
 from planish.testing.scripted import ScriptedEvaluator
 
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
@@ -188,7 +182,7 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("planish.levels.graph.prior._classes", some_class)
+        patch.setattr("planish.levels.graph.starting_lists._classes", some_class)
         learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -19,13 +19,12 @@ from planish.core import (
     within,
 )
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.levels.hlo import cross, program_from
-from planish.levels.hlo.backend.xla import XlaBackend, XlaExecutable
-from planish.levels.hlo.describe import where
+from planish.levels.hlo import evaluator, program_from
+from planish.levels.hlo.backend import XlaBackend, XlaExecutable
 from planish.levels.hlo.edits import CopyOp, DeleteOp, ScaleConstant
 from planish.levels.hlo.evaluator import evaluator_spec_of
 from planish.levels.hlo.level import HloLevel
-from planish.levels.hlo.patch import original
+from planish.levels.hlo.patch import original, where
 from planish.levels.hlo.space import PatchSpace
 
 LEVEL = HloLevel()
@@ -63,11 +62,11 @@ def test_cross_checks_distinguish_a_difference_from_no_answer(
     def found(*_: object) -> Sequence[Outcome]:
         return [
             Measured({"difference": 1e-6}),
-            Failed("verify", cross.DISAGREE, "result 0 differs"),
+            Failed("verify", evaluator.DISAGREE, "result 0 differs"),
             Failed("build", "timeout"),
         ]
 
-    monkeypatch.setattr(cross, "cross_check", found)
+    monkeypatch.setattr(evaluator, "cross_check", found)
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
     asks = LEVEL.final_checks(of).cross_check
     assert asks is not None

@@ -4,7 +4,7 @@ import pytest
 
 from planish.levels.hlo import program_from
 from planish.levels.hlo.patch import original
-from planish.levels.hlo.structure import learning_rates
+from planish.levels.hlo.space import learning_rates
 
 
 @pytest.mark.parametrize(

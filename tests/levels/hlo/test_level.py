@@ -19,13 +19,12 @@ from planish import tune
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
 from planish.core.budget import Budget
 from planish.levels.hlo import evaluator, read_program
-from planish.levels.hlo.describe import difference
 from planish.levels.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
 from planish.levels.hlo.evaluator import LAST_TIMING
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.machine import hlo_target
-from planish.levels.hlo.patch import original, replay
+from planish.levels.hlo.patch import difference, original, replay
 from planish.levels.registry import level_of
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program

@@ -9,8 +9,7 @@ from planish.core import Candidate, rng
 from planish.levels.hlo.edits import finished
 from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import Program
-from planish.levels.hlo.space import PatchSpace
-from planish.levels.hlo.structure import blocks
+from planish.levels.hlo.space import PatchSpace, blocks
 
 HEAD = "func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x4xf32>, %v: tensor<4x4xf32>) -> tensor<8x4xf32> {"
 PRODUCT = "contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>"

@@ -130,8 +130,8 @@ class GraphLevel(Level["GraphProgram"]):
         return False
 
     def space(self, task: Task[GraphProgram], name: str) -> Space:
-        """Make a space: "relevant", "all" or "exact"; see `planish.levels.graph.task_setup.space_of`."""
-        from planish.levels.graph.task_setup import space_of
+        """Make a space: "relevant", "all" or "exact"; see `planish.levels.graph.space.space_of`."""
+        from planish.levels.graph.space import space_of
 
         if name not in self.spaces:
             raise unknown("level 'graph' has no space", name, self.spaces)
@@ -139,8 +139,7 @@ class GraphLevel(Level["GraphProgram"]):
 
     def warm_start(self, task: Task[GraphProgram], history: Callable[[], Tried]) -> Sequence[Candidate]:
         """Return the lists that did best on other models of the same class."""
-        from planish.levels.graph.prior import known_list
-        from planish.levels.graph.starting_lists import recognition_of
+        from planish.levels.graph.starting_lists import known_list, recognition_of
 
         if not (tried := history()):
             return ()
@@ -203,13 +202,13 @@ class GraphLevel(Level["GraphProgram"]):
 
     def export(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, the selection as JSON, and a script that runs it."""
-        from planish.levels.graph.export import export_model
+        from planish.levels.graph.description import export_model
 
         return export_model(task, candidate, path)
 
     def write_artifacts(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised model, and the selection as JSON."""
-        from planish.levels.graph.export import deliver_model
+        from planish.levels.graph.description import deliver_model
 
         return deliver_model(task, candidate, path)
 

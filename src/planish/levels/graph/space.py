@@ -1,4 +1,7 @@
-"""Space of selections: rewriting passes in their order, disabled passes of ONNX Runtime, settings."""
+"""Space of selections: rewriting passes in their order, disabled passes of ONNX Runtime, settings.
+
+`space_of` makes the space of a task, whose sessions, passes and seeds depend on what the user asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,14 @@ from functools import cache, cached_property, partial
 from math import log2
 from typing import TYPE_CHECKING
 
-from planish.core import EMPTY_CONTEXT, Candidate, FeatureSchema, SearchContext, Space, Step
+from planish.core import EMPTY_CONTEXT, Candidate, FeatureSchema, SearchContext, Space, Step, Task
 from planish.levels.graph.architecture.features import Features
+from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
+from planish.levels.graph.pass_probe import PassProbe
 from planish.levels.graph.passes import (
+    BY_OPENVINO,
+    EXACT,
+    IN_BFLOAT16,
     REWRITING,
     RUNTIME,
     SETTABLE,
@@ -23,6 +31,10 @@ from planish.levels.graph.passes import (
     passes_of_kind,
     selection_of,
 )
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.relevance import analyse, remembered
+from planish.levels.graph.sessions import SessionSettings
+from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -321,3 +333,111 @@ def _dealt(
     swapped = {name for name in sorted({each.name for each in one | other}) if rng.random() < _OUT}
     moved = frozenset(each for each in one ^ other if each.name in swapped)
     return one ^ moved, other ^ moved
+
+
+def settings_of(task: Task[GraphProgram]) -> SessionSettings:
+    """Return the settings of a task's sessions, where a candidate does not change them."""
+    return SessionSettings.of(task.target.cores, task.target.toolchain)
+
+
+def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
+    """Return the settings with which ONNX Runtime runs as many passes as for any candidate of a task."""
+    settings = settings_of(task).of_onnxruntime
+    return replace(settings, optimization="all") if task.program.session else settings
+
+
+def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
+    """List the settings that candidates may change; none where the user did not ask for that."""
+    own, program = settings_of(task), task.program
+    # Where results may change, another runtime may compute in bfloat16.
+    narrow = (program.providers or own.elsewhere) and _may_change(task) and not program.allow
+    runtimes = ((OPENVINO,) if program.providers else ()) + ((OPENVINO_BFLOAT16,) if narrow else ())
+    threads = tuple(str(count) for count in range(1, own.cores))
+    values = {**VALUES, "threads": threads, "provider": runtimes}
+    if own.cores == 1:
+        values["execution"] = ()
+    asked = {name for name in SETTABLE if name == "provider" or program.session}
+    if own.elsewhere:
+        asked &= {"threads", "provider"}  # the others are settings of ONNX Runtime
+    return tuple(
+        Set(name, value)
+        for name in SETTABLE
+        for value in values[name]
+        if name in asked and value != own.values[name]
+    )
+
+
+def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
+    """List the passes that change results which candidates may have.
+
+    Those that the user named; or, where accuracy is an objective or has a tolerance, all of them.
+    """
+    every = tuple(each.name for each in passes_of_kind("intent"))
+    return task.program.allow or (every if _may_change(task) else ())
+
+
+def _may_change(task: Task[GraphProgram]) -> bool:
+    # Accuracy is an objective, or has a tolerance.
+    return task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
+
+
+def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
+    """Make a space of a task.
+
+    Args:
+        task: the model; by its objectives, files may be optimised offline or not.
+        name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
+            some lists make, and to find that out takes the passes' time; "all": of every pass.
+    """
+    program = task.program
+    elsewhere = settings_of(task).elsewhere
+    offline = any(objective.name == "compile_time" for objective in task.objectives) and not elsewhere
+    settings, changes = widest_settings(task), settable(task)
+    probe = PassProbe(program, settings)
+
+    def vocabulary() -> PassVocabulary:
+        if name == "all":
+            rewrites, out = ([each.name for each in passes_of_kind(*kinds)] for kinds in (EXACT, RUNTIME))
+        else:
+            found = remembered(program, settings, partial(analyse, probe))
+            rewrites, out = found.rewrites, found.runtime
+        # Another runtime runs none of ONNX Runtime's passes.
+        return PassVocabulary((*rewrites, *inexact(task)), () if elsewhere else tuple(out), offline, changes)
+
+    return SelectionSpace(
+        vocabulary,
+        probe.state_key if name == "exact" else None,
+        partial(seeds_of, task),
+        model=lambda: recognition_of(program).features,
+        start=program.baseline,
+    )
+
+
+def seeds_of(task: Task[GraphProgram], transferred: Sequence[Candidate] = ()) -> Sequence[Selection]:
+    """List what a search begins with.
+
+    That is the baseline, what was transferred from other models of the class, the class's lists, what is good
+    for most models, and each setting that candidates may change, alone; but threads, which are many.
+    """
+    lists = class_lists(task.program)
+    settings = settable(task)
+    changes = [Selection(settings=frozenset({each})) for each in settings if each.name != "threads"]
+    found = [Selection(), *map(selection_of, transferred), *lists, *GOOD_LISTS, *changes]
+    narrow = [Selection((*first, name)) for name in inexact(task) for first in ((), GOOD_LISTS[0].rewrites)]
+    found += narrow
+    for runtime, more in ((BY_OPENVINO, narrow), (IN_BFLOAT16, ())):
+        if runtime in settings:
+            found += [replace(each, settings=frozenset({runtime})) for each in (*GOOD_LISTS, *lists, *more)]
+    if any(objective.name == "compile_time" for objective in task.objectives):
+        found += [replace(each, offline=True) for each in found]
+    return fitting(task, found)
+
+
+def fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[Selection]:
+    """Keep of selections the rewriting passes alone where the target is another runtime.
+
+    Of ONNX Runtime's passes those are left out with which it answers wrongly.
+    """
+    if not settings_of(task).elsewhere:
+        return list(dict.fromkeys(each.leaving_out(task.program.without) for each in found))
+    return list(dict.fromkeys(Selection(each.rewrites, settings=each.settings) for each in found))

@@ -1,11 +1,11 @@
-"""Settings, space, evaluator, baselines and identities of a task."""
+"""Evaluator, baselines and identities of a task."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from planish.core import (
     Candidate,
@@ -18,27 +18,14 @@ from planish.core import (
     evaluate,
 )
 from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, limits_of
-from planish.levels.graph.installed import OPENVINO, OPENVINO_BFLOAT16
 from planish.levels.graph.machine import QUANTITIES, counters
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
-from planish.levels.graph.passes import (
-    BY_OPENVINO,
-    EXACT,
-    IN_BFLOAT16,
-    RUNTIME,
-    SETTABLE,
-    VALUES,
-    Selection,
-    Set,
-    passes_of_kind,
-    selection_of,
-)
+from planish.levels.graph.passes import RUNTIME, Selection, passes_of_kind, selection_of
 from planish.levels.graph.program import GraphProgram, user_cache
-from planish.levels.graph.relevance import analyse, cache_key, remembered
+from planish.levels.graph.relevance import cache_key
 from planish.levels.graph.rewriting import final_cache_of, model_cache_of
-from planish.levels.graph.sessions import SessionSettings
-from planish.levels.graph.space import PassVocabulary, SelectionSpace
-from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
+from planish.levels.graph.space import fitting, settings_of
+from planish.levels.graph.starting_lists import class_lists
 from planish.measure import SharedBaselineTime
 
 
@@ -73,114 +60,6 @@ def evaluator_spec_of(
     )
 
 
-def settings_of(task: Task[GraphProgram]) -> SessionSettings:
-    """Return the settings of a task's sessions, where a candidate does not change them."""
-    return SessionSettings.of(task.target.cores, task.target.toolchain)
-
-
-def widest_settings(task: Task[GraphProgram]) -> SessionSettings:
-    """Return the settings with which ONNX Runtime runs as many passes as for any candidate of a task."""
-    settings = settings_of(task).of_onnxruntime
-    return replace(settings, optimization="all") if task.program.session else settings
-
-
-def settable(task: Task[GraphProgram]) -> tuple[Set, ...]:
-    """List the settings that candidates may change; none where the user did not ask for that."""
-    own, program = settings_of(task), task.program
-    # Where results may change, another runtime may compute in bfloat16.
-    narrow = (program.providers or own.elsewhere) and _may_change(task) and not program.allow
-    runtimes = ((OPENVINO,) if program.providers else ()) + ((OPENVINO_BFLOAT16,) if narrow else ())
-    threads = tuple(str(count) for count in range(1, own.cores))
-    values = {**VALUES, "threads": threads, "provider": runtimes}
-    if own.cores == 1:
-        values["execution"] = ()
-    asked = {name for name in SETTABLE if name == "provider" or program.session}
-    if own.elsewhere:
-        asked &= {"threads", "provider"}  # the others are settings of ONNX Runtime
-    return tuple(
-        Set(name, value)
-        for name in SETTABLE
-        for value in values[name]
-        if name in asked and value != own.values[name]
-    )
-
-
-def inexact(task: Task[GraphProgram]) -> tuple[str, ...]:
-    """List the passes that change results which candidates may have.
-
-    Those that the user named; or, where accuracy is an objective or has a tolerance, all of them.
-    """
-    every = tuple(each.name for each in passes_of_kind("intent"))
-    return task.program.allow or (every if _may_change(task) else ())
-
-
-def _may_change(task: Task[GraphProgram]) -> bool:
-    # Accuracy is an objective, or has a tolerance.
-    return task.program.tolerance is not None or any(each.name == "accuracy" for each in task.objectives)
-
-
-def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
-    """Make a space of a task.
-
-    Args:
-        task: the model; by its objectives, files may be optimised offline or not.
-        name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
-            some lists make, and to find that out takes the passes' time; "all": of every pass.
-    """
-    program = task.program
-    elsewhere = settings_of(task).elsewhere
-    offline = any(objective.name == "compile_time" for objective in task.objectives) and not elsewhere
-    settings, changes = widest_settings(task), settable(task)
-    probe = PassProbe(program, settings)
-
-    def vocabulary() -> PassVocabulary:
-        if name == "all":
-            rewrites, out = ([each.name for each in passes_of_kind(*kinds)] for kinds in (EXACT, RUNTIME))
-        else:
-            found = remembered(program, settings, partial(analyse, probe))
-            rewrites, out = found.rewrites, found.runtime
-        # Another runtime runs none of ONNX Runtime's passes.
-        return PassVocabulary((*rewrites, *inexact(task)), () if elsewhere else tuple(out), offline, changes)
-
-    return SelectionSpace(
-        vocabulary,
-        probe.state_key if name == "exact" else None,
-        partial(seeds_of, task),
-        model=lambda: recognition_of(program).features,
-        start=program.baseline,
-    )
-
-
-def seeds_of(task: Task[GraphProgram], transferred: Sequence[Candidate] = ()) -> Sequence[Selection]:
-    """List what a search begins with.
-
-    That is the baseline, what was transferred from other models of the class, the class's lists, what is good
-    for most models, and each setting that candidates may change, alone; but threads, which are many.
-    """
-    lists = class_lists(task.program)
-    settings = settable(task)
-    changes = [Selection(settings=frozenset({each})) for each in settings if each.name != "threads"]
-    found = [Selection(), *map(selection_of, transferred), *lists, *GOOD_LISTS, *changes]
-    narrow = [Selection((*first, name)) for name in inexact(task) for first in ((), GOOD_LISTS[0].rewrites)]
-    found += narrow
-    for runtime, more in ((BY_OPENVINO, narrow), (IN_BFLOAT16, ())):
-        if runtime in settings:
-            found += [replace(each, settings=frozenset({runtime})) for each in (*GOOD_LISTS, *lists, *more)]
-    if any(objective.name == "compile_time" for objective in task.objectives):
-        found += [replace(each, offline=True) for each in found]
-    return _fitting(task, found)
-
-
-def _fitting(task: Task[GraphProgram], found: Sequence[Selection]) -> Sequence[Selection]:
-    """Keep of selections the rewriting passes alone where the target is another runtime.
-
-    Of ONNX Runtime's passes those are left out with which it answers wrongly.
-    """
-    if not settings_of(task).elsewhere:
-        return list(dict.fromkeys(each.leaving_out(task.program.without) for each in found))
-    return list(dict.fromkeys(Selection(each.rewrites, settings=each.settings) for each in found))
-
-
 def unoptimised() -> Selection:
     """Select nothing: every pass of the runtime is left out."""
     return Selection(disabled=frozenset(each.name for each in passes_of_kind(*RUNTIME)))
@@ -190,7 +69,7 @@ def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candida
     """List what the winner is compared with: the baseline, its class's list, and the winner made offline."""
     chosen, program = selection_of(candidate), task.program
     others = [Selection(), *class_lists(program)[:1], replace(chosen, offline=True)]
-    return [each.candidate for each in _fitting(task, others)]
+    return [each.candidate for each in fitting(task, others)]
 
 
 def no_optimisation(task: Task[GraphProgram]) -> SecondaryBaseline:

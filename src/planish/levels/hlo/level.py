@@ -76,7 +76,6 @@ class HloLevel(Level["ScoredProgram"]):
         """
         from planish.levels.hlo.machine import versions
         from planish.levels.hlo.scored import ScoredProgram, is_scored, read_scored
-        from planish.levels.hlo.scoring.metrics import check_suits
 
         for name in options:
             if name not in OPTIONS:
@@ -87,6 +86,9 @@ class HloLevel(Level["ScoredProgram"]):
             return replace(read_scored(source), backend=backend)
         module, workload = _module(source, options.get("function", "")), _workload(source, options)
         program = ScoredProgram(module, workload, backend=backend)
+        # Imported once the module is read, which reports it where jaxlib is missing.
+        from planish.levels.hlo.scoring.metrics import check_suits
+
         check_suits(program.module, program.workload)
         return program
 
@@ -148,8 +150,7 @@ class HloLevel(Level["ScoredProgram"]):
 
     def final_checks(self, task: Task[ScoredProgram]) -> FinalChecks:
         """Score finalists on all parts of the data, compare both back ends, and measure the original form."""
-        from planish.levels.hlo.cross import cross_checks
-        from planish.levels.hlo.evaluator import original_of, scores_at_the_end
+        from planish.levels.hlo.evaluator import cross_checks, original_of, scores_at_the_end
 
         original = partial(original_of, task) if task.program.workload.original else None
         return FinalChecks(original, partial(scores_at_the_end, task), partial(cross_checks, task))
@@ -159,13 +160,13 @@ class HloLevel(Level["ScoredProgram"]):
     ) -> Mapping[str, str]:
         """Show the edits one by one, and the module before and after."""
         del analysis
-        from planish.levels.hlo.describe import described
+        from planish.levels.hlo.patch import described
 
         return described(task, candidate)
 
     def export(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module, its text for compilers, the patch, and what it changes."""
-        from planish.levels.hlo.describe import export_module
+        from planish.levels.hlo.patch import export_module
 
         return export_module(task, candidate, path)
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from levels.graph.architecture.nets import Sketch, small_model
 from planish.levels.graph.architecture import features
-from planish.levels.graph.architecture.data_flow import DataFlowGraph
+from planish.levels.graph.model_protos import DataFlowGraph
 
 
 @given(st.lists(st.sampled_from(["plain", "depthwise", "grouped", "1x1"]), min_size=1, max_size=8))

@@ -20,11 +20,10 @@ from levels.hlo.workloads import INFERENCE, PREDICT, task, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, TargetError
 from planish.core import evaluate as evaluate_all
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.levels.hlo import cross, program_from
-from planish.levels.hlo.backend import open_backend
-from planish.levels.hlo.backend.compiler import Backend, BackendError, compute
-from planish.levels.hlo.cross import TOLERANCE, cross_check, difference, tolerated
+from planish.levels.hlo import evaluator, program_from
+from planish.levels.hlo.backend import Backend, BackendError, compute, open_backend
 from planish.levels.hlo.edits import Narrow, ReplaceConstant
+from planish.levels.hlo.evaluator import TOLERANCE, cross_check, difference, tolerated
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.ir.normal import entry_text, load
 from planish.levels.hlo.machine import versions
@@ -161,15 +160,15 @@ def test_a_back_end_that_does_not_take_a_module_is_not_cross_checked(
     def opened(name: str) -> object:
         return open_backend("xla") if name == "xla" else Refusing()
 
-    monkeypatch.setattr(cross, "open_backend", opened)
+    monkeypatch.setattr(evaluator, "open_backend", opened)
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    (outcome,) = evaluate_all(InlineExecutor(cross.Comparing(of.program)()), [Candidate()])
+    (outcome,) = evaluate_all(InlineExecutor(evaluator.Comparing(of.program)()), [Candidate()])
 
     def found(*_: object) -> list[Outcome]:
         return [outcome.outcome]
 
-    monkeypatch.setattr(cross, "cross_check", found)
-    (cross_check,) = cross.cross_checks(of, [Candidate()], LocalExecutor)
+    monkeypatch.setattr(evaluator, "cross_check", found)
+    (cross_check,) = evaluator.cross_checks(of, [Candidate()], LocalExecutor)
     assert cross_check.agrees is None
     assert "does not run by second: no reduction of two operands" in cross_check.why
 

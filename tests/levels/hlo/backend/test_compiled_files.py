@@ -10,8 +10,7 @@ import pytest
 
 from levels.hlo.modules import SUM
 from planish.levels.hlo import program_from
-from planish.levels.hlo.backend import open_backend
-from planish.levels.hlo.backend.compiler import CompiledFiles
+from planish.levels.hlo.backend import CompiledFiles, open_backend
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original
 

@@ -15,8 +15,7 @@ from levels.hlo.edits.test_loops import RECURRENT, TWICE
 from levels.hlo.edits.test_sink_transposes import NETWORK
 from planish.core import rng
 from planish.levels.hlo import Program, program_from
-from planish.levels.hlo.backend import open_backend
-from planish.levels.hlo.backend.compiler import Backend
+from planish.levels.hlo.backend import Backend, open_backend
 from planish.levels.hlo.edits import EXACT, EditableModule, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original

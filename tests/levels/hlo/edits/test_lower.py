@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from levels.hlo.modules import EXAMPLES, assert_refused, chain
 from planish.core import Candidate, rng
 from planish.levels.hlo import Program, program_from
-from planish.levels.hlo.backend import open_backend
-from planish.levels.hlo.backend.compiler import Backend
+from planish.levels.hlo.backend import Backend, open_backend
 from planish.levels.hlo.edits import Edit, EditableModule, Lower, Narrow, Shrink, TileBatch, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from planish.levels.graph.architecture.data_flow import DataFlowGraph, Node, PathPair
-from planish.levels.graph.model_protos import bodies
+from planish.levels.graph.model_protos import DataFlowGraph, Node, PathPair, bodies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

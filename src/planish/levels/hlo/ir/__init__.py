@@ -1,1 +1,12 @@
 """StableHLO modules by the bindings of jaxlib: reading, ids, normal form, hashing and printing."""
+
+from importlib import import_module
+
+from planish.core import TargetError
+
+try:
+    import_module("jaxlib.mlir.ir")
+except ImportError as error:
+    raise TargetError(
+        "the level 'hlo' needs jaxlib", "Install it with: pip install 'planish[hlo]'"
+    ) from error

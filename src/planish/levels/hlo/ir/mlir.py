@@ -8,17 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from planish.core import ScheduleError, TargetError
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
-try:
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
-except ImportError as error:
-    raise TargetError(
-        "the level 'hlo' needs jaxlib", "Install it with: pip install 'planish[hlo]'"
-    ) from error
-
+from planish.core import ScheduleError
 
 Value = ir.Value[Any]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Objective, ProgramError, StageClock, bounds
-from planish.levels.hlo.backend.compiler import Backend, DeviceArray, Executable, device_argument
+from planish.levels.hlo.backend import Backend, DeviceArray, Executable, device_argument
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import Fitted, RoleCall, first_parameters, labels_as

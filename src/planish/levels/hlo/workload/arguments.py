@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planish.core import ProgramError, did_you_mean
 from planish.core.files import DAMAGED, check_regular, why
-from planish.levels.hlo.backend.compiler import numpy_type
+from planish.levels.hlo.backend import numpy_type
 from planish.levels.hlo.ir.mlir import (
     TensorType,
     functions,
