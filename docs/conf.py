@@ -14,13 +14,23 @@ project = "planish"
 author = "the authors of planish"
 release = version = planish.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"planish {release}"
 html_static_path = ["_static"]
 html_copy_source = False
+
+# What is copied from an example of the console is its commands, without prompts and output.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
 
 # Links of the form page.md#some-heading.
 myst_heading_anchors = 3

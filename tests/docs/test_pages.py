@@ -12,7 +12,9 @@ from docs.pages import Block, blocks, commands, run
 from docs.plugins import install
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/how-to/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/how-to/*.md"), ROOT / "docs/cheat-sheet.md"]
+)
 
 
 @pytest.fixture(scope="module")
