@@ -54,7 +54,7 @@ def seconds_of(op: ir.Operation, backend: Backend) -> float:
     types = [type_ for value in op.operands if (type_ := tensor_type(value.type))]
     arrays = [rng.standard_normal(type_.shape).astype(np.float32) for type_ in types]
     held = [device_argument(backend, types[i], array, i) for i, array in enumerate(arrays)]
-    return time_call(repeated(partial(executable.run, held)), timing=TIMING).median
+    return time_call(repeated(partial(executable, held)), timing=TIMING).median
 
 
 def profile(module: EditableModule, backend: Backend) -> tuple[list[int], list[float], int]:

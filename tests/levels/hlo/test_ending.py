@@ -20,7 +20,7 @@ from planish.core import (
 )
 from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo import evaluator, program_from
-from planish.levels.hlo.backend import XlaBackend, XlaExecutable
+from planish.levels.hlo.backend import Executable, XlaBackend
 from planish.levels.hlo.edits import CopyOp, DeleteOp, ScaleConstant
 from planish.levels.hlo.evaluator import evaluator_spec_of
 from planish.levels.hlo.level import HloLevel
@@ -115,7 +115,7 @@ def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(
     compiled: list[str] = []
     compile_one = XlaBackend.compile
 
-    def counted(self: XlaBackend, text: str) -> XlaExecutable:
+    def counted(self: XlaBackend, text: str) -> Executable:
         compiled.append(text)
         return compile_one(self, text)
 

@@ -55,9 +55,7 @@ class Nodes:
     """Counts by type; a pass that fails has none.
 
     Args:
-        counts: after so many passes of the list; the model as it came is the first.
         after: as the runtime runs it.
-        usual: as the runtime runs it by default.
     """
 
     counts: Sequence[Counter[str] | None] = ()
@@ -216,8 +214,6 @@ def described(
     """Show what a selection does.
 
     Args:
-        task: the model.
-        candidate: the selection.
         analysis: what `planish.levels.graph.description.analyze` measured; empty where nothing was.
 
     Returns:

@@ -84,11 +84,7 @@ class GraphEvaluatorSpec:
     """Makes an evaluator in a worker.
 
     Args:
-        program: the model.
-        settings: of every session, where a candidate does not change them.
         objectives: names of what is wanted; what costs nothing more is measured besides.
-        limits: of one evaluation.
-        timing: how long each candidate is timed.
         baseline_time: of the baseline, with which each is interleaved; None: each is timed alone.
         remember: whether a model that was measured is not measured again, whatever passes made it. False at
             the end of a search, when answers are compared on further inputs too.
@@ -159,9 +155,6 @@ class _Timer:
 
 class _Evaluator:
     """Evaluates selections of passes for one model.
-
-    Attributes:
-        notes: that there is no input but the user's.
 
     Raises:
         ProgramError: the runtime does not take the model as it came, its answers are not finite, or the

@@ -40,7 +40,6 @@ def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = Fals
 
     Args:
         program: its own data is taken, cut into batches; without any, random inputs are made.
-        model: its tables bound token ids.
         further: make more random inputs, which the search does not see.
 
     Raises:

@@ -38,7 +38,6 @@ class Counter:
     """Something that can be read while a model runs.
 
     Args:
-        source: what is read.
         read: returns joules since some time (energy), watts (power) or degrees Celsius (temperature).
         cumulative: whether it counts up: power then is the difference by the time.
     """
@@ -52,7 +51,6 @@ def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) ->
     """Find the counters of this machine: `energy` (joules), and `temperature` (degrees Celsius).
 
     Args:
-        provider: what models run on: "cpu" (RAPL and hwmon), or "cuda" (NVML).
         rapl: the kernel's folder of power domains.
         hwmon: the kernel's folder of sensors.
 
@@ -148,11 +146,7 @@ class Meter:
         self._joules = self._energy.read() if self._energy else 0.0
 
     def end(self, calls: float) -> dict[str, float]:
-        """Return what a run took.
-
-        Args:
-            calls: how often the model was called since `begin`.
-        """
+        """Return what a run took."""
         found: dict[str, float] = {}
         if self._energy:
             joules, seconds = self._energy.read() - self._joules, time.monotonic() - self._began

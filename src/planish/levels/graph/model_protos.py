@@ -137,8 +137,6 @@ class Node:
     """One operation.
 
     Args:
-        index: in the order of computation.
-        op: the operation's name, without its domain.
         inputs: names of values; empty for one left out.
         outputs: names of values.
         data: the inputs that depend on the model's inputs, in order.

@@ -81,8 +81,6 @@ class PassProbe:
     Its answers raise PassProbeError where a rewriting pass fails or the runtime does not take its model.
 
     Args:
-        program: the model.
-        settings: of the runtime's sessions.
         answer_s: seconds for one answer; by default by the model's size.
 
     Attributes:
@@ -136,9 +134,7 @@ class PassProbe:
         """Write the model after some rewriting passes.
 
         Args:
-            rewrites: rewriting passes, in their order.
             file: where to write it; its weights go beside it (`weights_of`) where it is optimised offline.
-            disabled: the runtime's passes that are left out.
             offline: whether the runtime optimises it, too.
 
         Raises:

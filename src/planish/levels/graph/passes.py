@@ -28,7 +28,6 @@ class GraphPass:
 
     Args:
         name: names it everywhere: "onnxoptimizer.fuse_bn_into_conv", "NchwcTransformer".
-        kind: the library that it is of.
         what: what it does, in one line.
         when: types of operators, without one of which it changes nothing; empty: it may always matter.
         opset: the oldest that has all operators which it makes.
@@ -93,11 +92,7 @@ def _data() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Rewrite(Step):
-    """Make another model by a rewriting pass.
-
-    Args:
-        name: a pass of onnxoptimizer, of onnxscript or of ours, or one that a user must intend.
-    """
+    """Make another model by a rewriting pass."""
 
     name: str
 
@@ -107,11 +102,7 @@ class Rewrite(Step):
 
 @dataclass(frozen=True)
 class Disable(Step):
-    """Keep ONNX Runtime from a pass of its own; all others it runs as it does by default.
-
-    Args:
-        name: one of its transformers or rules.
-    """
+    """Keep ONNX Runtime from a pass of its own; all others it runs as it does by default."""
 
     name: str
 
@@ -135,12 +126,7 @@ VALUES = {**SETTINGS, "provider": (OPENVINO, OPENVINO_BFLOAT16)}
 
 @dataclass(frozen=True)
 class Set(Step):
-    """Run in a session that has one setting other than the target's.
-
-    Args:
-        name: one of `SETTABLE`.
-        value: one of `VALUES`; of threads, a number.
-    """
+    """Run in a session that has one setting other than the target's."""
 
     name: str
     value: str

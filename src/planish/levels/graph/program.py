@@ -41,7 +41,6 @@ class DataFile:
 
     Args:
         path: absolute; empty where it is known from a store alone.
-        digest: the first 128 bits of its SHA-256.
     """
 
     path: str

@@ -99,7 +99,6 @@ def remembered(
     Args:
         program: the model; its content, the libraries' versions and the catalogue decide what is known.
         settings: of the session; so do its level and its provider.
-        find_out: is called where nothing is known.
         complete: whether it is called too where there was no time for all.
     """
     known = known_relevance(program, settings)
@@ -144,7 +143,6 @@ def analyse(probe: PassProbe, budget_s: float = BUDGET_S) -> Relevance:
     Whatever goes wrong is noted, and passes about which too little is known may matter.
 
     Args:
-        probe: of the model.
         budget_s: seconds of a processor for all.
     """
     try:

@@ -33,7 +33,6 @@ class Branch:
     """A node that may be joined with those of the same key.
 
     Args:
-        node: reads one value and constants.
         key: what joined nodes have in common: the value, the attributes, types, and whether there is a bias.
         joined: index of a constant input to the axis along which it is joined with the others'.
         axis: of the result, along which it is cut again.
@@ -551,7 +550,6 @@ class Rewriter:
     A pass that changes nothing, but names and the order of nodes, leaves the model as it is.
 
     Args:
-        program: the model.
         cache: of models and their identities, which other processes may share.
         folder: where files are written that the cache has no room for; it is not removed.
         room: bytes of models that are kept in memory.

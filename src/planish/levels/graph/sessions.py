@@ -46,8 +46,6 @@ class SessionSettings:
 
     Args:
         cores: threads within an operator.
-        optimization: all, extended, basic or none.
-        execution: sequential or parallel.
         arena: whether memory is kept for the next call.
         provider: one of `PROVIDERS`, or one of `BY_OPENVINO`, which is another runtime: of the other settings
             only the cores are its.
@@ -116,8 +114,6 @@ class ModelSession:
     """A model that is ready to run.
 
     Args:
-        inner: the runtime's own session.
-        seconds: that it took to make it.
         bfloat16: whether inputs or outputs are of a type that NumPy lacks.
     """
 
@@ -195,7 +191,6 @@ def open_session(
     """Make a session of a model's file.
 
     Args:
-        model: the file.
         settings: of the session; they name the runtime. What follows is for ONNX Runtime alone.
         disabled: its passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimises nothing.

@@ -139,8 +139,6 @@ class SelectionSpace(Space):
             passes' time; None: lists name themselves, and an evaluator finds out which models are equal.
         seeds: returns selections that are known to be good for models like this one, the best first, among
             them those transferred from other models.
-        longest: rewriting passes of the longest list.
-        model: returns features of the model's graph, when features are asked for first.
         start: the selection to begin with; what it leaves out of the runtime, every one does.
     """
 

@@ -94,7 +94,6 @@ def starting_list(recognition: Recognition, order: int = 0) -> Candidate:
     the network lacks are left out.
 
     Args:
-        recognition: what the network was recognised as.
         order: 0 for the paper's AS-0, 1 for AS-1.
 
     Returns:
@@ -175,9 +174,6 @@ class RidgeRow:
     """A trial, as far as learning is concerned.
 
     Args:
-        program: the model's content hash.
-        classes: its classes, the strongest first.
-        candidate: what was tried.
         ratio: its cost over the baseline's, above 0; less is better. None where it failed.
     """
 
@@ -192,10 +188,7 @@ class StepEffect:
     """Effect of one step on the models of a class.
 
     Args:
-        step: the step.
         change: of the logarithm of the cost; negative for a gain. It is shrunk towards 0 by the evidence.
-        models: how many have trials with the step and without it.
-        trials: how many had it.
         fails: whether most trials with it fail, and fewer without it.
     """
 
@@ -216,9 +209,6 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
 
     Within a model it is a ridge regression of the ratios' logarithms on which steps a candidate has; the
     models' estimates are then averaged, each weighted by its evidence, and shrunk towards no effect.
-
-    Args:
-        records: of one class.
 
     Returns:
         Step to effect, the greatest gain first.
@@ -298,8 +288,6 @@ class ClassList:
 
     Args:
         name: of the class; of a mixture, the classes joined by "+".
-        models: how many models of it were tried.
-        trials: on all of them.
         effects: step to what it does, the greatest gain first.
         ranked: the lists to begin with, the best first; the first is empty where nothing helps.
         expected: the first one's cost over the baseline's, as expected before it is measured.
@@ -322,9 +310,6 @@ def learn_lists(records: Iterable[RidgeRow]) -> Mapping[str, ClassList]:
     """Learn, for each class, which list a new model of it begins with.
 
     A model that is a mixture counts for the mixture, and for each of its classes.
-
-    Returns:
-        Class to what is known of it.
     """
     groups: defaultdict[str, list[RidgeRow]] = defaultdict(list)
     for record in records:
@@ -408,11 +393,7 @@ class ModelTrials:
 def known_list(
     tried: Mapping[str, Sequence[tuple[Candidate, float | None]]], classes: Sequence[str]
 ) -> ClassList | None:
-    """Learn from what was tried on other models what a network of some classes begins with.
-
-    Returns:
-        What is known; None where no model of its classes was tried.
-    """
+    """Learn from what was tried on other models what a network of some classes begins with."""
     records = (
         record for text, outcomes in tried.items() for record in records_of(ModelTrials(text, outcomes))
     )

@@ -65,7 +65,6 @@ def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: 
     Args:
         changes: passes of the selection and values of its settings; where none changes results, the rest
             does not count.
-        wanted: what the user bears, as a share of the largest number.
         judged: whether accuracy is an objective, which then judges what has no other bound.
     """
     widest = max((_INTENDED.get(name, 0.0) for name in changes), default=0.0)
@@ -128,9 +127,6 @@ def difference(
     Numbers with a fraction may differ by the tolerance; all else must be equal.
 
     Args:
-        found: arrays, lists of them, or lists of dictionaries.
-        expected: likewise.
-        allowed: the tolerance.
         floors: what numbers of each output may be off by in any case; by default nothing.
     """
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
@@ -285,8 +281,6 @@ class Batch:
     """Inputs on which answers are compared.
 
     Args:
-        feed: the inputs.
-        expected: the answers of the model with every optimisation off.
         derived: whether the inputs were made of the user's.
 
     Attributes:
@@ -329,12 +323,7 @@ class Verifier:
     where the baseline is wrong.
 
     Args:
-        batches: with the expected answers.
-        baseline: a session of the baseline; None where the runtime refuses it.
         moved: computes answers with other roundings; it may raise RefusedError.
-
-    Attributes:
-        batches: those on which answers are compared.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -30,30 +30,19 @@ DeviceArray = Any
 
 
 class BackendError(Exception):
-    """A compiler refused a module, or a run of it ended with an error.
-
-    Args:
-        message: in one line.
-    """
+    """A compiler refused a module, or a run of it ended with an error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
 
 
-class Executable(Protocol):
-    """A compiled function."""
+Executable = Callable[[Sequence[DeviceArray]], Sequence[DeviceArray]]
+"""Runs a compiled function, and waits for its end; raises BackendError where it fails.
 
-    def run(self, arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
-        """Run it, and wait for its end.
-
-        Shapes and types of the arguments are not looked at: XLA checks the bytes alone, and would take others
-        of the same number. `planish.levels.hlo.backend.compute` does.
-
-        Raises:
-            BackendError: it failed.
-        """
-        ...
+Shapes and types of the arguments are not looked at: XLA checks the bytes alone, and would take others of the
+same number. `planish.levels.hlo.backend.compute` does.
+"""
 
 
 class Backend(Protocol):
@@ -102,18 +91,11 @@ def compute(
 ) -> list[NDArray[Any]]:
     """Run a compiled function once.
 
-    Args:
-        backend: which compiled it.
-        executable: the function.
-        types: of its arguments.
-        arrays: the arguments.
-
     Raises:
         ProgramError: they are more or fewer, or of other shapes or types.
         BackendError: the run failed.
     """
-    results = executable.run(device_arguments(backend, types, arrays))
-    return [backend.get(result) for result in results]
+    return [backend.get(each) for each in executable(device_arguments(backend, types, arrays))]
 
 
 def device_arguments(
@@ -229,12 +211,7 @@ func.func @main() -> tensor<f32> {
 
 
 class XlaBackend:
-    """XLA in this process.
-
-    Args:
-        cores: threads that compiled code may use.
-        files: where compiled modules are found and left; None: nowhere.
-    """
+    """XLA in this process."""
 
     name = "xla"
 
@@ -246,14 +223,14 @@ class XlaBackend:
         self._sharding = _OneDevice(self._device)
         self._cores, self._files = cores, files
         # The first result has jaxlib import JAX, where it is installed: that is no part of a measurement.
-        self.compile(_NOTHING).run([])
+        self.compile(_NOTHING)([])
 
-    def compile(self, text: str) -> XlaExecutable:
+    def compile(self, text: str) -> Executable:
         """Compile the `main` of a module; raises BackendError where it is refused."""
         known = self._files.find(text, self._cores) if self._files else None
         if known is not None:
             with suppress(_jax.JaxRuntimeError):  # it is of no use: it is compiled
-                return XlaExecutable(self._loaded(self._client.deserialize_executable, known))
+                return _xla_executable(self._loaded(self._client.deserialize_executable, known))
         try:
             loaded = self._loaded(self._client.compile_and_load, text.encode())
         except _jax.JaxRuntimeError as error:
@@ -261,7 +238,7 @@ class XlaBackend:
         if self._files:
             with suppress(_jax.JaxRuntimeError):  # XLA cannot write it down
                 self._files.keep(text, self._cores, self._client.serialize_executable(loaded))
-        return XlaExecutable(loaded)
+        return _xla_executable(loaded)
 
     def _loaded(self, load: Any, code: bytes) -> Any:
         return load(code, _jax.DeviceList((self._device,)), xla_client.CompileOptions())
@@ -276,23 +253,17 @@ class XlaBackend:
         return array_of(_to_dlpack(array))
 
 
-class XlaExecutable:
-    """A compiled function.
+def _xla_executable(loaded: Any) -> Executable:
+    execute = loaded.execute_sharded
 
-    Args:
-        loaded: as jaxlib gives it.
-    """
-
-    def __init__(self, loaded: Any) -> None:
-        self._execute = loaded.execute_sharded
-
-    def run(self, arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
-        """Run it, and wait for its end; raises BackendError where it fails."""
+    def run(arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
         try:
-            results = self._execute(arguments).disassemble_into_single_device_arrays()
+            results = execute(arguments).disassemble_into_single_device_arrays()
         except (_jax.JaxRuntimeError, ValueError) as error:
             raise BackendError(_first_line(error)) from error
         return [one for (one,) in results]
+
+    return run
 
 
 class _OneDevice(_Sharding):
@@ -337,18 +308,14 @@ _IREE_OPTIONS = ("--iree-llvmcpu-target-cpu=host", "--iree-input-demote-f64-to-f
 
 
 class IreeBackend:
-    """IREE in this process; its compiler is another program.
-
-    Args:
-        cores: threads that compiled code may use.
-    """
+    """IREE in this process; its compiler is another program."""
 
     name = "iree"
 
     def __init__(self, cores: int = 1) -> None:
         self._config = _iree_config(cores)
 
-    def compile(self, text: str) -> IreeExecutable:
+    def compile(self, text: str) -> Executable:
         """Compile the `main` of a module; raises BackendError where it is refused."""
         from iree import compiler, runtime
 
@@ -357,11 +324,22 @@ class IreeBackend:
                 text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=list(_IREE_OPTIONS)
             )
         except compiler.CompilerToolError as error:
-            raise BackendError(_iree_error(error)) from error
+            lines = str(error).strip().splitlines()
+            reasons = [*(line for line in lines if "error:" in line), *lines, "it failed"]
+            raise BackendError(reasons[0].strip()) from error
         context = runtime.SystemContext(config=self._config)
         module = runtime.VmModule.copy_buffer(context.instance, code)
         context.add_vm_module(module)
-        return IreeExecutable(context, getattr(context.modules, module.name)["main"])
+        function: Any = getattr(context.modules, module.name)["main"]
+
+        def run(arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
+            try:
+                results = function(*arguments)
+            except (RuntimeError, ValueError) as error:
+                raise BackendError(_first_line(error)) from error
+            return results if isinstance(results, tuple | list) else [results]
+
+        return run
 
     def put(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the back end."""
@@ -374,26 +352,6 @@ class IreeBackend:
         return np.asarray(array.to_host())
 
 
-class IreeExecutable:
-    """A compiled function.
-
-    Args:
-        context: what it lives in.
-        function: what is called.
-    """
-
-    def __init__(self, context: Any, function: Any) -> None:
-        self._context, self._function = context, function
-
-    def run(self, arguments: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
-        """Run it, and wait for its end; raises BackendError where it fails."""
-        try:
-            results = self._function(*arguments)
-        except (RuntimeError, ValueError) as error:
-            raise BackendError(str(error).strip().splitlines()[0]) from error
-        return results if isinstance(results, tuple | list) else [results]
-
-
 @cache
 def _iree_config(cores: int) -> Any:
     """Open the device, once in a process: its number of threads is a flag of the whole process."""
@@ -404,11 +362,6 @@ def _iree_config(cores: int) -> Any:
         return runtime.Config("local-sync")
     flags.parse_flags(f"--task_topology_group_count={cores}")
     return runtime.Config("local-task")
-
-
-def _iree_error(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if "error:" in line]
-    return (lines or str(error).strip().splitlines() or ["it failed"])[0].strip()
 
 
 def open_backend(name: str = "", cores: int = 1, files: CompiledFiles | None = None) -> Backend:

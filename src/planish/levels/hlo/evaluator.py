@@ -67,9 +67,6 @@ def work_of(text: str) -> str:
     Modules of equal texts have the same operations, and differ in such numbers alone, as where a learning
     rate is another one. Numbers that are equal have one name, since a compiler computes once what is equal.
     Powers of two, 0 and what is not finite keep their values: compilers make simpler operations of some.
-
-    Args:
-        text: of a module; where something in it may do more or less by a number, it stays as it is.
     """
     if any(name in text for name in _DECIDING):
         return text
@@ -115,8 +112,6 @@ class HloEvaluatorSpec:
     """Makes an evaluator in a worker.
 
     Args:
-        program: the original module and its workload.
-        backend: the back end's name.
         cores: that the module may use.
         parts: on which the error is measured; the search's is `error` or `loss`, another
             that with the part's name: `error_final`.
@@ -127,7 +122,6 @@ class HloEvaluatorSpec:
             and one that does the unchanged module's work with other numbers is not timed; else each is timed
             again, and what it was compiled to and its error are kept.
         compiled_files: where compiled modules are found and left, for other processes; None: nowhere.
-        limits: of one evaluation.
     """
 
     program: ScoredProgram
@@ -165,11 +159,7 @@ class HloEvaluatorSpec:
 
 
 class _Evaluator:
-    """Evaluates patches of one module: compiles, scores and times them.
-
-    Attributes:
-        notes: that the data is a stand-in.
-    """
+    """Evaluates patches of one module: compiles, scores and times them."""
 
     def __init__(self, spec: HloEvaluatorSpec) -> None:
         self._spec, self._program = spec, spec.program.module
@@ -371,12 +361,6 @@ def scores_at_the_end(
     The final part comes after the others of all candidates: those decide, and there may be no time for all.
     Trainings, which take most of the time, are scored on all parts at once.
 
-    Args:
-        task: the module and its workload.
-        candidates: patches.
-        start: starts the executor that evaluates them, such as `LocalExecutor`.
-        parts: on which.
-
     Returns:
         For each candidate its errors, as `error`, `error_validation` and `error_final`, or a failure; it is
         lost where the deadline came before, and without the last error where it came before that.
@@ -456,12 +440,6 @@ def cross_check(
 ) -> list[Outcome]:
     """Run patched modules once by every back end, on the same examples of the search.
 
-    Args:
-        task: the module and its workload.
-        candidates: patches.
-        start: starts the executor that evaluates them, such as `LocalExecutor`.
-        tolerance: how far apart the results may be.
-
     Returns:
         For each candidate its `difference` as a share; or a failure "the back ends disagree", or why one of
         them does not run it; it is lost where the deadline came before.
@@ -496,13 +474,7 @@ def cross_checks(
 
 @dataclass(frozen=True)
 class Comparing:
-    """Makes what compares the back ends, in a worker.
-
-    Args:
-        program: the original module and its workload.
-        tolerance: how far apart the results may be.
-        limits: of one comparison.
-    """
+    """Makes what compares the back ends, in a worker."""
 
     program: ScoredProgram
     tolerance: float = TOLERANCE
@@ -553,10 +525,6 @@ def tolerated(module: EditableModule, tolerance: float = TOLERANCE) -> float:
 
     Two compilers add in different orders; a sum that lies between two narrow numbers is rounded up by one of
     them, and down by the other.
-
-    Args:
-        module: the module.
-        tolerance: for wide floats.
     """
     read = {type_.element for info in module.infos.values() for type_ in info.operands if type_}
     return max([tolerance, *(_STEPS.get(element, 0.0) for element in read)])

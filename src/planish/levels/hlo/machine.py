@@ -43,10 +43,6 @@ def versions(name: str = "") -> Mapping[str, str]:
 def hlo_target(cores: int, backend: str = "") -> Target:
     """Describe this machine.
 
-    Args:
-        cores: that the module may use.
-        backend: one of `BACKENDS`; empty for the first.
-
     Raises:
         TargetError: there are not so many cores, or no such back end.
     """

@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 def replay(program: Program, candidate: Candidate) -> EditableModule:
     """Apply a patch to the original module; the same patch gives the same module in every process.
 
-    Args:
-        program: the original.
-        candidate: the patch.
-
     Returns:
-        The edited module, verified; it is to be cloned before it is changed.
+        The edited module, verified; clone it before it is changed.
 
     Raises:
         ScheduleError: an edit is illegal where it comes, or the module is not valid in the end.
@@ -99,11 +95,7 @@ comes before the first. An operation that an edit made is of the layer of the op
 
 
 class Original:
-    """The module as it came.
-
-    Args:
-        module: unchanged.
-    """
+    """The module as it came."""
 
     def __init__(self, module: EditableModule) -> None:
         infos = module.infos
@@ -125,13 +117,7 @@ class Original:
 def patch_features(
     original: Original, candidates: Sequence[Candidate], modules: Iterable[EditableModule]
 ) -> NDArray[np.float32]:
-    """Describe patches; (patches, width of `SCHEMA`).
-
-    Args:
-        original: the module.
-        candidates: legal ones.
-        modules: the modules that they give, in the same order.
-    """
+    """Describe patches; (patches, width of `SCHEMA`)."""
     import numpy as np  # here: to import it takes long
 
     found = np.zeros((len(candidates), SCHEMA.width), np.float32)
@@ -206,10 +192,6 @@ FAR = 6
 def described(task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
     """Show what a patch does: `edits` and `diff`.
 
-    Args:
-        task: the module.
-        candidate: the patch.
-
     Raises:
         ScheduleError: an edit is not legal.
     """
@@ -251,10 +233,6 @@ def _operations(module: EditableModule, edit: Edit) -> Iterator[str]:
 
 def where(module: EditableModule, uid: str) -> str:
     """Describe the layer of an operation.
-
-    Args:
-        module: the module.
-        uid: the operation's id.
 
     Returns:
         Its layer, by its location; that of its user, where its own has no parts; and the function's
@@ -304,11 +282,6 @@ OPTIMISED, COMPILED, PATCH, DIFF = "optimised.mlir", "main.mlir", "patch.json", 
 
 def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
     """Write a patched module.
-
-    Args:
-        task: the original module.
-        candidate: the patch.
-        path: the folder; made where it is missing.
 
     Returns:
         The files: the whole module with the names of its layers; the function that was evolved, alone and as

@@ -91,7 +91,6 @@ def with_function(program: Program, name: str, other: Program) -> Program:
     Args:
         program: the module that is added to.
         name: what the new function is called.
-        other: whose `main` it is; a function that scores what the module trains, for instance.
 
     Raises:
         ProgramError: the module has a function of this name, or the other has no `main`.

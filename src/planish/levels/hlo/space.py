@@ -121,9 +121,6 @@ class _Stream:
 
     The main input is the argument on which the most computation depends; weights are others, and what
     depends on them alone is no part of the stream.
-
-    Args:
-        module: a module; only what its results need counts.
     """
 
     def __init__(self, module: EditableModule) -> None:
@@ -232,7 +229,6 @@ def together(module: EditableModule, kinds: Sequence[str], may: Callable[[str], 
     """List exact edits to be made together, each kind found in what those before it give.
 
     Args:
-        module: the unchanged module.
         kinds: in order: `PRODUCTS` or `LAYOUTS`.
         may: whether a kind of edit may be made, by name.
     """
@@ -296,12 +292,7 @@ PARAMETERS = 20
 
 
 def approximate(module: EditableModule, kinds: Sequence[str] = ()) -> list[Edit]:
-    """List loops with fewer steps, frozen parameters, blocks left out, crops, fewer channels and lower ranks.
-
-    Args:
-        module: a module.
-        kinds: names of the edits that may be made; all when empty.
-    """
+    """List shorter loops, frozen parameters, blocks left out, crops, fewer channels and lower ranks."""
     return [edit for kind, edits in _LISTED.items() if not kinds or kind in kinds for edit in edits(module)]
 
 
@@ -350,11 +341,7 @@ def larger_steps(module: EditableModule) -> Iterator[Sequence[Edit]]:
 
 
 def learning_rates(module: EditableModule) -> list[str]:
-    """Find the constants in `parameter - constant * update`, for each result that is so made.
-
-    Args:
-        module: a module; the update may be divided afterwards, as Adam's is.
-    """
+    """Find the constants in `parameter - constant * update`, for each result that is so made."""
     steps = map(_step, module.op(module.blocks[""][-1]).operands)
     rates = (_rate(step) for step in steps if step is not None)
     return list(dict.fromkeys(uid_of(rate) for rate in rates if rate is not None))
@@ -403,12 +390,7 @@ CROPS = 1
 
 
 class Structure:
-    """Edits and patches that are worth a measurement, whatever a search finds.
-
-    Args:
-        module: the unchanged module.
-        kinds: names of the edits that may be made; all when empty.
-    """
+    """Edits and patches that are worth a measurement, whatever a search finds."""
 
     def __init__(self, module: EditableModule, kinds: Sequence[str] = ()) -> None:
         self._module, self._kinds = module, kinds

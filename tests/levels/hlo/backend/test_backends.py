@@ -177,7 +177,7 @@ def test_results_are_arguments_again(backend: Backend) -> None:
     executable = backend.compile(entry_text(load(CHAIN), "main"))
     x, y = (backend.put(np.full((2, 3), value, np.float32)) for value in (1, 2))
     for _ in range(3):
-        (x,) = executable.run([x, y])
+        (x,) = executable([x, y])
     assert backend.get(x).tolist() == [[22.0] * 3] * 2
     assert backend.get(y).tolist() == [[2.0] * 3] * 2
 
@@ -224,7 +224,7 @@ import ml_dtypes, numpy as np
 from planish.levels.hlo.backend import open_backend
 b = open_backend()
 x = b.put(np.full((2, 3), 0.5, ml_dtypes.bfloat16))
-print(b.get(b.compile({CHAIN.replace("f32", "bf16")!r}).run([x, x])[0]).astype("f").tolist())
+print(b.get(b.compile({CHAIN.replace("f32", "bf16")!r})([x, x])[0]).astype("f").tolist())
 """
     ran = subprocess.run(
         [sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE, cwd=tmp_path
@@ -241,7 +241,7 @@ from planish.levels.hlo.backend import open_backend
 b = open_backend()
 e = b.compile({CHAIN!r})
 x = b.put(np.ones((2, 3), "f"))
-print(b.get(e.run([x, x])[0]).tolist(), [m for m in sys.modules if m.startswith("jax.")])
+print(b.get(e([x, x])[0]).tolist(), [m for m in sys.modules if m.startswith("jax.")])
 """
     ran = subprocess.run(
         [sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE, cwd=tmp_path

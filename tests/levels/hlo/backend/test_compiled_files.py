@@ -22,7 +22,7 @@ def answers(kept: CompiledFiles | None) -> list[bytes]:
     backend = open_backend("xla", files=kept)
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     held = [backend.put(x), backend.put(np.array(3, np.int32))]
-    return [backend.get(each).tobytes() for each in backend.compile(TEXT).run(held)]
+    return [backend.get(each).tobytes() for each in backend.compile(TEXT)(held)]
 
 
 def files(kept: CompiledFiles) -> list[Path]:

@@ -37,7 +37,7 @@ def _xla() -> Backend:
 def computed(module: EditableModule, arguments: list[NDArray[Any]]) -> list[NDArray[Any]]:
     backend = _xla()
     executable = backend.compile(entry_text(finished(module), module.function))
-    return [backend.get(held) for held in executable.run([backend.put(array) for array in arguments])]
+    return [backend.get(held) for held in executable([backend.put(array) for array in arguments])]
 
 
 def drawn(program: Program) -> list[NDArray[Any]]:

@@ -90,7 +90,7 @@ def compiled(module: EditableModule, arguments: Sequence[NDArray[np.float32]]) -
     """Compute by XLA: the interpreter ends the process at some convolutions."""
     backend = _xla()
     executable = backend.compile(entry_text(finished(module), module.function))
-    return backend.get(executable.run([backend.put(argument) for argument in arguments])[0])
+    return backend.get(executable([backend.put(argument) for argument in arguments])[0])
 
 
 pairs = st.tuples(st.integers(1, 2), st.integers(1, 2))

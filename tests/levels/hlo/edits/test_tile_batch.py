@@ -272,6 +272,6 @@ def test_what_jax_writes_in_chlo_is_tiled(name: str) -> None:
     def by_xla(*edits: TileBatch) -> NDArray[np.float32]:
         module = replay(program, Candidate(edits))
         code = backend.compile(entry_text(finished(module), module.function))
-        return backend.get(code.run([backend.put(numbers(6, 4) + 4)])[0])
+        return backend.get(code([backend.put(numbers(6, 4) + 4)])[0])
 
     assert np.array_equal(by_xla(TileBatch(2)), by_xla())

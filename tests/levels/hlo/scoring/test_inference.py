@@ -40,7 +40,7 @@ class Wrong:
     def __init__(self, share: float) -> None:
         self.share, self.runs = share, 0
 
-    def run(self, arguments: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+    def __call__(self, arguments: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
         self.runs += 1
         wrong = arguments[0][:, 0] < self.share
         return [np.stack([~wrong, wrong], axis=1).astype(np.float32)]

@@ -38,7 +38,6 @@ class _Residual:
     """A sum of a branch and of what the branch began with.
 
     Args:
-        depthwise: whether there is a depthwise convolution in the branch.
         convolutions: indices of the branch's convolutions; none where the branch is made of dense layers.
     """
 

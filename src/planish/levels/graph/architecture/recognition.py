@@ -26,7 +26,6 @@ class Indicator:
 
     Args:
         text: what is seen, for people; it may name features in braces.
-        strength: how strongly a graph shows it, from 0 to 1.
     """
 
     text: str
@@ -37,10 +36,8 @@ class NetworkClass:
     """A class of networks.
 
     Args:
-        title: for people.
         paper: the symbol of the passes of table 4 that it begins with. The paper has RN, MN, SSD and BR; of
             the classes that it lacks, decoders begin with BERT's, the others with ResNet's.
-        indicators: its indicators, the strongest first.
     """
 
     def __init__(self, title: str, paper: str, *indicators: Indicator) -> None:
@@ -243,10 +240,7 @@ class Match:
     """A class that a network belongs to.
 
     Args:
-        name: of the class; "other" for none.
-        title: for people.
         strength: from 0.5, where it is in doubt, to 1; 0 for "other".
-        reasons: what was seen.
     """
 
     name: str
@@ -267,7 +261,6 @@ class Recognition:
     Args:
         matches: its classes, the strongest first; several for a mixture, such as a detector on a ResNet
             (the paper's section 3.2), and "other" alone where none fits.
-        features: what that was seen by.
     """
 
     matches: tuple[Match, ...]
@@ -283,11 +276,7 @@ class Recognition:
 
 
 def recognise(model: ModelProto) -> Recognition:
-    """Recognise a network by its graph; names of the model, its nodes and its values play no part.
-
-    Args:
-        model: of any exporter, optimised or not.
-    """
+    """Recognise a network by its graph; names of the model, its nodes and its values play no part."""
     found = features(model)
     strengths = {name: kind.strength(found) for name, kind in CLASSES.items()}
     # The sort is stable: of equals, the first of the table leads.

@@ -21,10 +21,6 @@ from planish.levels.hlo.ir.normal import canonical_hash
 def applied(module: EditableModule, edits: Sequence[Edit]) -> EditableModule:
     """Apply edits to a copy of a module.
 
-    Args:
-        module: the module; it is not changed.
-        edits: in order.
-
     Raises:
         ScheduleError: an edit is not legal where it comes, or the module is in the end not valid, or cannot
             be tiled or cut as it should be.

@@ -88,14 +88,10 @@ MADE = "planish.width"
 
 
 def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
-    """Restrict a function to the channels whose weights are largest.
+    """Restrict a function's body to the channels whose weights are largest; of the same ones the last counts.
 
-    Which they are is found when the module runs, by the sums of the squares of their weights: it takes a sort
-    of so many numbers as there are channels, for any weights.
-
-    Args:
-        block: the body of a function, which is changed, to be verified and numbered afterwards.
-        kept: channels of it, with how many are kept; of the same ones the last counts.
+    It is to be verified and numbered afterwards. Which they are is found when the module runs, by the sums of
+    the squares of their weights: it takes a sort of so many numbers as there are channels, for any weights.
 
     Raises:
         ScheduleError: there are not so many channels, or their weights are no floats.
@@ -238,9 +234,6 @@ class Channels:
 
 def channels_of(reader: ir.Operation) -> Channels:
     """Find the channels that a product or a convolution sums over, and all that is tied to them.
-
-    Args:
-        reader: it reads a value, and weights which an argument or a constant holds.
 
     Raises:
         ScheduleError: it is no such operation, or the channels cannot be cut: something else depends on how

@@ -123,12 +123,7 @@ class VariantRewrite(Rewrite):
 
     @classmethod
     def variants(cls, uid: str, found: Any) -> Sequence[Self]:
-        """List the edits of an operation that matches, the mildest first.
-
-        Args:
-            uid: the operation's id.
-            found: what `match` gives for it.
-        """
+        """List the edits of an operation that matches, the mildest first."""
         raise NotImplementedError
 
     @classmethod

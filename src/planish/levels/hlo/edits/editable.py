@@ -209,11 +209,6 @@ class EditableModule(OpIndex):
     def resized(self, source: Source, before: str, id_prefix: str) -> ir.Value[Any]:
         """Return a value, resized by new operations.
 
-        Args:
-            source: which value, and how it is resized.
-            before: the operation that the new ones are put before.
-            id_prefix: their ids begin with it.
-
         Raises:
             ScheduleError: there is no such value, or it cannot be resized so.
         """
@@ -341,13 +336,7 @@ Given = str | Sequence[int] | ir.Attribute
 
 
 class OpBuilder:
-    """Puts operations before another one.
-
-    Args:
-        module: where.
-        before: the id of the operation that they are put before.
-        id_prefix: their ids begin with it.
-    """
+    """Puts operations before another one."""
 
     def __init__(self, module: EditableModule, before: str, id_prefix: str) -> None:
         self._module, self._before, self._id_prefix, self._count = module, before, id_prefix, 0
@@ -359,14 +348,7 @@ class OpBuilder:
         operands: Sequence[Value],
         attributes: Mapping[str, Given] = {},
     ) -> Value:
-        """Write an operation, and return its one result.
-
-        Args:
-            name: without the dialect.
-            type_: of the result.
-            operands: its operands.
-            attributes: its attributes.
-        """
+        """Write an operation, and return its one result."""
         parsed = {key: _attribute(value) for key, value in attributes.items()}
         with ir.InsertionPoint(self._module.op(self._before)), ir.Location.unknown(context()):
             op = ir.Operation.create(f"stablehlo.{name}", [mlir_type(type_)], list(operands), parsed)
@@ -383,9 +365,6 @@ class OpBuilder:
         """Write an operation once more, and return its results.
 
         Args:
-            op: what is copied, with its regions.
-            operands: what the copy reads.
-            types: of its results.
             attributes: that the copy has instead of the operation's.
         """
         with ir.InsertionPoint(self._module.op(self._before)):
@@ -402,13 +381,7 @@ class OpBuilder:
         return list(copy.results)
 
     def reduce_max(self, value: Value, axes: Sequence[int], type_: TensorType) -> tuple[Value, Value]:
-        """Write a reduction by maximum of numbers of 0 or more; return its result and its init value.
-
-        Args:
-            value: what is reduced.
-            axes: over which dimensions.
-            type_: of the result.
-        """
+        """Write a reduction by maximum of numbers of 0 or more; return its result and its init value."""
         scalar = TensorType((), type_.element)
         init = self("constant", scalar, [], {"value": f"dense<0.0> : {scalar}"})
         number, unknown = mlir_type(scalar), ir.Location.unknown(context())

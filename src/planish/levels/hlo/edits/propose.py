@@ -53,12 +53,6 @@ of the paper does for the operand of a copy."""
 def replacement(visible: Visible, wanted: TensorType | None, rng: Generator, *, free: bool = False) -> Source:
     """Choose a value of a type, as the paper repairs.
 
-    Args:
-        visible: what may be used.
-        wanted: the type; None for what is no tensor, which nothing replaces.
-        rng: where randomness comes from.
-        free: whether a value of another type may be taken although there is one of this type.
-
     Returns:
         A value of the same type, at random; else one of the same element type, resized; else any, converted.
 
@@ -207,15 +201,7 @@ PLAIN_VALUES = (0.0, 1.0, -1.0, 0.5, 2.0)
 
 
 def propose(module: EditableModule, rng: Generator, kinds: Sequence[str] = ()) -> tuple[Edit, EditableModule]:
-    """Draw an edit that gives a valid module.
-
-    Args:
-        module: a module; it is not changed.
-        rng: where randomness comes from.
-        kinds: names in `PROPOSALS` to draw from, each as likely; all when empty.
-
-    Returns:
-        The edit, and the module that it gives.
+    """Draw an edit that gives a valid module, and return that too; of some kinds of `PROPOSALS`, else of all.
 
     Raises:
         ScheduleError: no valid edit was found in many tries.

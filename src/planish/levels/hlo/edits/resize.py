@@ -82,14 +82,6 @@ def build_resize(
 ) -> ir.Value[Any]:
     """Make one operation of a resize at the current insertion point.
 
-    Args:
-        value: a tensor.
-        step: one entry of a `Resize`, checked.
-        created: called with each operation that is made.
-
-    Returns:
-        The result.
-
     Raises:
         ScheduleError: the operation is not valid.
     """

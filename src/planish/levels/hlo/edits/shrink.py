@@ -118,14 +118,10 @@ def spatial_axes(shape: Shape) -> tuple[int, int] | None:
 
 
 def shrink_value(block: ir.Block, value: Value, subsampling: Subsampling) -> None:
-    """Subsample the images of a value, and resize all that follows to fit.
+    """Subsample the images of a value of a function's body, and resize all that follows to fit.
 
-    What a sum over pixels gives is made as large as it was with all pixels, so that means stay means.
-
-    Args:
-        block: the body of a function, which is changed, to be verified and numbered afterwards.
-        value: an argument of it, or the result of one of its operations.
-        subsampling: what is kept.
+    It is to be verified and numbered afterwards. What a sum over pixels gives is made as large as it was with
+    all pixels, so that means stay means.
 
     Raises:
         ScheduleError: the value has no images or not so many pixels, or something after it needs them all.
@@ -224,10 +220,6 @@ def _keep_sums(op: ir.Operation, pixels: int, left: int) -> None:
 
 def smaller_result(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     """Return the shape of an operation's result, and change its attributes where they name extents.
-
-    Args:
-        op: its operands are smaller already, its result is not.
-        old: what shapes its operands had.
 
     Raises:
         ScheduleError: it is not known what the operation does with fewer pixels, or there are too few.

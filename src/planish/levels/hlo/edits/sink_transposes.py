@@ -82,13 +82,7 @@ def _moves(module: EditableModule, uid: str) -> bool:
 
 
 class _Sinking:
-    """One walk down a function.
-
-    Args:
-        module: is changed.
-        roots: transposes that begin to move.
-        id_prefix: ids of new operations begin with it.
-    """
+    """One walk down a function."""
 
     def __init__(self, module: EditableModule, roots: frozenset[str], id_prefix: str) -> None:
         self._module, self._roots, self._id_prefix = module, roots, id_prefix

@@ -122,9 +122,6 @@ def batch_of(block: ir.Block) -> FunctionBatch:
     result, and is all inputs of that length. Where a function has convolutions or products, one of them reads
     the batch: the moments of an optimiser have numbers that never meet, too, and are none.
 
-    Args:
-        block: the function's body.
-
     Raises:
         ScheduleError: examples meet, as in the gradient of a training step, or there is no batch.
     """
@@ -239,7 +236,7 @@ def sizes(batch: int) -> list[int]:
 
 
 def tile_function(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operation:
-    """Return a module whose function computes a part of its batch at a time.
+    """Return a new module whose function computes a part of its batch at a time.
 
     What does not depend on the batch is computed once.
 
@@ -250,11 +247,6 @@ def tile_function(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operati
     Tiles that are written out compile longer, and XLA takes memory for what several of them compute: 48 MB
     for MobileNet on 100 images, ten at a time. A loop takes 8 MB, which stay in the caches. But XLA's
     convolution is slow inside a loop; where it is a product (`Lower`), a loop is the faster form.
-
-    Args:
-        root: the module; it is not changed.
-        function: the function's name.
-        tiles: how the batch is cut; each has fewer examples than the batch.
 
     Raises:
         ScheduleError: the function has no batch, or no more examples than a tile.
@@ -373,13 +365,7 @@ def whole_number(value: int) -> Value:
 
 
 class Tile:
-    """Some examples of a batch, as far as they are computed; it writes at the current insertion point.
-
-    Args:
-        batch: of which they are.
-        first: the number of the first one; a scalar of 32 bits where it is known only when the module runs.
-        examples: how many they are.
-    """
+    """Some examples of a batch, as far as they are computed; it writes at the current insertion point."""
 
     def __init__(self, batch: FunctionBatch, first: int | Value, examples: int) -> None:
         self._batch, self._first, self._examples = batch, first, examples

@@ -236,10 +236,6 @@ def dot_axes(op: ir.Operation) -> DotAxes:
 def with_shape(value: Value, shape: tuple[int, ...]) -> Value | None:
     """Make a constant or a broadcast again at the current insertion point, with other extents.
 
-    Args:
-        value: a tensor.
-        shape: as many extents as it has.
-
     Returns:
         A new value; None where the tensor is made otherwise, or differs along an axis whose extent changes.
     """

@@ -24,10 +24,6 @@ CALL = "func.call"
 def inline_calls(root: ir.Operation, name: str) -> None:
     """Inline every call, then drop the private functions.
 
-    Args:
-        root: a module; changed.
-        name: what messages call it.
-
     Raises:
         ProgramError: a function calls itself, or one that does not exist.
     """
@@ -173,10 +169,6 @@ def _name(found: re.Match[str], *, rooted: bool) -> str:
 
 def entry_text(root: ir.Operation | ir.OpView, function: str) -> str:
     """Print a function as the `main` of a module that has no other, without ids.
-
-    Args:
-        root: a module, verified.
-        function: the name of the function.
 
     Raises:
         ProgramError: there is no such function.

@@ -87,11 +87,9 @@ _UNKNOWN = re.compile(r"Dialect `(\w+)' not found|unregistered dialect|custom op
 
 
 def parse(source: str | bytes, name: str = "the module") -> ir.Module:
-    """Read a StableHLO module and verify it; how it is spread over devices is left out.
+    """Read a StableHLO module of text, MLIR bytecode or a portable artifact, and verify it.
 
-    Args:
-        source: text, MLIR bytecode, or a StableHLO portable artifact.
-        name: what messages call it, such as the file's path.
+    How it is spread over devices is left out. The name is what messages call it.
 
     Raises:
         ProgramError: it is malformed, uses another dialect, or has a dynamic shape; the message says where.

@@ -93,16 +93,7 @@ def metric_of(workload: Workload) -> Metric:
 
 
 def check_targets(workload: Workload, answers: tuple[int, ...], targets: NDArray[Any]) -> None:
-    """Check that targets are what a metric compares answers with.
-
-    Args:
-        workload: has the metric.
-        answers: the shape of the answers.
-        targets: of the same examples.
-
-    Raises:
-        ProgramError: they are of another shape or type.
-    """
+    """Check that targets are what a metric compares answers with."""
     name, top = workload.metric, top_of(workload.metric)
     if workload.code or compares_outputs(workload):
         return
@@ -129,13 +120,6 @@ def error_of(answers: NDArray[Any], labels: NDArray[np.int64]) -> float:
     The paper asks of a module that it runs and that its accuracy can be evaluated (section 4.3): an answer
     with a number that is not finite is wrong, and where all are so, there is none to evaluate.
 
-    Args:
-        answers: N x classes.
-        labels: N whole numbers.
-
-    Returns:
-        The share that is wrong, 0 to 1.
-
     Raises:
         NotFiniteError: no answer is finite.
     """
@@ -146,8 +130,6 @@ def right_answers(answers: NDArray[Any], labels: NDArray[Any], most: int = 1) ->
     """Return for each answer whether its label is among its largest numbers, and all are finite.
 
     Args:
-        answers: N x classes.
-        labels: N whole numbers.
         most: how many of the largest numbers count; of equal ones the first, as argmax has it.
 
     Raises:

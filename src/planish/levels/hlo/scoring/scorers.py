@@ -35,11 +35,7 @@ _ERROR = (Objective("error", exact=True, share=True),)
 
 @dataclass(frozen=True)
 class Race:
-    """The error up to which a module is useful: twice the unchanged one's, or half its right answers.
-
-    Args:
-        limit: that error.
-    """
+    """The error up to which a module is useful: twice the unchanged one's, or half its right answers."""
 
     limit: float
 
@@ -73,10 +69,6 @@ def error_half_width(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> flo
     Only examples on which one of two modules alone is right separate them (McNemar 1947), so the difference
     is known better than either error. The interval is Wald's with half an example more of each of four kinds
     (Agresti and Min, Simple improved confidence intervals for comparing matched proportions, 2005).
-
-    Args:
-        right: N, whether each answer of the one is right.
-        before: N, that of the other.
 
     Returns:
         A share: 0.003 is 0.3 points.
@@ -113,14 +105,7 @@ def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> d
 
 
 class Prediction:
-    """Examples that a function answers for.
-
-    Args:
-        backend: runs the function.
-        call: what its arguments are.
-        examples: at least one.
-        metric: scores answers by labels.
-    """
+    """Examples that a function answers for."""
 
     def __init__(self, backend: Backend, call: RoleCall, examples: Labelled, metric: Metric) -> None:
         self._backend, self._call, self._metric = backend, call, metric
@@ -141,13 +126,7 @@ class Prediction:
     def error(
         self, predict: Executable, parameters: Mapping[str, DeviceArray], race: Race | None = None
     ) -> float:
-        """Return the error of all examples; of the first ones where a race is lost by them.
-
-        Raises:
-            NotFiniteError: no answer is finite.
-            MetricError: the metric fails.
-            BackendError: a run failed.
-        """
+        """Return the error of all examples; of the first ones where a race is lost by them."""
         answers: list[NDArray[Any]] = []
         for answer in self._answers(predict, parameters):
             answers.append(answer)
@@ -162,18 +141,13 @@ class Prediction:
     def right(
         self, predict: Executable, parameters: Mapping[str, DeviceArray], most: int
     ) -> NDArray[np.bool_]:
-        """Return for each example whether its label is among so many of the answer's largest numbers.
-
-        Raises:
-            NotFiniteError: no answer is finite.
-            BackendError: a run failed.
-        """
+        """Return for each example whether its label is among so many of the answer's largest numbers."""
         answers = np.concatenate(list(self._answers(predict, parameters)))[: len(self._labels)]
         return right_answers(answers, self._labels, most)
 
     def _answers(self, predict: Executable, parameters: Mapping[str, DeviceArray]) -> Iterator[NDArray[Any]]:
         for batch in self.batches:
-            yield self._backend.get(predict.run(self.arguments(parameters, batch))[0])
+            yield self._backend.get(predict(self.arguments(parameters, batch))[0])
 
     def _seen(self, answers: Sequence[NDArray[Any]]) -> int:
         return min(len(answers) * self._call.batch, len(self._labels))
@@ -218,10 +192,6 @@ class Inference(Scorer):
     """Scores a function that predicts.
 
     Args:
-        backend: runs it.
-        workload: what it is run with.
-        fitted: what its arguments are.
-        examples: the data.
         parts: on which its error is measured.
         unchanged: the function as it was, compiled, beside which its answers are judged; None: alone.
         racing: whether an error need not be known that makes a module useless beside the unchanged one; else
@@ -273,18 +243,14 @@ class Inference(Scorer):
     def runs(self, executable: Executable) -> Runs:
         prediction = next(iter(self._predictions.values()))
         arguments = prediction.arguments(self._parameters, prediction.batches[0])
-        return repeated(partial(executable.run, arguments))
+        return repeated(partial(executable, arguments))
 
 
 class Calling(Scorer):
     """Scores a function by its answers to some calls.
 
     Args:
-        backend: runs it.
-        calls: with what.
-        parts: on which it is scored.
         metric: by which; it compares with the targets of the data, else with the outputs of the unchanged.
-        unchanged: the function as it was, compiled.
     """
 
     def __init__(
@@ -313,7 +279,7 @@ class Calling(Scorer):
         """Run all calls of a part; returns an array for each result, by row or else by call."""
         # Copied: the back end may use the memory of a result again.
         found = [
-            [np.array(self._backend.get(result)) for result in executable.run(arguments)]
+            [np.array(self._backend.get(result)) for result in executable(arguments)]
             for arguments in self._arguments[part]
         ]
         return [self._calls.joined(list(each)) for each in zip(*found, strict=True)]
@@ -325,18 +291,13 @@ class Calling(Scorer):
         }
 
     def runs(self, executable: Executable) -> Runs:
-        return repeated(partial(executable.run, next(iter(self._arguments.values()))[0]))
+        return repeated(partial(executable, next(iter(self._arguments.values()))[0]))
 
 
 class Trainer(Scorer):
     """Scores a step of training.
 
     Args:
-        backend: runs it.
-        workload: what it is run with; it has a training.
-        fitted: what its arguments are.
-        examples: the data.
-        parts: on which the error is measured.
         predict: the compiled function whose answers are scored.
         whole: whether as many steps are trained as at the end of a search.
     """
@@ -399,12 +360,6 @@ class Trainer(Scorer):
 class TrainingRun:
     """One training.
 
-    Args:
-        step: takes parameters, images and labels, and gives new parameters first.
-        call: what its arguments are.
-        first: the parameters to begin with.
-        batches: images and labels of each step.
-
     Attributes:
         parameters: after the last step; further steps do not change them.
     """
@@ -429,7 +384,7 @@ class TrainingRun:
             for position, value in zip(self._positions, self.parameters, strict=True):
                 arguments[position] = value
             arguments[self._images], arguments[self._labels] = self._batches[self._done % len(self._batches)]
-            results = self._step.run(arguments)
+            results = self._step(arguments)
             if self._done < len(self._batches):
                 self.parameters = list(results[: len(self.parameters)])
             self._done += 1

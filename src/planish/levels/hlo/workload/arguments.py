@@ -32,16 +32,12 @@ from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload.data import unchanged_path
 from planish.levels.hlo.workload.spec import Data, File, Images, Workload
 
+Arrays = Mapping[str, NDArray[Any]]
+
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments and results of a function.
-
-    Args:
-        names: of the arguments, in order; empty where the module names none.
-        arguments: their types.
-        results: the types of the results.
-    """
+    """Names of a function's arguments, empty where the module has none, with their and the results' types."""
 
     names: tuple[str, ...]
     arguments: tuple[TensorType, ...]
@@ -82,6 +78,7 @@ class RoleCall:
         names: one for each; "argument 3" where the module has none.
         images: which takes the images.
         labels: which takes the labels; None: none does.
+        results: their types.
     """
 
     function: str
@@ -89,6 +86,7 @@ class RoleCall:
     names: tuple[str, ...]
     images: int
     labels: int | None = None
+    results: tuple[TensorType, ...] = ()
 
     @property
     def batch(self) -> int:
@@ -129,17 +127,15 @@ def fit(program: Program, workload: Workload) -> Fitted:
     function = chosen_function(load(program.text))
     training = workload.training
     if training is None:
-        predict, found = _call(program, function, workload.images.argument, "")
-        return Fitted(predict, predict, _classes(predict, found))
-    step, results = _call(program, function, workload.images.argument, training.labels)
-    predict, found = _call(program, training.predict, workload.images.argument, "")
-    _check_labels(step)
-    _check_results(step, results)
-    _check_shared(step, predict)
-    return Fitted(step, predict, _classes(predict, found))
+        predict = _call(program, function, workload.images.argument)
+        return Fitted(predict, predict, _classes(predict))
+    step = _call(program, function, workload.images.argument, training.labels)
+    predict = _call(program, training.predict, workload.images.argument)
+    _check_step(step, predict)
+    return Fitted(step, predict, _classes(predict))
 
 
-def _call(program: Program, function: str, images: str, labels: str) -> tuple[RoleCall, Signature]:
+def _call(program: Program, function: str, images: str, labels: str = "") -> RoleCall:
     found = signature(program, function)
     names = tuple(name or f"argument {i}" for i, name in enumerate(found.names))
     position = _position(names, images, function)
@@ -148,7 +144,7 @@ def _call(program: Program, function: str, images: str, labels: str) -> tuple[Ro
         what = f"the images of '{function}' are {found.arguments[position]}"
         raise ProgramError(what, "It takes a batch: the first dimension counts the images.")
     of_labels = _position(names, labels, function) if labels else None
-    return RoleCall(function, found.arguments, names, position, of_labels), found
+    return RoleCall(function, found.arguments, names, position, of_labels, found.results)
 
 
 def _position(names: tuple[str, ...], wanted: str, function: str) -> int:
@@ -160,41 +156,32 @@ def _position(names: tuple[str, ...], wanted: str, function: str) -> int:
     return names.index(wanted)
 
 
-def _check_labels(step: RoleCall) -> None:
+def _check_step(step: RoleCall, predict: RoleCall) -> None:
+    """Check a training step's labels and results, and the parameters that it shares with the prediction."""
     assert step.labels is not None
     type_ = step.arguments[step.labels]
     if type_.shape[:1] != (step.batch,) or len(type_.shape) > 2 or not type_.plain:
         what = f"the labels of '{step.function}' are {type_}, beside a batch of {step.batch} images"
         raise ProgramError(what, "They are one number, or one row, for each image.")
-
-
-def _check_results(step: RoleCall, results: Signature) -> None:
-    for position, (name, type_) in enumerate(step.types().items()):
-        given = results.results[position] if position < len(results.results) else "missing"
+    known = step.types()
+    for position, (name, type_) in enumerate(known.items()):
+        given = step.results[position] if position < len(step.results) else "missing"
         if given != type_:
             what = f"result {position} of '{step.function}' is {given}, parameter '{name}' is {type_}"
             raise ProgramError(what, "A step gives the new parameters first, in the order of the arguments.")
-
-
-def _check_shared(step: RoleCall, predict: RoleCall) -> None:
-    known = step.types()
     for name, type_ in predict.types().items():
         if known.get(name) != type_:
-            what = (
-                f"function '{predict.function}' takes '{name}' of {type_}, which '{step.function}' does not"
-            )
+            takes = f"function '{predict.function}' takes '{name}' of {type_}"
+            what = f"{takes}, which '{step.function}' does not"
             raise ProgramError(what, "It takes parameters of the same names and types, and images.")
 
 
-def _classes(predict: RoleCall, found: Signature) -> int:
-    first = found.results[0] if found.results else None
+def _classes(predict: RoleCall) -> int:
+    first = predict.results[0] if predict.results else None
     if first is None or len(first.shape) != 2 or first.shape[0] != predict.batch or "f" not in first.element:
         what = f"'{predict.function}' gives {first or 'nothing'}, beside a batch of {predict.batch} images"
         raise ProgramError(what, "It gives a row of floats for each image.")
     return first.shape[1]
-
-
-_BLACK = 255.0
 
 
 def shaped(images: NDArray[Any], type_: TensorType, how: Images) -> NDArray[Any]:
@@ -202,13 +189,11 @@ def shaped(images: NDArray[Any], type_: TensorType, how: Images) -> NDArray[Any]
 
     Args:
         images: N x height x width (x channels), or flat; bytes are scaled to 0 to 1.
-        type_: the argument's, of a batch.
-        how: the mean and deviation of the pixels, and the order of the dimensions.
 
     Raises:
         ProgramError: they have more pixels than the argument takes, or fewer, or other channels.
     """
-    pixels = images.astype(np.float32) / np.float32(_BLACK) if images.dtype == np.uint8 else images
+    pixels = images.astype(np.float32) / np.float32(255) if images.dtype == np.uint8 else images
     mean, deviation = (np.asarray(values, np.float32) for values in (how.mean, how.deviation))
     channels = images.shape[3] if images.ndim == 4 else 1
     if not {mean.size, deviation.size} <= {1, channels}:
@@ -252,16 +237,17 @@ def first_parameters(workload: Workload, call: RoleCall) -> list[NDArray[Any]]:
         what = f"function '{call.function}' takes {len(types)} parameters, and the workload has no weights"
         raise ProgramError(what, "Name a file: weights = 'FILE.safetensors'.")
     rng = np.random.default_rng(workload.training.seed if workload.training else 0)
-    drawn: list[NDArray[Any]] = []
-    for type_ in types.values():
+
+    def first(type_: TensorType) -> NDArray[Any]:
         # He and others, 2015; nothing is drawn for a vector.
         deviation = math.sqrt(2 / math.prod(type_.shape[:-1])) if len(type_.shape) > 1 else 0
         values = rng.normal(0, deviation, type_.shape) if deviation else np.zeros(type_.shape)
-        drawn.append(values.astype(numpy_type(type_.element)))
-    return drawn
+        return values.astype(numpy_type(type_.element))
+
+    return [first(type_) for type_ in types.values()]
 
 
-def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, path: str) -> NDArray[Any]:
+def _checked(found: Arrays, name: str, type_: TensorType, path: str) -> NDArray[Any]:
     if name not in found:
         raise ProgramError(f"'{path}' has no array '{name}'", did_you_mean(name, found))
     array = found[name]
@@ -271,7 +257,7 @@ def _checked(found: Mapping[str, NDArray[Any]], name: str, type_: TensorType, pa
     return array
 
 
-def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
+def read_weights(file: File) -> Arrays:
     """Read arrays by name; raises ProgramError where the file is missing, another one, or malformed."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -289,8 +275,6 @@ def read_weights(file: File) -> Mapping[str, NDArray[Any]]:
 
 TARGETS = "targets"
 """The name of the array that answers are scored by."""
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def read_arrays(data: Data) -> Arrays:
@@ -376,13 +360,11 @@ WITHOUT = 100
 
 def smallest_table(program: Program) -> int:
     """Return the length of the smallest table that a module gathers single rows from."""
+    found: list[int] = []
     root = load(program.text)  # operations live no longer than this name does
-    gathers = [op for op in walk(root) if op.name == "stablehlo.gather"]
-    found = [length for op in gathers for length in _lengths(op)]
+    for op in walk(root):
+        if op.name == "stablehlo.gather":
+            numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+            sizes, shape = integers(op, "slice_sizes"), shape_of(op.operands[0])
+            found += [shape[axis] for axis in numbers.start_index_map if sizes[axis] == 1]
     return min(found, default=WITHOUT)
-
-
-def _lengths(op: ir.Operation) -> list[int]:
-    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    sizes, shape = integers(op, "slice_sizes"), shape_of(op.operands[0])
-    return [shape[axis] for axis in numbers.start_index_map if sizes[axis] == 1]

@@ -36,7 +36,6 @@ class Examples:
     """The examples of one group.
 
     Args:
-        labels: whole numbers, from 0.
         images: returns those at some positions, in that order: N x height x width (x channels), or flat.
             Bytes are 0 to 255; floats are taken as they are.
     """
@@ -81,7 +80,12 @@ def _reading(path: Path) -> Generator[None]:
 
 def open_idx(folder: Path, group: Group) -> Examples | None:
     """Read a group; None where the folder has no such files."""
-    images, labels = (_find(folder, group, what) for what in ("images", "labels"))
+
+    def find(what: str) -> Path | None:
+        patterns = (f"{prefix}*{what}*idx?*" for prefix in _PREFIXES[group])
+        return next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
+
+    images, labels = find("images"), find("labels")
     if images is None or labels is None:
         return None
     return examples_of(read_idx(images), read_idx(labels), f"'{folder}' ({group})")
@@ -104,11 +108,6 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     if len(values) != math.prod(shape):
         raise ProgramError(f"'{path}' has {len(values)} bytes for a shape of {shape}", "Fetch it again.")
     return values.reshape(shape)
-
-
-def _find(folder: Path, group: Group, what: str) -> Path | None:
-    patterns = (f"{prefix}*{what}*idx?*" for prefix in _PREFIXES[group])
-    return next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
 
 
 _PATTERNS = {"train": "data_batch_?", "test": "test_batch"}
@@ -167,7 +166,6 @@ def _encode(text: str, _encoding: str) -> bytes:
 
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
-_TARS = (".tar", ".tar.gz", ".tgz")
 
 
 def open_images(folder: Path, group: Group) -> Examples | None:
@@ -180,11 +178,8 @@ def open_images(folder: Path, group: Group) -> Examples | None:
             return (read_regular(found[position]) for position in positions)
 
         return _examples(names, read, f"'{folder / group}'")
-    for suffix in _TARS:
-        path = folder / f"{group}{suffix}"
-        if path.is_file():
-            return _of_tar(path)
-    return None
+    tars = (folder / f"{group}{suffix}" for suffix in (".tar", ".tar.gz", ".tgz"))
+    return next((_of_tar(path) for path in tars if path.is_file()), None)
 
 
 def _of_tar(path: Path) -> Examples:
@@ -257,12 +252,6 @@ def open_npz(path: Path, group: Group) -> Examples | None:
     return None
 
 
-_READERS: Sequence[Callable[[Path, Group], Examples | None]] = (
-    open_idx,
-    open_cifar,
-    open_images,
-    open_npz,
-)
 _KNOWN = "IDX files, CIFAR-10 batches, train and test folders or tars of images, or .npz files"
 
 
@@ -270,16 +259,14 @@ def open_data(path: Path, group: Group) -> Examples | None:
     """Open one group of a data set; None where it has no test group.
 
     Args:
-        path: a folder, or a `.npz` file.
         group: which; no file of the other is opened, unless one file holds both.
 
     Raises:
         ProgramError: nothing known is there, or a file is malformed.
         TargetError: it takes a library that is not installed.
     """
-    for read in _READERS:
-        found = read(path, group)
-        if found is not None:
+    for read in (open_idx, open_cifar, open_images, open_npz):
+        if (found := read(path, group)) is not None:
             return found
     if group == "train":
         raise ProgramError(f"'{path}' holds no data set", f"Known: {_KNOWN}.")
@@ -311,7 +298,6 @@ def unchanged_path(path: str, digest: str, what: str) -> Path:
     Args:
         path: as it was found; empty where this user named none of this content.
         digest: of its content, when the program was read.
-        what: it is: "the weights".
 
     Raises:
         ProgramError: it was not named, or has another content now.
@@ -334,10 +320,6 @@ def synthetic_examples(shape: Sequence[int], classes: int) -> Examples:
     """Make examples, always the same: each is its class's pattern, mixed with that of another class.
 
     A tenth of them is more of the other class than of its own, so that no model has an error of 0.
-
-    Args:
-        shape: of an image.
-        classes: how many.
     """
     rng = np.random.default_rng(0)
     size = math.prod(shape)

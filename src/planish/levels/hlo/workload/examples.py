@@ -50,12 +50,7 @@ _SHARE = 0.9
 
 @dataclass(frozen=True)
 class Labelled:
-    """Images as an argument takes them, and their labels.
-
-    Args:
-        images: N x the shape of one.
-        labels: N whole numbers.
-    """
+    """Images as an argument takes them (N x the shape of one), and their labels (N whole numbers)."""
 
     images: NDArray[Any]
     labels: NDArray[np.int64]
@@ -65,8 +60,6 @@ class Parts:
     """The parts of a workload's examples.
 
     Args:
-        workload: located.
-        fitted: how the module takes them.
         at_the_end: whether the search is over; before, the final part stays closed.
 
     Raises:
@@ -95,8 +88,6 @@ class Parts:
         """Return the examples of a part, as a function takes them.
 
         Args:
-            part: which.
-            call: the function.
             some: their positions in the part; None for all.
 
         Raises:
@@ -145,9 +136,6 @@ def split_positions(split: Split, part: Part, there: int, *, own: bool) -> NDArr
     """Draw a part: the same seed gives the same examples, and another part others.
 
     Args:
-        split: how many each part has.
-        part: which.
-        there: how many examples there are.
         own: whether they are for this part alone.
     """
     first = 0 if own else sum(getattr(split, before) for before in PARTS[: PARTS.index(part)])
@@ -171,7 +159,6 @@ class WorkloadCalls:
     """The calls of a workload.
 
     Args:
-        program: the module.
         workload: located; it has `inputs`.
         at_the_end: whether the search is over; before, the final calls stay closed.
 
@@ -189,9 +176,7 @@ class WorkloadCalls:
         self._inputs, self._at_the_end = workload.inputs, at_the_end
         self.takes = signature(program, chosen_function(load(program.text)))
         if not self.takes.results:
-            raise ProgramError(
-                "the module gives nothing, so there is nothing to compare", "Let it give a result."
-            )
+            raise ProgramError("the module gives nothing to compare", "Let it give a result.")
         self.names = [name or str(position) for position, name in enumerate(self.takes.names)]
         given = read_arrays(workload.data)
         weights = read_weights(workload.weights) if workload.weights else {}
@@ -206,9 +191,7 @@ class WorkloadCalls:
         if TARGETS in given:
             targets = given[TARGETS]
             if not targets.ndim or len(targets) < len(order):
-                what = (
-                    f"the targets are of shape {list(targets.shape)}, the inputs have {len(order)} examples"
-                )
+                what = f"the targets have shape {list(targets.shape)}, the inputs {len(order)} examples"
                 raise ProgramError(what, "Give one for each row, or for each call.")
             self._targets = targets[order]
         self._positions("search")  # a lack of calls is an error at once

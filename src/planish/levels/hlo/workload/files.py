@@ -95,7 +95,6 @@ def with_metric(workload: Workload, metric: str) -> Workload:
     """Score a workload in another way.
 
     Args:
-        workload: which.
         metric: its name, or `FILE.py:FUNCTION`; the file is executed where answers are scored.
 
     Raises:
@@ -104,9 +103,7 @@ def with_metric(workload: Workload, metric: str) -> Workload:
     path, _, function = metric.rpartition(":")
     if function.endswith(".py"):
         raise ProgramError(f"the metric '{metric}' names no function", f"Write metric={metric}:FUNCTION.")
-    code = None
-    if path.endswith(".py"):
-        code = _located_file(File(path), Path.cwd(), "metric")
+    code = _located_file(File(path), Path.cwd(), "metric") if path.endswith(".py") else None
     changed = replace(workload, metric=function if code else metric, code=code)
     check_metric(changed, "the workload")
     if code:
@@ -127,12 +124,13 @@ def find_workload(module: str) -> Path | None:
     return table if table.is_file() else None
 
 
-def digest(path: Path) -> str:
+def digest(path: Path, what: str = "") -> str:
     """Name a file, or a folder of data, by its content; raises ProgramError where it cannot be read."""
     try:
         return digest_of(path)
     except OSError as error:
-        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
+        named = f"cannot read {what}'{error.filename or path}': {error.strerror}"
+        raise ProgramError(named, "Check the path, and its permissions.") from error
 
 
 def with_own_files(workload: Workload) -> Workload:
@@ -140,21 +138,20 @@ def with_own_files(workload: Workload) -> Workload:
 
     The paths in the store are ignored: files are found by their contents.
     """
-    data, weights, original, code = workload.data, workload.weights, workload.original, workload.code
-    return replace(
-        workload,
-        data=replace(data, folder=resolve_file(data.digest)),
-        weights=weights and File(resolve_file(weights.digest), weights.digest),
-        original=original and File(resolve_file(original.digest), original.digest),
-        code=code and File(resolve_file(code.digest), code.digest),
-    )
+
+    def own(file: File | None) -> File | None:
+        return file and File(resolve_file(file.digest), file.digest)
+
+    data = replace(workload.data, folder=resolve_file(workload.data.digest))
+    weights, original, code = map(own, (workload.weights, workload.original, workload.code))
+    return replace(workload, data=data, weights=weights, original=original, code=code)
 
 
 def _read(path: Path) -> Workload:
     name = f"'{path}'"
+    if path.suffix == ".py":
+        return _of_python(path, name)
     try:
-        if path.suffix == ".py":
-            return _of_python(path, name)
         return workload_from(tomllib.loads(read_regular(path).decode()), name)
     except OSError as error:
         raise ProgramError(f"cannot read the workload {name}: {error.strerror}", "Check the path.") from error
@@ -189,27 +186,19 @@ def _located(workload: Workload, around: Path, given: str) -> Data:
         return _of_files(data, own if own.exists() else Path(root).absolute(), f" of {VARIABLE}")
     if workload.inputs is not None:
         return data
-    stand_in = "digits" if find_spec("sklearn") else "made"
-    return replace(data, stand_in=data.stand_in or stand_in)
+    return replace(data, stand_in=data.stand_in or ("digits" if find_spec("sklearn") else "made"))
 
 
 def _of_files(data: Data, folder: Path, which: str) -> Data:
     if not folder.exists():
         raise ProgramError(f"the data '{folder}'{which} does not exist", _HINT)
-    try:
-        found = replace(data, folder=str(folder), stand_in="", digest=digest_of(folder))
-    except OSError as error:
-        what = f"cannot read '{error.filename or folder}': {error.strerror}"
-        raise ProgramError(what, "Check its permissions.") from error
+    found = replace(data, folder=str(folder), stand_in="", digest=digest(folder))
     register_file(found.digest, folder)
     return found
 
 
 def _located_file(file: File, around: Path, what: str) -> File:
     path = (around / file.path).resolve()
-    try:
-        found = File(str(path), digest_of(path))
-    except OSError as error:
-        raise ProgramError(f"cannot read the {what} '{path}': {error.strerror}", "Check the path.") from error
+    found = File(str(path), digest(path, f"the {what} "))
     register_file(found.digest, path)
     return found

@@ -205,16 +205,11 @@ FILES = ("weights", "original")
 def workload_from(table: Mapping[str, Any], where: str) -> Workload:
     """Read a workload from a table, as of TOML or JSON.
 
-    Args:
-        table: sections as the classes here; a file may be a path.
-        where: what messages call it.
-
     Raises:
         ProgramError: a name is unknown, a value is of the wrong type or size.
     """
     paths = {name: {"path": table[name]} for name in FILES if isinstance(table.get(name), str)}
-    table = {**table, **paths}
-    workload = _read(Workload, table, where)
+    workload = _read(Workload, {**table, **paths}, where)
     _check(workload, where)
     return workload
 
@@ -258,7 +253,14 @@ def _value(type_: Any, value: Any, where: str) -> Any:
 
 def _check(workload: Workload, where: str) -> None:
     check_metric(workload, where)
-    _check_inputs(workload, where)
+    inputs = workload.inputs
+    if inputs and workload.training:
+        raise ProgramError(f"{where} has [inputs] beside a training", "A training takes images and labels.")
+    if inputs and (
+        min(inputs.search, inputs.validation) < 1 or min(inputs.final, inputs.seed, inputs.below) < 0
+    ):
+        what = f"[inputs] of {where} leaves the search or the validation no calls, or has a number below 0"
+        raise ProgramError(what, "Give 'search' and 'validation' 1 or more.")
     split, training = workload.split, workload.training
     for name, count in asdict(split).items():
         if count < 0:
@@ -271,14 +273,3 @@ def _check(workload: Workload, where: str) -> None:
         raise ProgramError(f"the training of {where} has no steps", "Give epochs of 1 or more.")
     if not all(workload.images.deviation):
         raise ProgramError(f"{where} divides pixels by a deviation of 0", "Give another one.")
-
-
-def _check_inputs(workload: Workload, where: str) -> None:
-    inputs = workload.inputs
-    if inputs is None:
-        return
-    if workload.training:
-        raise ProgramError(f"{where} has [inputs] beside a training", "A training takes images and labels.")
-    if min(inputs.search, inputs.validation) < 1 or min(inputs.final, inputs.seed, inputs.below) < 0:
-        what = f"[inputs] of {where} leaves the search or the validation no calls, or has a number below 0"
-        raise ProgramError(what, "Give 'search' and 'validation' 1 or more.")
