@@ -184,8 +184,9 @@ def install(put: Callable[[object, str, Any], None] = setattr) -> None:
 
 if __name__ == "__main__":
     from cli import lattices  # not __main__: workers must find the evaluator
-    from planish.cli import main, watching
+    from planish.cli import main
+    from planish.tuning import progress
 
     lattices.install()
-    watching.LINE_S = 0.1
+    progress.LINE_S = 0.1
     main()

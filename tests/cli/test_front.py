@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import PROGRAM, Planish
-from planish.cli import front, watching
+from planish.cli import front
 from planish.cli.front import show_front, show_members
-from planish.cli.watching import Display, RunStatus
 from planish.core import Candidate, HypervolumeTracker
 from planish.core.budget import Budget
 from planish.report.front_table import FrontTable
 from planish.store import open_store
+from planish.tuning.progress import ProgressDisplay, RunStatus
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result, read_result
 from report import fronts
@@ -102,12 +102,9 @@ def test_tune_and_show_write_all_of_it_as_json(planish: Planish, lattice: None) 
     assert len(tuned["descriptions"]) == len(tuned["finalists"])
 
 
-def test_without_a_terminal_lines_tell_of_the_front(
-    planish: Planish, lattice: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_terminal_lines_report_the_front(planish: Planish, lattice: None) -> None:
     del lattice
-    monkeypatch.setattr(watching, "LINE_S", 0.02)
-    said = planish(*TRADE, "--option", "pause=0.01")
+    said = planish(*TRADE, "--option", "pause=0.06")
     assert "front of 1: time " in said.err
     assert "hypervolume " in said.err
     assert "#1" in said.out
@@ -116,9 +113,9 @@ def test_without_a_terminal_lines_tell_of_the_front(
 @pytest.mark.parametrize("width", [50, 80])
 def test_the_live_plot_fits_the_terminal(data: Result, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
+    display = ProgressDisplay(console=console)
     progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=HypervolumeTracker(BOTH, START.candidate))
-    display.started(progress)
+    display.begin(RunStatus(progress, Budget(trials=10)))
     for trial in data.trials:
         progress.add(trial)
     with console.capture() as drawn:

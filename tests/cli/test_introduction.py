@@ -9,10 +9,10 @@ from rich.console import Console
 
 from cli import lattices
 from cli.conftest import PROGRAM, Planish
-from planish.cli.watching import Display, RunStatus
 from planish.core import Task
 from planish.core.budget import Budget
 from planish.testing.stored import make_task
+from planish.tuning.progress import ProgressDisplay, RunStatus
 from planish.tuning.recorder import Progress
 
 SHORT = "--trials", 20, "--finalists", 1
@@ -42,7 +42,7 @@ def test_without_a_terminal_it_comes_first_and_each_line_once(planish: Planish) 
     said = planish("tune", PROGRAM, *SHORT)
     assert said.code == 0
     lines = said.err.splitlines()
-    assert [lines[1], lines[3]] == KNOWN  # between them it is said how long it will take
+    assert lines[2:4] == KNOWN  # below the run and how long it takes
     assert all(said.err.count(line) == 1 for line in KNOWN)
 
 
@@ -55,10 +55,10 @@ def test_beside_json_nothing_is_said(planish: Planish) -> None:
 
 def test_on_a_terminal_it_stands_above_what_changes() -> None:
     console = Console(file=StringIO(), width=70, force_terminal=True, color_system=None)
-    display = Display(lambda progress: RunStatus(progress, Budget(trials=10)), console)
+    display = ProgressDisplay(console=console)
     progress = Progress(make_task("flat"), "1a2b3c4d", summary=KNOWN[:1])
-    display.started(progress)
+    display.begin(RunStatus(progress, Budget(trials=10)))
     progress.summary = KNOWN
     with console.capture() as drawn:
         console.print(display.draw())
-    assert [line.rstrip() for line in drawn.get().splitlines()[1:3]] == KNOWN
+    assert [line.rstrip() for line in drawn.get().splitlines()[2:4]] == KNOWN

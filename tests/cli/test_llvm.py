@@ -323,7 +323,7 @@ def test_ctrl_c_keeps_the_functions_that_are_done(module: Path, place: Path) -> 
         env={**os.environ, "PLANISH_STORE": str(place)},
     ) as process:
         assert process.stderr is not None
-        assert " of 60: f0_" in process.stderr.readline()
+        assert " of 60 functions (f0_" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert process.returncode == 0, err

@@ -11,7 +11,7 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
-from planish.cli import again, request, watching
+from planish.cli import again, request
 from planish.core import AllFailedError, Candidate, ProgramError, Task
 from planish.core.budget import Budget
 from planish.core.wording import multiple
@@ -176,12 +176,11 @@ def test_if_all_fail_the_reasons_are_named(planish: Planish, place: Path) -> Non
         assert [(run.status, run.trials) for run in store.runs()] == [("failed", 20)]
 
 
-def test_progress_goes_to_standard_error(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "LINE_S", 0.1)
-    said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1, "--option", "pause=0.01")
+def test_progress_goes_to_standard_error(planish: Planish) -> None:
+    said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1, "--option", "pause=0.04")
     begin, plan, *lines, end = said.err.splitlines()
-    assert plan == "the search, then at most as long as that, or 5 s, to compare the best with the baseline"
-    assert begin.endswith("lattice 6x4x4 0.01 False")
+    assert plan == "final comparison: at most as long as the search (min 5 s)"
+    assert begin.endswith("lattice 6x4x4 0.04 False")
     assert end.startswith("measuring the best 1 again beside the baseline: at most ")
     assert end.endswith(" s to the end; Ctrl-C skips the rest")
     assert len(lines) >= 2

@@ -21,11 +21,11 @@ def main() -> None:
     os.write(1, READY)
     from cli import lattices
     from planish.cli import main as planish
-    from planish.cli import watching
+    from planish.tuning import progress
     from planish.tuning.recorder import Progress
 
     lattices.install()
-    watching.LINE_S = 0.1
+    progress.LINE_S = 0.1
     journal, sys.argv[1:] = Path(sys.argv[1]), sys.argv[2:]
     number = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     add = Progress.add

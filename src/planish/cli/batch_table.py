@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from planish.cli.options import Form
-from planish.cli.output import document, one_line, remark, say, table
+from planish.cli.output import document, say, table
 from planish.cli.request import Request
 from planish.cli.summary import candidate_document
 from planish.core import AllFailedError, StoppedError, stoppable
-from planish.core.wording import amount, label
+from planish.core.wording import amount, label, one_line
 from planish.store import open_store
 from planish.tuning.batch import Part, Unmeasured, load_parts, totals, tune_parts
+from planish.tuning.progress import ProgressDisplay, Status
 
-LINE_S = 1.0
 _LIST = 90
 
 Found = Sequence[Part | Unmeasured]
@@ -27,7 +26,7 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
     level, parts = load_parts(request.program, request.settings.level, request.options)
     with open_store(store) as opened:
         tuned = tune_parts(level, parts, budget=request.budget, settings=request.settings, store=opened)
-        found, stopped = gather(tuned, len(parts), form)
+        found, stopped = gather(tuned, len(parts), "functions", form)
     if form == "json":
         document({**parts_document(found), "stopped": stopped})
     else:
@@ -38,13 +37,14 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
         require_all(found)
 
 
-def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[Found, bool]:
-    """Take the parts as they come, and print the progress each `LINE_S` seconds; Ctrl-C ends it.
+def gather(tuned: Iterator[Part | Unmeasured], count: int, items: str, form: Form) -> tuple[Found, bool]:
+    """Take the parts as they come, and show the progress; Ctrl-C ends it.
 
     Args:
         tuned: the parts.
         count: how many there will be.
-        form: nothing is printed beside JSON.
+        items: what they are: "functions".
+        form: no progress is shown beside JSON.
 
     Returns:
         Those that came, and whether the user ended it.
@@ -53,14 +53,14 @@ def gather(tuned: Iterator[Part | Unmeasured], count: int, form: Form) -> tuple[
         StoppedError: the user ended it before the first.
     """
     found: list[Part | Unmeasured] = []
-    last = time.monotonic()
+    status = Status(items, count)
     try:
-        with stoppable():
+        with stoppable(), ProgressDisplay(show=form == "text") as display:
+            display.begin(status)
             for part in tuned:
                 found.append(part)
-                if form == "text" and time.monotonic() - last > LINE_S:
-                    last = time.monotonic()
-                    remark(f"{len(found)} of {count}: {part.name}")
+                status.done, status.item = len(found), part.name
+                display.update()
     except (StoppedError, KeyboardInterrupt) as error:
         if not found:
             raise StoppedError("stopped before anything was measured", "The same command goes on.") from error

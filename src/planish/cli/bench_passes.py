@@ -89,7 +89,7 @@ def _carry_out(
     level, programs, unread = load_files(files, settings.level, options)
     with open_store(store) as opened:
         tuned = tune_parts(level, programs, budget=budget, settings=settings, store=opened)
-        measured, stopped = gather(tuned, len(programs), form)
+        measured, stopped = gather(tuned, len(programs), "files", form)
     found = [*measured, *unread]
     if stopped:
         raise StoppedError(

@@ -10,12 +10,21 @@ from typing import Any
 
 from planish.cli.again import command_of_more
 from planish.cli.options import Form
-from planish.cli.output import document, one_line, say, table
+from planish.cli.output import document, say, table
 from planish.cli.summary import run_document
-from planish.cli.watching import watching
 from planish.core import Objective
 from planish.core.budget import Budget
-from planish.core.wording import amount, improvement, interval, label, multiple, saving, title, verdict_word
+from planish.core.wording import (
+    amount,
+    improvement,
+    interval,
+    label,
+    multiple,
+    one_line,
+    saving,
+    title,
+    verdict_word,
+)
 from planish.measure import Plan
 from planish.search import split_settings
 from planish.store import open_store
@@ -26,6 +35,7 @@ from planish.tuning.compare import (
     compare_results,
     compare_searches,
 )
+from planish.tuning.progress import run_progress
 from planish.tuning.settings import Settings
 
 _MARKS = (1, 2, 5)
@@ -65,7 +75,7 @@ def compare_programs(
 ) -> None:
     """Run each search, then measure the winners again."""
     with open_store(store) as opened:
-        with watching(form, opened, Budget(trials=trials)) as listener:
+        with run_progress(opened, Budget(trials=trials), show=form == "text") as listener:
             curves = compare_searches(configs, trials=trials, seeds=seeds, store=opened, listener=listener)
         winners = compare_results([curve.winner for curve in curves], store=opened, plan=Plan(most=processes))
     _show(form, curves, winners, _again(winners, processes, store, form))

@@ -30,29 +30,19 @@ GAP = 3
 _PIPE_WIDTH = 1000  # no window is as wide
 
 
-_CONTROL = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
-
-
-def printable(text: str) -> str:
-    """Replace control characters, by which a worker, a program or a stored run would steer the terminal."""
-    return text.translate(_CONTROL)
-
-
 def say(text: str = "") -> None:
     """Write a text to standard output, without control characters."""
+    from planish.core.wording import printable  # here: `planish.core` would double the time that --help takes
+
     typer.echo(printable(text))
 
 
 def remark(line: str) -> None:
     """Write a line to standard error; a closed standard error is no reason to end."""
+    from planish.core.wording import printable
+
     with suppress(BrokenPipeError):
         typer.echo(printable(line), err=True)
-
-
-def one_line(text: str, most: int = 100) -> str:
-    """Put a text that a program printed on one line, without what would steer the terminal."""
-    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
@@ -65,6 +55,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+
+    from planish.core.wording import printable
 
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for column in map(printable, columns):
@@ -196,7 +188,8 @@ def _warning_plainly() -> Generator[None]:
 
 def _show(text: str) -> None:
     """Write to standard error; a password in a URL that was misplaced on the command line is masked."""
-    from planish.core.errors import redact  # here: `planish.core` would double the time that --help takes
+    from planish.core.errors import redact
+    from planish.core.wording import printable
 
     typer.echo(printable(redact(text)), err=True)
 

@@ -41,10 +41,10 @@ def show(
 
 def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     """List the newest runs of a store."""
-    from planish.cli.output import document, one_line, say, table
+    from planish.cli.output import document, say, table
     from planish.cli.summary import run_document, task_document
     from planish.core import gc_paused
-    from planish.core.wording import title, when
+    from planish.core.wording import one_line, title, when
 
     with gc_paused():
         from planish.store import open_store
@@ -213,7 +213,8 @@ def validate(
     exit code 7 where one of them does not. A value whose interval is too wide to decide is undecided.
     """
     from planish.cli.again import command_of_more
-    from planish.cli.output import document, one_line, say, table
+    from planish.cli.output import document, say, table
+    from planish.core.wording import one_line
     from planish.tuning.validate import validate as tried
 
     found = tried(run_id, pick=pick, run=run, files=file or (), store=store, processes=processes)

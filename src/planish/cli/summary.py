@@ -14,7 +14,7 @@ from planish.cli.front import (
     show_front,
     show_members,
 )
-from planish.cli.output import facts, one_line, remark, say, table
+from planish.cli.output import facts, remark, say, table
 from planish.core import Candidate, Measured, Objective, Trial
 from planish.core.wording import (
     amount,
@@ -23,6 +23,7 @@ from planish.core.wording import (
     interval,
     label,
     number,
+    one_line,
     saving,
     title,
     verdict_word,

@@ -95,13 +95,13 @@ def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_si
     from planish import tune as tuned
     from planish.cli.per_function import tune_for_size
     from planish.cli.request import check_output_paths
-    from planish.cli.watching import watching
     from planish.store import open_store
+    from planish.tuning.progress import run_progress
 
     check_output_paths(output.report, output.export)
     program, options, settings, budget = request
     with open_store(output.store) as opened:
-        with watching(output.form, opened, budget) as listener:
+        with run_progress(opened, budget, show=output.form == "text") as listener:
             if for_size:
                 result = tune_for_size(request, opened, listener)
             else:

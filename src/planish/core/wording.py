@@ -137,3 +137,17 @@ def shorten(text: str, limit: int) -> str:
     """Cut a text, and say how much is missing."""
     missing = len(text) - limit
     return text if missing <= 0 else f"{text[:limit]}\n… ({missing:,} characters more)"
+
+
+_CONTROL = {code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+
+
+def printable(text: str) -> str:
+    """Replace control characters, by which a worker, a program or a stored run would steer the terminal."""
+    return text.translate(_CONTROL)
+
+
+def one_line(text: str, most: int = 100) -> str:
+    """Put a text that a program printed on one line, without what would steer the terminal."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"

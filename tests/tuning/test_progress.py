@@ -1,12 +1,18 @@
 """The state of a run in words, by a clock that the test turns."""
 
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+
 import pytest
 
-from planish.cli.watching import RunStatus
 from planish.core import Candidate, Failed, HypervolumeTracker, Measured, Objective, Outcome, Trial
 from planish.core.budget import Budget
 from planish.core.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
+from planish.tuning.progress import ProgressDisplay, RunStatus, Status
 from planish.tuning.recorder import Progress
 
 GFLOPS = Objective("gflops", "GFLOPS", "up")
@@ -51,12 +57,11 @@ def test_how_long_it_takes_is_reported_as_it_begins(hand: Hand) -> None:
     def plan(**limits: float) -> str:
         return RunStatus(made, Budget(**limits), now=hand).plan  # type: ignore[arg-type]
 
-    compare = "to compare the best with the baseline"
-    assert plan(seconds=10.0) == f"at most 10 s of search, then at most 10 s {compare}"
-    assert plan(seconds=0.5) == f"at most 0.5 s of search, then at most 5 s {compare}"
-    assert plan(trials=6) == f"the search, then at most as long as that, or 5 s, {compare}"
+    assert plan(seconds=10.0) == "at most 10 s of search; final comparison: at most 10 s"
+    assert plan(seconds=0.5) == "at most 0.5 s of search; final comparison: at most 5 s"
+    assert plan(trials=6) == "final comparison: at most as long as the search (min 5 s)"
     made.loading_s = 3.21
-    assert plan(seconds=600.0).startswith("read in 3.21 s, at most 10 min 0 s of search, then")
+    assert plan(seconds=600.0).startswith("loaded in 3.21 s; at most 10 min 0 s of search; final")
     made.compares, made.loading_s = False, 0.1
     assert (plan(seconds=10.0), plan(trials=6)) == ("at most 10 s of search", "")
 
@@ -112,12 +117,78 @@ def test_the_time_left_is_by_the_limit_that_comes_first(hand: Hand) -> None:
     ]
     hand.time += 2
     assert [status.left for status in boards] == ["2.0 s left", "6.0 s left", "9 min 58 s left"]
-    assert [status.done for status in boards] == [0.5, 0.25, pytest.approx(2 / 600)]
+    assert [status.share for status in boards] == [0.5, 0.25, pytest.approx(2 / 600)]
     hand.time += 600
-    assert [(status.done, status.left) for status in boards[1:]] == [(1.0, "0.0 s left")] * 2
+    assert [(status.share, status.left) for status in boards[1:]] == [(1.0, "0.0 s left")] * 2
 
 
 def test_a_search_without_a_sure_end_says_when_it_ends(hand: Hand) -> None:
     assert RunStatus(progress(), Budget(), now=hand).left == "until Ctrl-C"
     status = RunStatus(progress(), Budget(value=2e-3), now=hand)
-    assert (status.left, status.done) == (f"until {amount(2e-3, 's')}", None)
+    assert (status.left, status.share) == (f"until {amount(2e-3, 's')}", None)
+
+
+def test_work_of_known_size_reports_its_pace_and_the_time_left(hand: Hand) -> None:
+    status = Status("files", 10, known=2, now=hand)
+    assert (status.line, status.left, status.share) == ("2 of 10 files", "", 0.2)
+    status.stage, status.item = "reading", "a.c"
+    hand.time += 2
+    status.done = 6
+    assert (status.line, status.left) == ("reading: 6 of 10 files (a.c); 2/s", "2.0 s left")
+
+
+def test_a_display_without_a_terminal_writes_lines_at_intervals(
+    hand: Hand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = Status("files", 3, now=hand)
+    with ProgressDisplay(every=3600) as display:
+        display.begin(status)
+        display.update()
+        display.update(at_once=True)
+        display.update()
+        display.step("writing")
+        display.log("one\x1b[2J")
+    assert capsys.readouterr().err.splitlines() == ["0 of 3 files", "writing", "one [2J"]
+
+
+def test_what_is_logged_is_written_though_nothing_is_shown(
+    hand: Hand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ProgressDisplay(show=False, every=0.0) as display:
+        display.begin(Status("files", 3, now=hand))
+        display.update(at_once=True)
+        display.step("writing")
+        display.log("one")
+    assert capsys.readouterr().err == "one\n"
+
+
+PROGRAM = """
+import sys, time
+from planish.tuning.progress import ProgressDisplay, Status
+status = Status("files", 2)
+with ProgressDisplay() as display:
+    display.begin(status)
+    display.log("a line that stays")
+    status.done = 1
+    time.sleep(0.5)
+    display.step("writing")
+    time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
+def test_in_a_terminal_the_state_is_redrawn(term: str, drawn: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": term}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):  # the terminal is closed
+            while part := os.read(ours, 1 << 16):
+                seen += part
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"a line that stays" in seen
+    assert b"writing" in seen
+    assert (b"\x1b[2K" in seen) is drawn  # a line is erased
+    assert (b"1 of 2 files" in seen) is drawn

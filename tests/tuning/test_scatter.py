@@ -2,8 +2,8 @@
 
 import pytest
 
-from planish.cli.front import ASCII, FULL, Glyphs, scatter
 from planish.core import Candidate, HypervolumeTracker, Measured, Objective, Step, Trial, growth_of
+from planish.tuning.scatter import ASCII, FULL, Glyphs, scatter
 
 TIME, ERROR, RATE = Objective("time_s", "s"), Objective("error", exact=True), Objective("rate", "/s", "up")
 START = Candidate()
