@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all 
 if TYPE_CHECKING:
     from typing import Any
 
+    from planish import plot
     from planish.core.budget import Budget
     from planish.core.version import __version__
     from planish.einsum import einsum, kernel
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from planish.tuning.settings import Settings
     from planish.tuning.validate import validate
 
-__all__ = ["Budget", "Result", "Settings", "__version__", "einsum", "kernel", "tune", "validate"]
+__all__ = ["Budget", "Result", "Settings", "__version__", "einsum", "kernel", "plot", "tune", "validate"]
 
 _LAZY = {
     "__version__": "planish.core.version",
@@ -33,6 +34,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module("planish.plot")
     if name not in _LAZY:
         raise AttributeError(f"module 'planish' has no attribute '{name}'")
     value = globals()[name] = getattr(import_module(_LAZY[name]), name)

@@ -70,7 +70,7 @@ def test_a_finished_run(store: Store, tmp_path: Path) -> None:
     assert "25.0 %" in page.sections["failures"]
     assert run_id in page.sections["provenance"]
     assert [e.text for e in page.all("pre", kind="program wrapped")] == ["oak"]
-    assert len(page.charts) == 5
+    assert len(page.charts) == 6
     links = [a.attributes["href"] for a in page.all("a")]
     assert links == [f"#{name}" for name in SECTIONS]
 
@@ -241,9 +241,9 @@ def test_every_chart_is_drawn(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=home)
     assert not re.findall(r"CONSOLE.*", ended.stderr)
     places = ended.stdout.split('<div class="chart ')[1:]
-    assert len(places) == 6
+    assert len(places) == 7
     assert all('class="main-svg"' in place for place in places)
-    for text in ("best so far", "baseline 1.000 ms", "front", "time of the run"):
+    for text in ("best so far", "baseline 1.000 ms", "front", "times better than the baseline", "time of the run"):
         assert f">{text}" in ended.stdout
 
 

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from planish.core import Objective, PlanishError, canonical_json, growth_of, wording
+from planish.core import Objective, PlanishError, canonical_json, wording
 from planish.core.files import replace_text
 from planish.core.wording import duration, label, when
-from planish.report.chart_data import (
-    CURVE_POINTS,
-    TRADEOFF_POINTS,
-    by_number,
-    by_time,
-    curve,
-    strip_of,
-    tradeoffs,
-)
 from planish.report.front_table import effect_grids, front_table
 from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import (
     MEANING,
-    StageTime,
+    by_time,
     failure_groups,
     flops_of,
     stage_times,
-    value_for,
 )
 from planish.tuning.verdict import verdict_of
 
@@ -37,8 +27,9 @@ def captions(result: Result) -> Mapping[str, str]:
     """Explain the charts of each section."""
     return {
         "search": _search_caption(result),
-        "finalists": "The samples of the comparison: the box holds the middle half, the line in it is the "
-        "median, whiskers reach 1.5 times the box at most, and what lies beyond the chart is counted.",
+        "finalists": "First the gain of each finalist, with its 95 % confidence interval: one that does not "
+        "contain 1 is a difference. Then the samples of the comparison: the box holds the middle half, the "
+        "line in it is the median, whiskers reach 1.5 times the box at most, and what lies beyond is counted.",
         "tradeoffs": _tradeoff_caption(result),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
@@ -52,6 +43,8 @@ def captions(result: Result) -> Mapping[str, str]:
 
 
 def _search_caption(result: Result) -> str:
+    from planish.plot.search import CURVE_POINTS
+
     cached = f", {result.cached:,} taken from the store" if result.cached else ""
     failed = f"{result.failed:,} failed, marked below the curve" if result.failed else "none failed"
     thinned = (
@@ -63,6 +56,8 @@ def _search_caption(result: Result) -> str:
 
 
 def _tradeoff_caption(result: Result) -> str:
+    from planish.plot.fronts import TRADEOFF_POINTS
+
     better = "; ".join(f"{label(o)}: {_better(o)}" for o in result.stored.objectives)
     thinned = (
         f" At most {TRADEOFF_POINTS:,} trials are drawn, and all of the front."
@@ -237,71 +232,47 @@ def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(result),
         "repeat": repeat(result),
-        "charts": _charts(result, stages, model),
+        "charts": _charts(result, model),
         "text_max": _TEXT_MAX,
         "detail_max": _DETAIL_MAX,
         "steps_max": _STEPS_MAX,
     }
 
 
-def _charts(
-    result: Result, stages: Sequence[StageTime], model: ModelSection | None
-) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def _charts(result: Result, model: ModelSection | None) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Return the figures of each section."""
-    from planish.report import figures
+    from planish import plot
 
-    sides = (*result.finalists, result.comparison.baseline) if result.comparison else ()
-    strip = strip_of({each.name: each.lead.samples for each in sides})
-    bars = figures.totals_figure(stages), figures.medians_figure(stages)
+    others = [objective.name for objective in result.stored.objectives[1:]]
+    sections: Mapping[str, Sequence[Callable[[], Any]]] = {
+        "search": [
+            partial(plot.history, result, over=axis, template=plot.PLAIN) for axis in ("trials", "time")
+        ],
+        "finalists": [partial(draw, result, template=plot.PLAIN) for draw in (plot.comparison, plot.samples)],
+        "tradeoffs": [
+            partial(plot.pareto_front, result, against=name, template=plot.PLAIN) for name in others
+        ],
+        "growth": [partial(plot.hypervolume, result, template=plot.PLAIN)] if others else [],
+        "time": [partial(plot.stages, result, of=whole, template=plot.PLAIN) for whole in ("run", "trial")],
+        "model": [
+            partial(plot.predictions, result, template=plot.PLAIN),
+            partial(plot.rank_correlation, result, template=plot.PLAIN),
+            partial(plot.importances, result, of="features", template=plot.PLAIN),
+        ]
+        if model
+        else [],
+    }
     return {
-        "search": _search(result) if result.best_trial else [],
-        "finalists": [figures.samples_figure(strip, result.objective)] if strip else [],
-        "tradeoffs": _tradeoffs(result),
-        "growth": _growth(result),
-        "time": [figure for figure in bars if figure],
-        "model": [] if model is None else figures.model_figures(model, result.objective),
+        name: [figure for draw in draws if (figure := _drawn(draw)) is not None]
+        for name, draws in sections.items()
     }
 
 
-def _search(result: Result) -> list[Mapping[str, Any]]:
-    from planish.report import figures
+def _drawn(draw: Callable[[], Any]) -> Mapping[str, Any] | None:
+    """Return a figure as JSON; None where there is nothing to draw."""
+    from planish.plot import NothingToDrawError
 
-    baseline = _baseline(result)
-    clock = by_time(result.trials, result.run.started).seconds
-    return [
-        figures.search_figure(
-            curve(result.trials, positions, result.objective), result.objective, baseline, timed=timed
-        )
-        for positions, timed in ((by_number(result.trials), False), (clock, True))
-    ]
-
-
-def _baseline(result: Result) -> float | None:
-    """Return the baseline's value as the search measured it, else that of the comparison.
-
-    The two may be of other data or of other minutes: trials stand beside what was measured as they were.
-    """
-    known = value_for(result.trials, result.baseline_candidate, result.objective)
-    if known is None and result.comparison and math.isfinite(final := result.comparison.baseline.lead.median):
-        return final
-    return known
-
-
-def _tradeoffs(result: Result) -> list[Mapping[str, Any]]:
-    from planish.report import figures
-
-    objectives = result.stored.objectives
-    finalists = [finalist.candidate for finalist in result.finalists]
-    found = tradeoffs(result.trials, objectives, finalists, result.baseline_candidate, result.front)
-    return [figures.tradeoff_figure(tradeoff, joined=len(objectives) == 2) for tradeoff in found]
-
-
-def _growth(result: Result) -> list[Mapping[str, Any]]:
-    from planish.report import figures
-
-    if len(result.stored.objectives) < 2:
-        return []
-    figure = figures.volume_figure(
-        growth_of(result.trials, result.stored.objectives, result.baseline_candidate)
-    )
-    return [figure] if figure else []
+    try:
+        return draw().to_plotly_json()
+    except NothingToDrawError:
+        return None

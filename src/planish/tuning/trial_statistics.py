@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from planish.core import Candidate, Failed, Measured, Objective, Trial
 
+PAUSE_S = 60.0
+"""When nothing ended for longer, beyond the next trial's own work, the run was not under way."""
+
 MEANING: Mapping[str, str] = {
     "transform": "applying the steps to the program",
     "build": "making code",
@@ -128,3 +131,45 @@ def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: O
     """Return the value that a candidate had in the search."""
     hits = (t for t in trials if candidate is not None and t.candidate.hash == candidate.hash)
     return next((v for t in hits if (v := value_of(t, objective)) is not None), None)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Times at which trials ended.
+
+    Args:
+        seconds: that the run had been under way, by trial.
+        paused: seconds left out, because the run was not under way.
+    """
+
+    seconds: tuple[float, ...]
+    paused: float
+
+
+def by_time(trials: Sequence[Trial], started: float) -> Timeline:
+    """Return the seconds that the run had been under way when each trial ended.
+
+    A run may be taken up again days later: its pauses are left out. What was taken from the store
+    cost nothing, so it has the time of the trial before it.
+
+    Args:
+        trials: by index.
+        started: seconds since the epoch.
+    """
+    spent, paused = _spent(trials, started)
+    seconds, latest = list[float](), 0.0
+    for trial in trials:
+        latest = spent.get(trial.index, latest)
+        seconds.append(latest)
+    return Timeline(tuple(seconds), paused)
+
+
+def _spent(trials: Sequence[Trial], started: float) -> tuple[Mapping[int, float], float]:
+    """Return the seconds under way by trial index, and those of the pauses."""
+    spent, last, total, paused = dict[int, float](), started, 0.0, 0.0
+    for trial in sorted((t for t in trials if not t.cached), key=lambda t: t.time):
+        work, gap = sum(trial.seconds.values()), max(0.0, trial.time - last)
+        pause = gap - work if gap > work + PAUSE_S else 0.0
+        total, paused = total + gap - pause, paused + pause
+        spent[trial.index], last = total, max(last, trial.time)
+    return spent, paused

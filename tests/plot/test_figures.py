@@ -16,21 +16,12 @@ from hypothesis import strategies as st
 
 from golden_text import Golden
 from planish.core import Candidate, Measured, Objective, Trial, best_trial, rng
-from planish.report.chart_data import (
-    CURVE_POINTS,
-    SAMPLE_POINTS,
-    TRADEOFF_POINTS,
-    Strip,
-    by_number,
-    by_time,
-    curve,
-    limit_of,
-    strip_of,
-    tradeoffs,
-)
-from planish.report.figures import PlotAxis, axis_of, span_axis
+from planish.plot.axes import PlotAxis, axis_of, span_axis
+from planish.plot.comparisons import SAMPLE_POINTS, Strip, strip_of
+from planish.plot.fronts import TRADEOFF_POINTS, tradeoffs
+from planish.plot.search import CURVE_POINTS, by_number, curve, limit_of
 from planish.tuning.comparison import Compared, Finalist
-from planish.tuning.trial_statistics import failure_groups, stage_times, value_for
+from planish.tuning.trial_statistics import by_time, failure_groups, stage_times, value_for
 from report.planks import ERROR, STARTED, TIME, compared, failed, finalist, measured, trial
 
 POSITIVE = st.lists(st.floats(1e-9, 1e9), min_size=1)

@@ -1,0 +1,414 @@
+"""Figures of the steps of candidates: parallel coordinates, and the importance of each step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
+
+import plotly.graph_objects as go
+
+from planish.core import Candidate, PlanishError, Step, Trial, rng
+from planish.core.wording import amount, label, scale
+from planish.plot.axes import BLUE, COUNTS, GREEN, LIGHT, ORANGE, bars, blank
+from planish.plot.runs import NothingToDrawError, check_choice, one_result
+from planish.tuning.result import Result
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Value = float | str
+_LENGTH = "number of steps"
+_LEAST_SHARE = 0.02
+"""Steps that fewer of the candidates have are counted together with their like."""
+_CATEGORIES = 20
+"""A column of texts that has more different ones is left out."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A property of candidates, such as the factor of a split or how often a pass runs.
+
+    Args:
+        name: the step's name and its first option, where that is a name or a number.
+        values: of each candidate: the other options, else how often it has the step; 0 or "" without it.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+
+    @property
+    def levels(self) -> list[Value]:
+        """The different values: numbers sorted, then texts."""
+        return sorted(set(self.values), key=lambda value: (isinstance(value, str), value))
+
+    @property
+    def codes(self) -> list[float]:
+        """The values as numbers: texts by their position among all of them."""
+        if not any(isinstance(value, str) for value in self.values):
+            return [float(value) for value in self.values]
+        index = {value: float(position) for position, value in enumerate(self.levels)}
+        return [index[value] for value in self.values]
+
+
+def columns_of(candidates: Sequence[Candidate]) -> list[Column]:
+    """Write candidates of any level as a table, without the columns in which all are alike.
+
+    A step is a column of its own by its first option; a second one of the same candidate has the next column:
+    `Split m`, `Split m (2)`. The order of steps is not in the table.
+    """
+    rows = [_row(candidate) for candidate in candidates]
+    known = Counter(name for row in rows for name in row)
+    rare = {name for name, count in known.items() if count < _LEAST_SHARE * len(rows)}
+    merged = [_merged(row, rare) for row in rows]
+    names = dict.fromkeys(name for row in merged for name in row)
+    columns = [Column(name, _filled([row.get(name) for row in merged])) for name in names]
+    lengths = Column(_LENGTH, tuple(float(len(candidate.steps)) for candidate in candidates))
+    return [each for each in (lengths, *columns) if len(each.levels) > 1 and _is_narrow(each)]
+
+
+def _is_narrow(column: Column) -> bool:
+    return len(column.levels) <= _CATEGORIES or not any(isinstance(value, str) for value in column.values)
+
+
+def _filled(values: Sequence[Value | None]) -> tuple[Value, ...]:
+    missing: Value = "" if any(isinstance(value, str) for value in values) else 0.0
+    return tuple(missing if value is None else str(value) if missing == "" else value for value in values)
+
+
+def _row(candidate: Candidate) -> dict[str, Value]:
+    """Return a candidate's values by column name."""
+    row: dict[str, Value] = {}
+    for step in candidate.steps:
+        name, value = _name_and_value(step)
+        if value is None:  # nothing but the name: it is counted
+            row[name] = 1.0 + float(row.get(name, 0.0))
+            continue
+        numbered = name
+        for count in range(2, len(candidate.steps) + 2):
+            if numbered not in row:
+                break
+            numbered = f"{name} ({count})"
+        row[numbered] = value
+    return row
+
+
+def _name_and_value(step: Step) -> tuple[str, Value | None]:
+    """Return a step's name with its first option, and its other options that are not the usual ones."""
+    name, options = type(step).__name__, {each.name: getattr(step, each.name) for each in fields(step)}
+    usual = {each.name: each.default for each in fields(step) if each.default is not MISSING}
+    first = next(iter(options), None)
+    if first is not None and isinstance(options[first], (str, int)) and first not in usual:
+        name = f"{name} {options.pop(first)}"
+    others = [value for option, value in options.items() if option not in usual or value != usual[option]]
+    if not others:
+        return name, None
+    if len(others) == 1 and isinstance(others[0], (int, float)):
+        return name, float(others[0])
+    return name, ", ".join(_text(value) for value in others)
+
+
+def _text(value: object) -> str:
+    return " ".join(map(_text, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def _merged(row: Mapping[str, Value], rare: set[str]) -> dict[str, Value]:
+    """Count the rare columns of a row by the names of their steps."""
+    kept = {name: value for name, value in row.items() if name not in rare}
+    others = Counter(f"other {name.partition(' ')[0]}" for name in row if name in rare)
+    return {**kept, **{name: float(count) for name, count in others.items()}}
+
+
+_LEAST_TRIALS = 20
+_FOLDS = 3
+_SHUFFLES = 5
+
+
+@dataclass(frozen=True)
+class Importances:
+    """Importance of the columns of a run's candidates.
+
+    Args:
+        rows: names and importances, the greatest first.
+        accuracy: the share of the variance that the model explains of trials that it has not seen (R²).
+        model: which it is.
+    """
+
+    rows: Sequence[tuple[str, float]]
+    accuracy: float
+    model: str
+
+
+def importances_of(columns: Sequence[Column], costs: Sequence[float], seed: int = 0) -> Importances:
+    """Compute permutation importance: the accuracy that a model loses where one column is shuffled.
+
+    The model learns the order of the costs from two thirds of the trials, and predicts the others, three
+    times over (Breiman 2001, section 10, on held-out trials instead of out-of-bag ones).
+
+    Args:
+        columns: of the candidates.
+        costs: of the candidates; less is better.
+        seed: of the folds, the forest and the shuffling.
+
+    Raises:
+        PlanishError: neither scikit-learn nor XGBoost is installed.
+    """
+    import numpy as np
+
+    features = np.array([column.codes for column in columns], np.float32).T
+    ranks = np.unique(np.array(costs), return_inverse=True)[1].astype(np.float32)
+    draw = rng(seed)
+    fold = draw.permutation(len(ranks)) % _FOLDS
+    variance = float(ranks.var()) or 1.0
+    model, fit = _model(seed)
+    errors, losses = list[float](), np.zeros(len(columns))
+    for held in range(_FOLDS):
+        predict = fit(features[fold != held], ranks[fold != held])
+        unseen, truth = features[fold == held], ranks[fold == held]
+        error = float(((predict(unseen) - truth) ** 2).mean())
+        errors.append(error)
+        for index in range(len(columns)):
+            for _ in range(_SHUFFLES):
+                shuffled = unseen.copy()
+                shuffled[:, index] = draw.permutation(shuffled[:, index])
+                losses[index] += float(((predict(shuffled) - truth) ** 2).mean()) - error
+    shares = losses / (_FOLDS * _SHUFFLES * variance)
+    rows = sorted(zip((each.name for each in columns), map(float, shares), strict=True), key=lambda r: -r[1])
+    return Importances(rows, 1 - sum(errors) / _FOLDS / variance, model)
+
+
+Fit = Callable[
+    ["NDArray[np.float32]", "NDArray[np.float32]"], Callable[["NDArray[np.float32]"], "NDArray[np.float32]"]
+]
+
+
+def _model(seed: int) -> tuple[str, Fit]:
+    """Choose the model: scikit-learn's forest, else boosted trees."""
+    if find_spec("sklearn") is not None:
+        return "random forest", lambda features, targets: _forest(features, targets, seed)
+    if find_spec("xgboost") is not None:
+        return "boosted trees", lambda features, targets: _boosted(features, targets, seed)
+    raise PlanishError(
+        "importances need scikit-learn or XGBoost, and neither is installed",
+        "pip install scikit-learn, or planish[learn].",
+    )
+
+
+def _forest(
+    features: NDArray[np.float32], targets: NDArray[np.float32], seed: int
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    from sklearn.ensemble import RandomForestRegressor  # pyright: ignore[reportMissingImports]
+
+    forest = RandomForestRegressor(n_estimators=100, min_samples_leaf=2, random_state=seed, n_jobs=1)
+    forest.fit(features, targets)
+    return forest.predict
+
+
+def _boosted(
+    features: NDArray[np.float32], targets: NDArray[np.float32], seed: int
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    from planish.models.cost_model import Dataset
+    from planish.models.trees import XgboostTrees
+
+    trees = XgboostTrees("regression", rounds=100, depth=4, rate=0.1, columns=0.8, seed=seed)
+    trees.fit(Dataset(features, targets[:, None]))
+    return lambda unseen: trees.predict(unseen).mean[:, 0]
+
+
+def _measured(result: Result) -> tuple[list[Trial], list[float]]:
+    """Return the measured trials, each candidate once, with their costs by the leading objective."""
+    known = {
+        trial.candidate.hash: (trial, costs[0])
+        for trial in result.trials
+        if (costs := trial.costs((result.objective,))) is not None
+    }
+    return [trial for trial, _ in known.values()], [cost for _, cost in known.values()]
+
+
+def _table(result: Result, function: str) -> tuple[list[Column], list[Trial], list[float]]:
+    result = one_result(result, function)
+    trials, costs = _measured(result)
+    if len(trials) < _LEAST_TRIALS:
+        what = f"run {result.run.id} measured {len(trials)} candidates"
+        raise NothingToDrawError(what, f"plot.{function} needs {_LEAST_TRIALS}: search for longer.")
+    columns = columns_of([trial.candidate for trial in trials])
+    if not columns or len(set(costs)) < 2:
+        raise NothingToDrawError(f"the candidates of run {result.run.id} do not differ", "Use another space.")
+    return columns, trials, costs
+
+
+def importances(
+    result: Result, *, of: Literal["steps", "features"] = "steps", top: int = 15, template: str = LIGHT
+) -> go.Figure:
+    """Draw the importance of steps for the leading objective, or of the features that a cost model read.
+
+    Of steps, it is the accuracy that a model of trees, which predicts the order of the trials from their
+    steps, loses where the values of one step are exchanged between trials. It needs scikit-learn or XGBoost.
+    Of features, it is how much worse the best candidate is predicted to be with other candidates' values of
+    one feature, in standard deviations of the predictions, as the model of the search said at its end.
+
+    Args:
+        result: of a run that measured 20 candidates or more.
+        of: steps, or features, which are known where a cost model guided the search.
+        top: how many are shown.
+        template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
+
+    Raises:
+        PlanishError: it is no result, too little was measured, or the library or the model is missing.
+    """
+    check_choice("of", of, ("steps", "features"))
+    if of == "features":
+        result = one_result(result, "importances")
+        rows: Sequence[tuple[str, float]] = result.run.importance
+        if not rows:
+            what = f"run {result.run.id} has no importances of features: no cost model guided it to its end"
+            raise NothingToDrawError(what, "Use --searcher model-guided, or importances of steps.")
+        title = "worse with other trials' values, in deviations of predictions"
+    else:
+        columns, _, costs = _table(result, "importances")
+        found = importances_of(columns, costs)
+        rows = found.rows
+        title = f"accuracy lost when shuffled ({found.model}, R² {found.accuracy:.2f})"
+    shown = rows[:top]
+    colours = [GREEN if value > 0 else ORANGE for _, value in shown]
+    return bars(
+        template, shown, title, COUNTS, [f"{value:.2g}" for _, value in shown], marker={"color": colours}
+    )
+
+
+_LINES = 240
+_AXES = 7
+_GROUPS = (
+    ("best 5 %", 0.05, GREEN, 2.0, 0.9),
+    ("best 25 %", 0.25, BLUE, 1.0, 0.5),
+    ("others", 1.0, ORANGE, 1.0, 0.2),
+)
+_LABELLED = 6
+
+
+def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LIGHT) -> go.Figure:
+    """Draw each candidate as a line over its steps, to the value that was measured.
+
+    Args:
+        result: of a run that measured 20 candidates or more.
+        top: how many columns are shown: the most important ones where importances can be computed, else those
+            that most candidates differ in.
+        template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
+
+    Raises:
+        PlanishError: it is no result, or too little was measured.
+    """
+    columns, trials, costs = _table(result, "parallel_coordinates")
+    objective = result.objective
+    shown = _most_important(columns, costs)[:top]
+    values = [objective.cost(cost) for cost in costs]
+    factor, unit = scale(sorted(values)[len(values) // 2], objective.unit)
+    last = Column(
+        f"{label(objective)} ({unit})" if unit else label(objective), tuple(v * factor for v in values)
+    )
+    order = sorted(range(len(trials)), key=costs.__getitem__)
+    figure = blank(template, 460)
+    drawn_axes = [*shown, last]
+    heights = [_heights(axis, worst=None) for axis in shown]
+    heights.append(_heights(last, worst=_worst(values, order, objective.direction) * factor))
+    start = 0
+    for name, share, colour, width, opacity in _GROUPS:
+        stop = max(start + 1, round(share * len(order)))
+        picked = order[start:stop]
+        start = stop
+        # Evenly many of a group, so that a long run has no more lines than can be seen.
+        picked = picked[:: max(1, -(-len(picked) // (_LINES // len(_GROUPS))))]
+        x, y, texts = list[float | None](), list[float | None](), list[str]()
+        for index in picked:
+            hover = amount(values[index], objective.unit)
+            x += [*map(float, range(len(drawn_axes))), None]
+            y += [*(float(f"{height[index]:.4g}") for height in heights), None]
+            texts += [*(f"{_shown(axis.values[index])}: {hover}" for axis in drawn_axes[:-1]), hover, ""]
+        figure.add_scatter(
+            x=x,
+            y=y,
+            text=texts,
+            mode="lines",
+            name=name,
+            line={"color": colour, "width": width},
+            opacity=opacity,
+            hovertemplate="%{text}<extra></extra>",
+        )
+    _draw_scales(figure, drawn_axes, heights)
+    return figure
+
+
+def _most_important(columns: Sequence[Column], costs: Sequence[float]) -> list[Column]:
+    try:
+        found = dict(importances_of(columns, costs).rows)
+    except PlanishError:
+        return sorted(columns, key=lambda column: -_spread(column))
+    return sorted(columns, key=lambda column: -found[column.name])
+
+
+def _spread(column: Column) -> float:
+    """Return the share of pairs of candidates that differ in a column."""
+    counts = Counter(column.values).values()
+    return 1 - sum(count * count for count in counts) / len(column.values) ** 2
+
+
+def _worst(values: Sequence[float], order: Sequence[int], direction: str) -> float:
+    """Return where the axis of values ends: a few dreadful ones would press the others together."""
+    best, middle = values[order[0]], values[order[len(order) // 2]]
+    reach = abs(middle - best) * 3
+    return best + reach if direction == "down" else best - reach
+
+
+def _heights(column: Column, worst: float | None) -> list[float]:
+    """Return the height of each candidate on a column's axis, from 0 to 1."""
+    codes = column.codes
+    if worst is not None:
+        best = min(codes) if worst >= min(codes) else max(codes)
+        low, high = sorted((best, worst))
+        codes = [min(max(code, low), high) for code in codes]
+    if len(set(codes)) <= _LABELLED:  # few values stand in equal distances
+        index = {code: position for position, code in enumerate(sorted(set(codes)))}
+        codes = [float(index[code]) for code in codes]
+    low, high = min(codes), max(codes)
+    return [(code - low) / ((high - low) or 1.0) for code in codes]
+
+
+def _draw_scales(figure: go.Figure, columns: Sequence[Column], heights: Sequence[Sequence[float]]) -> None:
+    """Draw a vertical axis for each column, with its values, or with its ends where there are many."""
+    for position, (column, height) in enumerate(zip(columns, heights, strict=True)):
+        figure.add_vline(position, line={"width": 1, "color": "#8a919c"})
+        marks = dict(sorted(zip(height, column.values, strict=True), key=lambda pair: pair[0]))
+        if len(marks) > _LABELLED:
+            ends = min(marks), max(marks)
+            marks = {end: marks[end] for end in ends}
+        for at, value in marks.items():
+            figure.add_annotation(
+                x=position,
+                y=at,
+                text=_shown(value),
+                showarrow=False,
+                font={"size": 11},
+                xanchor="left" if position < len(columns) - 1 else "right",
+                xshift=4 if position < len(columns) - 1 else -4,
+                yshift=7,
+            )
+    figure.update_layout(
+        xaxis={
+            "tickvals": list(range(len(columns))),
+            "ticktext": [_cut(column.name) for column in columns],
+            "range": [-0.1, len(columns) - 0.9],
+            "showgrid": False,
+        },
+        yaxis={"visible": False, "range": [-0.06, 1.1], "fixedrange": True},
+    )
+
+
+def _shown(value: Value) -> str:
+    return (value or "—") if isinstance(value, str) else f"{value:,.4g}"
+
+
+def _cut(text: str, limit: int = 24) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
