@@ -243,7 +243,13 @@ def test_every_chart_is_drawn(tmp_path: Path) -> None:
     places = ended.stdout.split('<div class="chart ')[1:]
     assert len(places) == 7
     assert all('class="main-svg"' in place for place in places)
-    for text in ("best so far", "baseline 1.000 ms", "front", "times better than the baseline", "time of the run"):
+    for text in (
+        "best so far",
+        "baseline 1.000 ms",
+        "front",
+        "times better than the baseline",
+        "time of the run",
+    ):
         assert f">{text}" in ended.stdout
 
 

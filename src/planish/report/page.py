@@ -29,7 +29,7 @@ def captions(result: Result) -> Mapping[str, str]:
         "search": _search_caption(result),
         "finalists": "First the gain of each finalist, with its 95 % confidence interval: one that does not "
         "contain 1 is a difference. Then the samples of the comparison: the box holds the middle half, the "
-        "line in it is the median, whiskers reach 1.5 times the box at most, and what lies beyond is counted.",
+        "line in it is the median, whiskers reach 1.5 times the box, and what lies beyond is counted.",
         "tradeoffs": _tradeoff_caption(result),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
