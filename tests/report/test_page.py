@@ -1,12 +1,16 @@
 """The HTML page: what is written, what a browser shows, and where its data are from."""
 
+import gzip
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.resources import files
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -82,9 +86,9 @@ def test_the_file_needs_nothing_else(store: Store, tmp_path: Path) -> None:
     assert all(e.attributes["href"].startswith("#") for e in page.elements if "href" in e.attributes)
     policy = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
     assert policy[0].attributes["content"].startswith("default-src 'none'; ")
-    code = [e for e in page.all("script") if "plotly.js" in e.text[:200]]
-    assert len(code) == 1
-    rest = page.html.replace(code[0].text, "")
+    (code,) = page.all("script", id="plotly")
+    assert "plotly.js" in gzip.decompress(b64decode(code.text))[:200].decode()
+    rest = page.html.replace(code.text, "")
     assert not re.search(r"https?:|//cdn|url\(|@import", rest)
 
 
@@ -212,6 +216,13 @@ def test_what_was_gained_comes_before_a_long_program(store: Store, tmp_path: Pat
     (shown,) = [e for e in page.all("summary") if e.text.startswith("the program: ")]
     assert shown.text == "the program: a module"
     assert program.strip() in page.all("pre", kind="program wrapped")[0].text
+
+
+def test_the_code_of_charts_is_what_its_authors_released() -> None:
+    static = files("planish.report") / "static"
+    known = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
+    assert hashlib.sha256((static / "plotly-basic.min.js").read_bytes()).hexdigest() == known
+    assert "MIT License" in (static / "LICENSE-plotly.txt").read_text()
 
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

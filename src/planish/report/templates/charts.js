@@ -31,18 +31,24 @@
     }
   };
 
-  draw();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+  chartsCode.then(() => {
+    draw();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+    addEventListener("beforeprint", () => draw(PAPER_PX));
+    addEventListener("afterprint", () => draw());
+  }).catch((error) => {
+    for (const { element } of charts) {
+      element.textContent = `This browser cannot draw the charts (${error.message}): use one of 2023 or later.`;
+    }
+  });
 
   // Paper does not unfold, and its width is not the window's.
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = folded.filter((details) => !details.open);
     opened.forEach((details) => { details.open = true; });
-    draw(PAPER_PX);
   });
   addEventListener("afterprint", () => {
     opened.forEach((details) => { details.open = false; });
-    draw();
   });
 })();
