@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
+from onnx import ModelProto
+
 from levels.graph.models import convolutions, write
-from planish.core import Candidate, Measured, Outcome, Task, evaluate_in_order
+from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Task, evaluate_in_order
 from planish.executors import InlineExecutor
+from planish.levels.graph.evaluator import GraphEvaluator, GraphEvaluatorSpec
 from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.passes import Selection, selection_of
+from planish.levels.graph.rewriting import Rewriter, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of
 from planish.measure import Timing
+from planish.sandbox.scratch import shared_cache
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 
@@ -32,10 +39,38 @@ def make(
     return task_of_file(write(convolutions(shape), folder / "net.onnx"), *objectives, **options)
 
 
-def outcomes_of(task: Task[Any], *candidates: Candidate, remember: bool = True) -> list[Outcome]:
+Apply = Callable[..., ModelProto]
+"""Applies one rewriting pass to a model."""
+
+
+def evaluator_of(spec: GraphEvaluatorSpec, apply: Apply = apply_pass, **parts: Any) -> GraphEvaluator:
+    """Make an evaluator in this process whose rewriting passes are applied by a function."""
+    rewriter = Rewriter(spec.program, shared_cache(), Path(mkdtemp()), apply=apply)
+    return GraphEvaluator(spec, rewriter, **parts)
+
+
+def outcomes_of(
+    task: Task[Any], *candidates: Candidate, remember: bool = True, apply: Apply = apply_pass, **parts: Any
+) -> list[Outcome]:
     """Evaluate candidates in their order."""
-    executor = InlineExecutor(replace(evaluator_spec_of(task), timing=ONCE, remember=remember)())
+    spec = replace(evaluator_spec_of(task), timing=ONCE, remember=remember)
+    executor = InlineExecutor(evaluator_of(spec, apply, **parts))
     return [result.outcome for result in evaluate_in_order(executor, candidates) if result]
+
+
+class FixedExecutor(InlineExecutor):
+    """Answers for each selection what a function says, whatever evaluator it is given."""
+
+    def __init__(self, values: Callable[[Selection], Mapping[str, float]]) -> None:
+        self._values = values
+        super().__init__(self)
+
+    def serve(self, spec: EvaluatorSpec) -> None:
+        del spec
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        del clock
+        return Measured(self._values(selection_of(candidate)))
 
 
 def measured(outcome: Outcome) -> Measured:

@@ -1,11 +1,9 @@
 """Counters of power and heat, on a machine that is made up."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from planish.levels.graph import machine as module
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.machine import NOT_HERE, Meter, counter_facts, counters
 
@@ -29,10 +27,8 @@ def test_packages_are_added_and_their_parts_are_not(tmp_path: Path) -> None:
     assert found["temperature"].read() == pytest.approx(55.5)
 
 
-def test_a_meter_gives_what_a_call_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rapl, hwmon = machine(tmp_path)
-    monkeypatch.setattr(module, "counters", partial(counters, rapl=rapl, hwmon=hwmon))
-    meter = Meter(frozenset({"energy", "temperature"}))
+def test_a_meter_returns_what_a_call_took(tmp_path: Path) -> None:
+    meter = Meter(frozenset({"energy", "temperature"}), there=counters("cpu", *machine(tmp_path)))
     meter.begin()
     machine(tmp_path, (3_500_000, 1_500_000))
     read = meter.end(calls=10)
@@ -49,11 +45,11 @@ def test_a_counter_that_begins_again_loses_nothing(tmp_path: Path) -> None:
     assert energy.read() - before == pytest.approx(1.0)
 
 
-def test_what_the_machine_lacks_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not counters("cpu", tmp_path, tmp_path)
-    monkeypatch.setattr(module, "counters", partial(counters, rapl=tmp_path, hwmon=tmp_path))
-    assert counter_facts() == {"power": NOT_HERE, "energy": NOT_HERE, "temperature": NOT_HERE}
-    assert GraphLevel().machine()["energy"] == NOT_HERE
-    meter = Meter(frozenset({"energy"}))
+def test_what_the_machine_lacks_is_reported_once(tmp_path: Path) -> None:
+    there = counters("cpu", tmp_path, tmp_path)
+    assert not there
+    assert counter_facts([there]) == {"power": NOT_HERE, "energy": NOT_HERE, "temperature": NOT_HERE}
+    assert counter_facts().items() <= GraphLevel().machine().items()
+    meter = Meter(frozenset({"energy"}), there=there)
     meter.begin()
     assert meter.end(calls=1) == {}

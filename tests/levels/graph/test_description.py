@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from levels.graph.models import convolutions, write
-from planish.core import Candidate, Executor, Task
-from planish.executors import InlineExecutor, LocalExecutor
-from planish.levels.graph import description
-from planish.levels.graph.description import aligned, parts, times
+from levels.graph.tasks import FixedExecutor
+from planish.core import Candidate, Task
+from planish.executors import LocalExecutor
+from planish.levels.graph.description import aligned, compared_selections, parts, relevance_text, times
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.levels.graph.relevance import Relevance, remembered
 from planish.levels.graph.space import settings_of
-from planish.testing.scripted import ScriptedEvaluator
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 
@@ -34,24 +32,12 @@ def task(tmp_path: Path) -> Task:
     return task_of(level, level.load(str(write(convolutions(), tmp_path / "net.onnx")), {}), Settings())
 
 
-def described(task: Task) -> Mapping[str, str]:
-    """Describe a selection as the end of a run does."""
-    level = GraphLevel()
-    analysis = level.analyzer(task)(CHOSEN.candidate, InlineExecutor(ScriptedEvaluator()))
-    return level.describe(task, CHOSEN.candidate, analysis)
-
-
-def test_each_pass_is_reported_with_its_effects_and_what_it_changed(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_pass_is_reported_with_its_effects_and_what_it_changed(task: Task) -> None:
     values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
     worse = {"latency": 3.0, "compile_time": 0.5, "model_size": 2e6}
-
-    def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
-        return {each.candidate.hash: worse if each == Selection() else values for each in wanted}
-
-    monkeypatch.setattr(description, "measured", measured)
-    shown = described(task)
+    executor = FixedExecutor(lambda chosen: worse if chosen == Selection() else values)
+    level = GraphLevel()
+    shown = level.describe(task, CHOSEN.candidate, level.analyzer(task)(CHOSEN.candidate, executor))
     lines = shown["passes"].splitlines()
     assert lines[1].split() == [
         *("1.", "onnxscript.fuse_batchnorm_into_conv", "1.50x", "1.00x", "-1", "BatchNormalization"),
@@ -73,15 +59,12 @@ def test_what_is_shown_at_the_end_of_a_run_is_reported_and_of_a_front_the_passes
     assert next(iter(several.values())) == f"{one['class']}\n\n{one['passes']}"
 
 
-def test_fewer_turns_than_usual_are_reported(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
-
+def test_fewer_rounds_than_usual_are_reported(task: Task) -> None:
     def compared(rounds: int) -> str:
-        def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
-            return {each.candidate.hash: {**values, "rounds": rounds} for each in wanted}
-
-        monkeypatch.setattr(description, "measured", measured)
-        return described(task)["compared"]
+        values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6, "rounds": rounds}
+        selections = compared_selections(task.program, CHOSEN).values()
+        analysis = {"compared": {each.candidate.hash: values for each in selections}}
+        return GraphLevel().describe(task, CHOSEN.candidate, analysis)["compared"]
 
     assert "rounds" not in compared(3)
     assert compared(1).endswith("Medians of 1 of 3 rounds: there was no time for more.")
@@ -127,7 +110,7 @@ def test_the_unchanged_file_is_reported_as_such(task: Task) -> None:
 
 def test_pruning_is_reported_in_full() -> None:
     known = Relevance(("a",), {"b": "a"}, {"c": "crashed"}, ("d",), ("e", "f"), ("g",), 3, 4, 1.0)
-    text = description.relevance_text(known)
+    text = relevance_text(known)
     assert text.splitlines() == [
         "4 of 7 passes change this model, or may: the others left the space.",
         "alone: a",
@@ -141,10 +124,8 @@ def test_pruning_is_reported_in_full() -> None:
 def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def analysed(*_: object) -> Relevance:
-        raise AssertionError("looked for what matters before anything was measured")
-
-    monkeypatch.setattr("planish.levels.graph.space.analyse", analysed)
+    # Relevance is analysed by a worker process.
+    monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
     level = GraphLevel()
     first = level.summary(task)
     assert [line.partition(";")[0] for line in first] == [

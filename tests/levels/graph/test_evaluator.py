@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,15 @@ from planish.core import (
     evaluate,
 )
 from planish.executors import InlineExecutor
-from planish.levels.graph import evaluator, rewriting
 from planish.levels.graph.evaluator import within_three_sigma
-from planish.levels.graph.feeds import Feed, make_feeds
 from planish.levels.graph.machine import counters
 from planish.levels.graph.passes import Disable, Rewrite, selection
-from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.rewriting import RewriteError, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
 from planish.levels.graph.verification import Tolerance, difference, tolerance
 from planish.measure import by_processor_time
+
+IDENTITIES = Candidate((Rewrite("onnxscript.eliminate_identity"),))
 
 
 def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
@@ -90,9 +88,7 @@ def test_a_table_of_no_rows_is_looked_up_by_no_ids(tmp_path: Path) -> None:
     measured(*outcomes_of(task_of_file(file), Candidate()))
 
 
-def test_what_takes_a_millisecond_is_interleaved_with_the_baseline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_takes_a_millisecond_is_interleaved_with_the_baseline(tmp_path: Path) -> None:
     task = make(tmp_path)
 
     def latencies(anchor: float) -> list[Measured]:
@@ -103,9 +99,8 @@ def test_what_takes_a_millisecond_is_interleaved_with_the_baseline(
 
     for outcome in latencies(1e-9):  # alone
         assert outcome.values["latency"] > 1e-7
-    monkeypatch.setattr("planish.levels.graph.evaluator.LEAST_S", 0.0)
-    for outcome in latencies(1e-9):  # so many times as long as the baseline
-        assert outcome.values["latency"] < 1e-7
+    for outcome in latencies(1e3):  # so many times as long as the baseline
+        assert outcome.values["latency"] > 10
         assert len(outcome.samples[by_processor_time("latency")]) == 3
         rates = [1 / seconds for seconds in outcome.samples[by_processor_time("latency")]]
         assert outcome.samples[by_processor_time("throughput")] == pytest.approx(rates)
@@ -169,46 +164,33 @@ def test_memory_is_measured_whatever_inputs_are_called_and_made_of(tmp_path: Pat
     assert 0 < measured(found).values["peak_memory"] < 1000
 
 
-def test_a_failing_pass_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_pass_is_a_row(tmp_path: Path) -> None:
     def fail(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         raise RewriteError(f"{name} fails: on {len(model.graph.node)} nodes")
 
-    task = make(tmp_path)
-    monkeypatch.setattr(rewriting, "apply_pass", fail)
-    bad, good = outcomes_of(task, Candidate((Rewrite("onnxscript.add_0"),)), Candidate())
+    candidates = Candidate((Rewrite("onnxscript.add_0"),)), Candidate()
+    bad, good = outcomes_of(make(tmp_path), *candidates, apply=fail)
     assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
     assert isinstance(good, Measured)
 
 
-def test_a_wrong_answer_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_is_a_row(tmp_path: Path) -> None:
     def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         made = apply_pass(model, name)
         weight = next(tensor for tensor in made.graph.initializer if tensor.name == "bias")
         weight.CopyFrom(onnx.numpy_helper.from_array(np.ones(5, np.float32), "bias"))
         return made
 
-    task = make(tmp_path)
-    monkeypatch.setattr(rewriting, "apply_pass", spoil)
-    (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    (found,) = outcomes_of(make(tmp_path), IDENTITIES, apply=spoil)
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
     assert found.detail.startswith("output 0: off by")
 
 
-def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[Sequence[Feed]] = []
-
-    def seen(program: GraphProgram, model: onnx.ModelProto, *, further: bool) -> Sequence[Feed]:
-        made.append(make_feeds(program, model, further=further))
-        return made[-1]
-
-    task = make(tmp_path)
-    monkeypatch.setattr(evaluator, "make_feeds", seen)
-    for remember in (True, False):
-        measured(*outcomes_of(task, Candidate(), remember=remember))
-    searched, kept = ([feed["x"].tobytes() for feed in feeds] for feeds in made)
+def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(tmp_path: Path) -> None:
+    spec = evaluator_spec_of(make(tmp_path))
+    made = (replace(spec, remember=remember)() for remember in (True, False))
+    searched, kept = ([feed["x"].tobytes() for feed in each.feeds] for each in made)
     assert len(searched) >= 2
     assert kept[: len(searched)] == searched
     assert len(set(kept)) == len(kept) > len(searched)
@@ -219,9 +201,7 @@ def given(folder: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
     return make(folder, inputs=str(folder / "in.npz"))
 
 
-def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(tmp_path: Path) -> None:
     """A pass makes a model that is right on the user's inputs alone."""
 
     def overfit(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -232,10 +212,8 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(
 
     seen = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
     task = given(tmp_path, seen)
-    monkeypatch.setattr(rewriting, "apply_pass", overfit)
-    candidate = Candidate((Rewrite("onnxscript.eliminate_identity"),))
-    measured(*outcomes_of(task, candidate))
-    (found,) = outcomes_of(task, candidate, remember=False)
+    measured(*outcomes_of(task, IDENTITIES, apply=overfit))
+    (found,) = outcomes_of(task, IDENTITIES, remember=False, apply=overfit)
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("verify", "wrong answer")
 
@@ -247,15 +225,13 @@ def test_where_the_users_inputs_are_the_only_ones_it_is_reported(tmp_path: Path)
     assert evaluator_spec_of(given(tmp_path, asked))().notes == ()
 
 
-def test_a_broken_model_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_model_is_a_row(tmp_path: Path) -> None:
     def spoil(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         made = apply_pass(model, name)
         made.graph.node[0].input[0] = "nowhere"
         return made
 
-    task = make(tmp_path)
-    monkeypatch.setattr(rewriting, "apply_pass", spoil)
-    (found,) = outcomes_of(task, Candidate((Rewrite("onnxscript.eliminate_identity"),)))
+    (found,) = outcomes_of(make(tmp_path), IDENTITIES, apply=spoil)
     assert isinstance(found, Failed)
     assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")
 

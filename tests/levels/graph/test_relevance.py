@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 from onnx import helper
 
 from levels.graph.models import constant, convolutions, model, one_node, write
-from planish.levels.graph.pass_probe import PassProbe, PassProbeError
+from planish.levels.graph.pass_probe import Optimised, PassProbe, PassProbeError
 from planish.levels.graph.passes import exclusions, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import Relevance, analyse, known_relevance, remembered
@@ -127,19 +127,18 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
 
 
 def test_evaluators_need_not_rewrite_what_a_probe_has_rewritten(
-    program: GraphProgram, probe: PassProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: GraphProgram, probe: PassProbe, tmp_path: Path
 ) -> None:
     names = ["onnxscript.eliminate_identity", "onnxscript.fuse_batchnorm_into_conv"]
     probe.load(names)
     key = probe.model_key(names)
     probe.close()
 
-    def applied(*_: object) -> None:
+    def applied(*_: object) -> onnx.ModelProto:
         raise AssertionError("a pass is applied again")
 
-    monkeypatch.setattr("planish.levels.graph.rewriting.apply_pass", applied)
     for cache in (model_cache_of(program), final_cache_of(program)):
-        found = Rewriter(program, cache, tmp_path).rewritten(names)
+        found = Rewriter(program, cache, tmp_path, apply=applied).rewritten(names)
         assert found.key == key
         assert found.file.parent == cache.folder
 
@@ -175,18 +174,23 @@ def test_a_pass_that_makes_the_model_invalid_leaves_the_space(
     assert ("HardSwish" in found.failing.get("onnxscript.fuse_hardswish", "")) is not is_valid
 
 
-def test_what_goes_wrong_is_reported_and_ends_nothing(
-    probe: PassProbe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> dict[str, int]:
-        raise PassProbeError("KeyError: 'w'")
+def test_what_goes_wrong_is_reported_and_ends_nothing(program: GraphProgram) -> None:
+    class Uncounted(PassProbe):
+        def counts(self, rewrites: Sequence[str]) -> Mapping[str, int]:
+            del rewrites
+            raise PassProbeError("KeyError: 'w'")
 
-    monkeypatch.setattr(PassProbe, "counts", broken)
-    found = analyse(probe, budget_s=1.0)
+    class Unnamed(Uncounted):
+        def model_key(self, rewrites: Sequence[str]) -> str:
+            del rewrites
+            raise PassProbeError("KeyError: 'w'")
+
+    with closing(Uncounted(program, SessionSettings())) as probe:
+        found = analyse(probe, budget_s=1.0)
     assert "nodes after no pass: KeyError: 'w'" in found.problems
     assert not found.is_complete
-    monkeypatch.setattr(PassProbe, "model_key", broken)
-    lost = analyse(probe)
+    with closing(Unnamed(program, SessionSettings())) as probe:
+        lost = analyse(probe)
     assert lost.problems == ("the model as it came: KeyError: 'w'",)
     assert "onnxscript.fuse_batchnorm_into_conv" in lost.rewrites
     assert "NchwcTransformer" in lost.runtime
@@ -226,36 +230,34 @@ def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
     assert remembered(model, SessionSettings(), lambda: hasty, complete=True) == found
 
 
-def test_a_rule_without_which_the_runtime_fails_stays(
-    probe: PassProbe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, came = PassProbe.optimised, PassProbe.model_key
+def test_a_rule_without_which_the_runtime_fails_stays(program: GraphProgram) -> None:
+    class Failing(PassProbe):
+        def optimised(
+            self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
+        ) -> Optimised:
+            if "ConvAddFusion" in disabled:
+                raise PassProbeError("killed by SIGSEGV")
+            return super().optimised(rewrites, disabled, optimization)
 
-    def optimised(probe: PassProbe, rewrites: Sequence[str], disabled: Sequence[str] = ()) -> object:
-        if "ConvAddFusion" in disabled:
-            raise PassProbeError("killed by SIGSEGV")
-        return whole(probe, rewrites, disabled)
+        def model_key(self, rewrites: Sequence[str]) -> str:
+            if rewrites:
+                raise PassProbeError("too long for this test")
+            return super().model_key(rewrites)
 
-    def made(probe: PassProbe, rewrites: Sequence[str]) -> str:
-        if rewrites:
-            raise PassProbeError("too long for this test")
-        return came(probe, rewrites)
-
-    monkeypatch.setattr(PassProbe, "optimised", optimised)
-    monkeypatch.setattr(PassProbe, "model_key", made)
-    found = analyse(probe, budget_s=120.0)
+    with closing(Failing(program, SessionSettings())) as probe:
+        found = analyse(probe, budget_s=120.0)
     assert "ConvAddFusion" in found.runtime
     assert "ConvMulFusion" in found.without
 
 
-def test_what_the_installed_runtime_lacks_is_reported(
-    probe: PassProbe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def effective(*_: object) -> dict[str, bool]:
-        return {"NchwcTransformer": True}
+def test_what_the_installed_runtime_lacks_is_reported(program: GraphProgram) -> None:
+    class Older(PassProbe):
+        def effective(self, rewrites: Sequence[str]) -> Mapping[str, bool]:
+            del rewrites
+            return {"NchwcTransformer": True}
 
-    monkeypatch.setattr(PassProbe, "effective", effective)
-    older = analyse(probe, budget_s=0.01)
+    with closing(Older(program, SessionSettings())) as probe:
+        older = analyse(probe, budget_s=0.01)
     assert "SkipLayerNormFusion" in older.missing
     assert "NchwcTransformer" not in older.missing
     assert "NchwcTransformer" in older.runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,15 @@ from typing import Any
 import pytest
 
 from levels.graph import tasks
-from levels.graph.tasks import outcomes_of
-from planish.core import Candidate, Executor, Failed, Measured, PlanishError, Task
-from planish.executors import InlineExecutor
-from planish.levels.graph import description, evaluator
+from levels.graph.tasks import FixedExecutor, outcomes_of
+from planish.core import Candidate, Failed, Measured, PlanishError, Task
+from planish.levels.graph.evaluator import CREATIONS
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, Set, selection, selection_of
 from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
 from planish.levels.graph.space import seeds_of, settable, settings_of, space_of, widest_settings
 from planish.levels.graph.starting_lists import ModelTrials, records_of
-from planish.testing.scripted import ScriptedEvaluator
 
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
 
@@ -34,20 +32,6 @@ def make(
     """Make a task whose settings are searched, of so many cores, however many there are here."""
     task = tasks.make(folder, *objectives, session=session, **options)
     return replace(task, target=replace(task.target, cores=cores))
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Collect the options that sessions report."""
-    found: list[Any] = []
-
-    def noted(*given: Any, **named: Any) -> ModelSession:
-        session = open_session(*given, **named)
-        found.append(session.inner.get_session_options())
-        return session
-
-    monkeypatch.setattr(evaluator, "open_session", noted)
-    return found
 
 
 def test_what_may_be_set_is_what_the_target_does_not_have(tmp_path: Path) -> None:
@@ -82,12 +66,19 @@ def test_relevance_is_of_the_highest_level_that_may_be_set(tmp_path: Path) -> No
     assert widest_settings(make(tmp_path, session="", optimization="basic")).optimization == "basic"
 
 
-def test_candidates_run_with_their_settings(tmp_path: Path, opened: list[Any]) -> None:
+def test_candidates_run_with_their_settings(tmp_path: Path) -> None:
     import onnxruntime as ort
+
+    opened: list[Any] = []
+
+    def opens(*given: Any, **named: Any) -> ModelSession:
+        session = open_session(*given, **named)
+        opened.append(session.inner.get_session_options())
+        return session
 
     settings = [PARALLEL, NO_ARENA, Set("optimization", "basic"), Set("threads", "2")]
     chosen = selection(settings=settings, offline=True).candidate
-    plain, changed = outcomes_of(make(tmp_path, "compile_time", cores=3), Candidate(), chosen)
+    plain, changed = outcomes_of(make(tmp_path, "compile_time", cores=3), Candidate(), chosen, opens=opens)
     assert isinstance(plain, Measured)
     assert isinstance(changed, Measured)
     reference, usual, *rest = opened
@@ -95,7 +86,7 @@ def test_candidates_run_with_their_settings(tmp_path: Path, opened: list[Any]) -
         assert (each.execution_mode, each.enable_cpu_mem_arena) == (ort.ExecutionMode.ORT_SEQUENTIAL, True)
         assert (each.intra_op_num_threads, each.inter_op_num_threads) == (3, 3)
     mine = [each for each in rest if not each.enable_cpu_mem_arena]
-    assert len(mine) == 3 + evaluator.CREATIONS  # to verify, to keep, to load what was kept; and to time that
+    assert len(mine) == 3 + CREATIONS  # to verify, to keep, to load what was kept; and to time that
     assert {each.execution_mode for each in mine} == {ort.ExecutionMode.ORT_PARALLEL}
     assert {each.inter_op_num_threads for each in mine} == {2}
     levels = ort.GraphOptimizationLevel
@@ -103,9 +94,7 @@ def test_candidates_run_with_their_settings(tmp_path: Path, opened: list[Any]) -
     assert [each.graph_optimization_level for each in mine] == [made, made, *[loaded] * 6]
 
 
-def test_memory_is_measured_with_a_candidate_s_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_measured_with_a_candidate_s_settings(tmp_path: Path) -> None:
     seen: list[SessionSettings] = []
 
     def peak(_: Path, settings: SessionSettings, *__: object, as_it_is: bool) -> float:
@@ -113,8 +102,8 @@ def test_memory_is_measured_with_a_candidate_s_settings(
         seen.append(settings)
         return 1.0
 
-    monkeypatch.setattr(evaluator, "peak_memory", peak)
-    outcomes_of(make(tmp_path, "peak_memory"), Candidate(), selection(settings=[NO_ARENA]).candidate)
+    candidates = Candidate(), selection(settings=[NO_ARENA]).candidate
+    outcomes_of(make(tmp_path, "peak_memory"), *candidates, peak=peak)
     assert [each.arena for each in seen] == [True, False]
 
 
@@ -146,19 +135,14 @@ def test_what_is_exported_has_the_settings(tmp_path: Path) -> None:
     assert said.stdout.splitlines()[-1] == "ExecutionMode.ORT_PARALLEL False"
 
 
-def test_a_setting_is_reported_with_its_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"latency": 2.0, "compile_time": 1.0, "model_size": 4e6}
+def test_a_setting_is_reported_with_its_effects(tmp_path: Path) -> None:
+    def values(chosen: Selection) -> Mapping[str, float]:
+        latency = 2.0 if NO_ARENA in chosen.settings else 3.0
+        return {"latency": latency, "compile_time": 1.0, "model_size": 4e6}
 
-    def measured(_: Executor, wanted: Sequence[Selection]) -> Mapping[str, Mapping[str, float]]:
-        return {
-            each.candidate.hash: {**values, "latency": 2.0 if NO_ARENA in each.settings else 3.0}
-            for each in wanted
-        }
-
-    monkeypatch.setattr(description, "measured", measured)
     level, task = GraphLevel(), make(tmp_path)
     chosen = selection(["onnxscript.eliminate_identity"], settings=[NO_ARENA]).candidate
-    shown = level.describe(task, chosen, level.analyzer(task)(chosen, InlineExecutor(ScriptedEvaluator())))
+    shown = level.describe(task, chosen, level.analyzer(task)(chosen, FixedExecutor(values)))
     assert shown["passes"].splitlines()[-1].split() == ["2.", "arena=off", "1.50x", "1.50x"]
     assert "this selection, offline  2000. ms" in shown["compared"]
 
@@ -176,13 +160,8 @@ def test_a_level_that_makes_the_same_is_the_same_and_other_settings_are_not(tmp_
 
 
 def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
-    def some_class(_: Path, __: str) -> tuple[str, ...]:
-        return ("resnet",)
-
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("planish.levels.graph.starting_lists._classes", some_class)
-        learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
+    learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()

@@ -236,13 +236,17 @@ def test_what_cannot_be_read_is_reported_in_one_line(
     assert "\n" not in str(raised.value)
 
 
-def test_models_that_are_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "LARGEST", 1000)
+def test_models_that_are_too_large_are_refused(tmp_path: Path) -> None:
+    """Of holes: they take no room on the disk, and are not read."""
+    with (tmp_path / "large.onnx").open("wb") as file:
+        file.truncate(source.LARGEST + 1)
     with pytest.raises(ProgramError, match="Models over 2 GiB cannot be rewritten"):
-        read_model(write(convolutions(), tmp_path / "net.onnx"), {})
-    monkeypatch.setattr(source, "LARGEST", 3500)
-    with pytest.raises(ProgramError, match="with its weights"):
-        read_model(external(tmp_path), {})
+        read_model(tmp_path / "large.onnx", {})
+    model = external(tmp_path)
+    with (tmp_path / "weights.bin").open("r+b") as file:
+        file.truncate(source.LARGEST)
+    with pytest.raises(ProgramError, match=r"has 2\.0 GiB with its weights"):
+        read_model(model, {})
 
 
 def test_a_moved_file_is_reported(tmp_path: Path) -> None:

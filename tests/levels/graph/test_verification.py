@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from levels.graph.models import constant, model, weight, write
+from levels.graph.tasks import Apply, evaluator_of
 from planish.core import Candidate, Failed, Measured, Outcome, evaluate
 from planish.executors import InlineExecutor
-from planish.levels.graph import rewriting
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import selection
 from planish.levels.graph.rewriting import apply_pass
@@ -23,12 +23,17 @@ from planish.tuning.settings import Settings
 
 
 def evaluated(
-    folder: Path, made: onnx.ModelProto, *candidates: Candidate, final: bool = False, **options: str
+    folder: Path,
+    made: onnx.ModelProto,
+    *candidates: Candidate,
+    final: bool = False,
+    apply: Apply = apply_pass,
+    **options: str,
 ) -> tuple[list[Outcome], tuple[str, ...]]:
-    """Evaluate candidates of a model; gives the notes too."""
+    """Evaluate candidates of a model; return the notes too."""
     level = GraphLevel()
     task = task_of(level, level.load(str(write(made, folder / "net.onnx")), options), Settings())
-    executor = InlineExecutor(level.evaluator(task, final=final)())
+    executor = InlineExecutor(evaluator_of(level.evaluator(task, final=final), apply))
     return [answer.outcome for answer in evaluate(executor, candidates)], tuple(executor.notes)
 
 
@@ -55,9 +60,7 @@ def test_a_model_may_be_off_by_what_rounding_comes_to_in_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.9, 1.1])
-def test_what_is_wrong_in_such_a_model_is_refused_all_the_same(
-    factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wrong_in_such_a_model_is_refused_all_the_same(factor: float, tmp_path: Path) -> None:
     def spoil(made: onnx.ModelProto, name: str) -> onnx.ModelProto:
         changed = copied(apply_pass(made, name))
         changed.graph.node[-1].output[0] = "z"
@@ -65,15 +68,12 @@ def test_what_is_wrong_in_such_a_model_is_refused_all_the_same(
         changed.graph.node.append(helper.make_node("Mul", ["z", "factor"], ["y"]))
         return changed
 
-    monkeypatch.setattr(rewriting, "apply_pass", spoil)
-    (outcome,), _ = evaluated(tmp_path, faint_scores(), IDLE)
+    (outcome,), _ = evaluated(tmp_path, faint_scores(), IDLE, apply=spoil)
     assert isinstance(outcome, Failed)
     assert outcome.detail.startswith("output 0: off by")
 
 
-def test_answers_that_rounding_decides_are_no_ground_to_refuse_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_that_rounding_decides_are_no_ground_to_refuse_by(tmp_path: Path) -> None:
     """The model tells in whole numbers which of two sums is larger that differ by their rounding."""
 
     def rounded(made: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -93,8 +93,7 @@ def test_answers_that_rounding_decides_are_no_ground_to_refuse_by(
     v = constant("v", numpy_helper.to_array(w) * np.float32(1 + 2**-23))
     made = model(nodes, [w, v], (8, 64))
     made.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
-    monkeypatch.setattr(rewriting, "apply_pass", rounded)
-    (outcome,), _ = evaluated(tmp_path, made, IDLE)
+    (outcome,), _ = evaluated(tmp_path, made, IDLE, apply=rounded)
     assert isinstance(outcome, Failed)
     assert "answers to all inputs depend on rounding" in outcome.detail
 
@@ -110,9 +109,8 @@ def test_derived_inputs_on_which_the_baseline_is_wrong_are_left_out(tmp_path: Pa
     x[:, :, 0] = x[:, :, -1] = x[:, :, :, 0] = x[:, :, :, -1] = 1
     x[:, :, 0, :4] = np.arange(1, 5)
     np.savez(tmp_path / "in.npz", x=x)
-    options = {"inputs": str(tmp_path / "in.npz")}
     made = model(nodes, [pads], (1, 1, 8, 8))
-    (outcome,), notes = evaluated(tmp_path, made, Candidate(), final=True, **options)
+    (outcome,), notes = evaluated(tmp_path, made, Candidate(), final=True, inputs=str(tmp_path / "in.npz"))
     assert isinstance(outcome, Measured), outcome
     assert len(notes) == 1
     assert "of the inputs made of the given ones are left out: the baseline fails on them" in notes[0]

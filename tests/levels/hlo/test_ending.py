@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,15 @@ from planish.core import (
     CrossCheck,
     Failed,
     Measured,
-    Outcome,
     PlanishError,
     evaluate,
     within,
 )
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.levels.hlo import evaluator, program_from
+from planish.levels.hlo import program_from
 from planish.levels.hlo.backend import Executable, XlaBackend
 from planish.levels.hlo.edits import CopyOp, DeleteOp, ScaleConstant
-from planish.levels.hlo.evaluator import evaluator_spec_of
+from planish.levels.hlo.evaluator import DISAGREE, HloEvaluator, agreement, evaluator_spec_of
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original, where
 from planish.levels.hlo.space import PatchSpace
@@ -56,25 +54,11 @@ def test_answers_are_scored_beside_those_of_the_unchanged_module(tmp_path: Path)
     assert all(same[within(part)] < wild[within(part)] for part in parts)
 
 
-def test_cross_checks_distinguish_a_difference_from_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def found(*_: object) -> Sequence[Outcome]:
-        return [
-            Measured({"difference": 1e-6}),
-            Failed("verify", evaluator.DISAGREE, "result 0 differs"),
-            Failed("build", "timeout"),
-        ]
-
-    monkeypatch.setattr(evaluator, "cross_check", found)
-    of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    asks = LEVEL.final_checks(of).cross_check
-    assert asks is not None
-    assert asks([NOTHING] * 3, LocalExecutor) == [
-        CrossCheck(True, 1e-6),
-        CrossCheck(False, None, "the back ends disagree: result 0 differs"),
-        CrossCheck(None, None, "timeout"),
-    ]
+def test_cross_checks_distinguish_a_difference_from_no_answer() -> None:
+    assert agreement(Measured({"difference": 1e-6})) == CrossCheck(True, 1e-6)
+    disagree = Failed("verify", DISAGREE, "result 0 differs")
+    assert agreement(disagree) == CrossCheck(False, None, "the back ends disagree: result 0 differs")
+    assert agreement(Failed("build", "timeout")) == CrossCheck(None, None, "timeout")
 
 
 def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
@@ -108,24 +92,25 @@ def test_most_modules_have_no_other_form(tmp_path: Path) -> None:
     assert LEVEL.final_checks(task(write_all(tmp_path, PREDICT, INFERENCE))).secondary_baseline is None
 
 
-def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of = task(write_all(tmp_path, STEP, TRAINING))
-    compiled: list[str] = []
-    compile_one = XlaBackend.compile
+class Counting(XlaBackend):
+    """Counts what it compiles."""
 
-    def counted(self: XlaBackend, text: str) -> Executable:
-        compiled.append(text)
-        return compile_one(self, text)
+    compiled = 0
 
-    executor = InlineExecutor(evaluator_spec_of(of, final=True)(), lock=tmp_path / "lock")
-    monkeypatch.setattr(XlaBackend, "compile", counted)
+    def compile(self, text: str) -> Executable:
+        self.compiled += 1
+        return super().compile(text)
+
+
+def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(tmp_path: Path) -> None:
+    of, backend = task(write_all(tmp_path, STEP, TRAINING)), Counting()
+    evaluator = HloEvaluator(evaluator_spec_of(of, final=True), backend)
+    executor, before = InlineExecutor(evaluator, lock=tmp_path / "lock"), backend.compiled
     one, other, again = (answer.outcome for answer in evaluate(executor, [WORSE, NOTHING, WORSE]))
     assert isinstance(one, Measured)
     assert isinstance(other, Measured)
     assert isinstance(again, Measured)
-    assert len(compiled) == 1, "the unchanged module is there already"
+    assert backend.compiled == before + 1, "the unchanged module is there already"
     assert one.values["error"] == again.values["error"] != other.values["error"]
     assert one.samples != again.samples
 

@@ -85,10 +85,6 @@ def outcomes_of(of: Task, *candidates: Candidate) -> list[Outcome]:
     return [answer.outcome for answer in evaluate(InlineExecutor(evaluator), candidates)]
 
 
-def _nothing(name: str) -> None:
-    del name
-
-
 def in_worker(of: Task, candidates: Sequence[Candidate], limits: Limits) -> list[Outcome]:
     with LocalExecutor(replace(evaluator_spec_of(of), timing=ONCE), limits=limits) as executor:
         found = evaluate_in_order(executor, candidates)
@@ -240,8 +236,7 @@ def test_without_data_there_are_made_examples_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PLANISH_DATA", raising=False)
-    monkeypatch.setattr("planish.levels.hlo.workload.files.find_spec", _nothing)
-    of = task(write_all(tmp_path, STEP, TRAINING.replace('folder = "data"', 'name = "none"')))
+    of = task(write_all(tmp_path, STEP, TRAINING.replace('folder = "data"', 'stand_in = "made"')))
     evaluator = evaluator_spec_of(of)()
     assert evaluator.notes
     assert "made data" in evaluator.notes[0]

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from levels.hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, wr
 from planish import tune
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
 from planish.core.budget import Budget
-from planish.levels.hlo import evaluator, read_program
+from planish.levels.hlo import read_program
 from planish.levels.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
-from planish.levels.hlo.evaluator import LAST_TIMING
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.machine import hlo_target
@@ -33,7 +32,6 @@ from planish.tuning.settings import Settings
 from short_comparisons import shorten_comparisons
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
-BRIEF = replace(LAST_TIMING, budget_s=0.01, fewest=1)
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     module = write_all(folder / "net", STEP, TRAINING)
     with pytest.MonkeyPatch.context() as patch:
         shorten_comparisons(patch.setattr)
-        patch.setattr(evaluator, "LAST_TIMING", BRIEF)
         result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")
 

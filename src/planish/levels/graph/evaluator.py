@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,8 +110,8 @@ class GraphEvaluatorSpec:
         if self.baseline_time is not None and isinstance(baseline, Measured):
             self.baseline_time.set(baseline.values["latency"])
 
-    def __call__(self) -> _Evaluator:
-        return _Evaluator(self)
+    def __call__(self) -> GraphEvaluator:
+        return GraphEvaluator(self)
 
 
 class _Timer:
@@ -153,25 +153,41 @@ class _Timer:
         return repeated(session.bound(self._feed))
 
 
-class _Evaluator:
+class GraphEvaluator:
     """Evaluates selections of passes for one model.
+
+    Args:
+        spec: what is measured, and how.
+        rewriter: applies rewriting passes; by default one with temporary files of the worker's own.
+        opens: opens sessions, as `open_session` does.
+        peak: measures the memory of a model, as `peak_memory` does.
+
+    Attributes:
+        feeds: the inputs on which answers are compared; the first is timed.
+        notes: what the user should know of the inputs and of the baseline.
 
     Raises:
         ProgramError: the runtime does not take the model as it came, its answers are not finite, or the
             labels are of others.
     """
 
-    def __init__(self, spec: GraphEvaluatorSpec) -> None:
-        self._spec = spec
-        self._program = spec.program
+    def __init__(
+        self,
+        spec: GraphEvaluatorSpec,
+        rewriter: Rewriter | None = None,
+        *,
+        opens: Callable[..., ModelSession] = open_session,
+        peak: Callable[..., float] = peak_memory,
+    ) -> None:
+        self._spec, self._program, self._opens, self._peak = spec, spec.program, opens, peak
         # The folder of temporary files is the worker's own, and ends with it.
-        self._rewriter = Rewriter(spec.program, spec.model_cache, Path(tempfile.mkdtemp()))
-        self._feeds = list(make_feeds(spec.program, self._rewriter.original, further=not spec.remember))
+        self._rewriter = rewriter or Rewriter(spec.program, spec.model_cache, Path(tempfile.mkdtemp()))
+        self.feeds = list(make_feeds(spec.program, self._rewriter.original, further=not spec.remember))
         self._labels = labelled(spec.program)
-        answers = self._answers(self._feeds)
+        answers = self._answers(self.feeds)
         # As of a logarithm of what stays positive where numbers are of both signs.
         if spec.program.data is None and not_finite(answers[BELOW_0]):
-            del self._feeds[BELOW_0], answers[BELOW_0]
+            del self.feeds[BELOW_0], answers[BELOW_0]
         self._require_finite(answers)
         self._require_steady()
         if self._labels is not None:
@@ -182,7 +198,7 @@ class _Evaluator:
             baseline = self._session(spec.program.baseline, spec.program.file)
         except RefusedError:  # that is the baseline's failure, in its turn
             baseline = None
-        batches = [*map(Batch, self._feeds, answers), *further]
+        batches = [*map(Batch, self.feeds, answers), *further]
         self._verifier = Verifier(batches, baseline, self._moved)
         if wrong := len(batches) - len(self._verifier.batches):
             notes.append(
@@ -198,14 +214,14 @@ class _Evaluator:
         self.notes = tuple(notes)
         self._known: dict[tuple[str, Selection], Outcome] = {}
         self._verified: set[Candidate] = set()
-        self._timer = _Timer(spec, baseline, self._feeds[0])
+        self._timer = _Timer(spec, baseline, self.feeds[0])
 
     def _answers(self, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
         """Run the model as it came, with every optimisation off."""
         path = self._program.file
         try:
             # The runtime's own passes are among what is judged, so what they make cannot be the reference.
-            session = open_session(path, self._spec.settings.of_onnxruntime, as_it_is=True)
+            session = self._opens(path, self._spec.settings.of_onnxruntime, as_it_is=True)
             return [session.run(feed) for feed in feeds]
         except RefusedError as error:
             raise ProgramError(f"ONNX Runtime does not run '{path}': {error.message}") from error
@@ -220,7 +236,7 @@ class _Evaluator:
         drawing = sorted({node.op_type for node in all_nodes(self._rewriter.original)} & _DRAWING)
         if not drawing:
             return
-        once, again = self._answers([self._feeds[0]] * 2)
+        once, again = self._answers([self.feeds[0]] * 2)
         if difference(again, once, DEFAULT):
             what = f"'{self._program.file}' answers at random: it has {', '.join(drawing)}"
             raise ProgramError(
@@ -229,7 +245,7 @@ class _Evaluator:
 
     def _further(self, notes: list[str]) -> list[Batch]:
         """Make inputs of the given ones for the end, where the model as it came takes them."""
-        made = derived(self._feeds, FURTHER)
+        made = derived(self.feeds, FURTHER)
         why = "nothing in them may be moved"
         answers: list[Sequence[Any]] = []
         try:
@@ -249,7 +265,7 @@ class _Evaluator:
         return moved_answers(self._rewriter.original, feeds, settings, self._rewriter.new_file())
 
     def _session(self, chosen: Selection, file: Path) -> ModelSession:
-        return open_session(file, self._spec.settings.having(chosen.session), chosen.disabled)
+        return self._opens(file, self._spec.settings.having(chosen.session), chosen.disabled)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Rewrite the model, make a session, compare its answers with the original's, and measure."""
@@ -275,9 +291,9 @@ class _Evaluator:
             with clock("build"):
                 session = self._session(chosen, made)
                 if kept is not None:
-                    offline = open_session(made, settings, chosen.disabled, keep=kept, apart=True)
+                    offline = self._opens(made, settings, chosen.disabled, keep=kept, apart=True)
                     seconds["offline_time"] = offline.seconds
-                    session = open_session(kept, settings, as_it_is=True)
+                    session = self._opens(kept, settings, as_it_is=True)
             with clock("verify"):
                 judged = _ACCURACY in self._spec.objectives
                 allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
@@ -304,7 +320,7 @@ class _Evaluator:
             creations = [session.seconds]
             if "compile_time" in wanted:
                 creations = [
-                    open_session(file, settings, chosen.disabled, as_it_is=chosen.offline).seconds
+                    self._opens(file, settings, chosen.disabled, as_it_is=chosen.offline).seconds
                     for _ in range(CREATIONS)
                 ]
         latency = statistics.median(within_three_sigma(timed.decisive))
@@ -317,7 +333,7 @@ class _Evaluator:
         }
         samples = {**self._timer.named(timed, self._program.batch), "compile_time": tuple(creations)}
         if self._labels is not None:
-            values[_ACCURACY] = accuracy(self._labels, [session.run(feed) for feed in self._feeds])
+            values[_ACCURACY] = accuracy(self._labels, [session.run(feed) for feed in self.feeds])
         elif _ACCURACY in wanted:
             # Of a model without labels: how like its own outputs a candidate's are.
             values[_ACCURACY] = statistics.fmean(
@@ -325,8 +341,8 @@ class _Evaluator:
             )
         if "peak_memory" in wanted:
             with clock("run"):
-                values["peak_memory"] = peak_memory(
-                    file, settings, chosen.disabled, self._feeds[0], as_it_is=chosen.offline
+                values["peak_memory"] = self._peak(
+                    file, settings, chosen.disabled, self.feeds[0], as_it_is=chosen.offline
                 )
         return Measured(values, samples)
 

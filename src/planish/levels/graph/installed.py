@@ -37,7 +37,10 @@ def versions() -> Mapping[str, str]:
 
 def has_openvino() -> bool:
     """Return whether OpenVINO is installed."""
-    return find_spec(OPENVINO) is not None
+    try:
+        return find_spec(OPENVINO) is not None
+    except ValueError:  # importing it is disabled
+        return False
 
 
 def _version(package: str) -> str:

@@ -121,9 +121,9 @@ class _Packages:
         return self._total * _MICRO
 
 
-def counter_facts() -> Mapping[str, str]:
-    """Return which quantity is read from where."""
-    there = [counters(provider) for provider in _METERED]
+def counter_facts(there: Sequence[Mapping[str, Counter]] | None = None) -> Mapping[str, str]:
+    """Return which quantity is read from where; by default by the counters of the processor and the card."""
+    there = [counters(provider) for provider in _METERED] if there is None else there
     found = {
         name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE
         for name in ("energy", "temperature")
@@ -132,10 +132,16 @@ def counter_facts() -> Mapping[str, str]:
 
 
 class Meter:
-    """Reads the counters around a run."""
+    """Reads counters around a run; by default those of what models run on, where a quantity is wanted."""
 
-    def __init__(self, wanted: frozenset[str], provider: str = "cpu") -> None:
-        there = counters(provider) if wanted & set(QUANTITIES) else {}
+    def __init__(
+        self,
+        wanted: frozenset[str],
+        provider: str = "cpu",
+        there: Mapping[str, Counter] | None = None,
+    ) -> None:
+        if there is None:
+            there = counters(provider) if wanted & set(QUANTITIES) else {}
         self._energy = there.get("energy") if wanted & {"power", "energy"} else None
         self._heat = there.get("temperature") if "temperature" in wanted else None
         self._began, self._joules = 0.0, 0.0

@@ -553,6 +553,7 @@ class Rewriter:
         cache: of models and their identities, which other processes may share.
         folder: where files are written that the cache has no room for; it is not removed.
         room: bytes of models that are kept in memory.
+        apply: applies one pass, as `apply_pass` does.
 
     Attributes:
         original: the model as it came.
@@ -561,8 +562,15 @@ class Rewriter:
         ProgramError: the file was moved or changed.
     """
 
-    def __init__(self, program: GraphProgram, cache: DiskCache, folder: Path, room: int = ROOM) -> None:
-        self.original = load_checked(program)
+    def __init__(
+        self,
+        program: GraphProgram,
+        cache: DiskCache,
+        folder: Path,
+        room: int = ROOM,
+        apply: Callable[..., ModelProto] = apply_pass,
+    ) -> None:
+        self.original, self._apply = load_checked(program), apply
         self._program, self._cache, self._folder = program, cache, folder
         self._room, self._count = room, 0
         self._keys: dict[Rewrites, str] = {(): identity(self.original)}
@@ -614,7 +622,7 @@ class Rewriter:
             raise self._broken[wanted]
         before = self.model(wanted[:-1])
         try:
-            after = apply_pass(before, wanted[-1], *([self._feeds] if wanted[-1] in NEEDS_INPUTS else []))
+            after = self._apply(before, wanted[-1], *([self._feeds] if wanted[-1] in NEEDS_INPUTS else []))
         except RewriteError as error:
             # Kept, too: lists that begin with a failing one need not try it again.
             self._broken[wanted] = error

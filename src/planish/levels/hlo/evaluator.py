@@ -35,7 +35,7 @@ from planish.core import (
     evaluate_in_order,
     within,
 )
-from planish.levels.hlo.backend import BackendError, CompiledFiles, Executable, compute, open_backend
+from planish.levels.hlo.backend import Backend, BackendError, CompiledFiles, Executable, compute, open_backend
 from planish.levels.hlo.edits import EditableModule, finished, identity_of
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.machine import BACKENDS, versions
@@ -154,16 +154,16 @@ class HloEvaluatorSpec:
         if self.baseline_time is not None and isinstance(baseline, Measured):
             self.baseline_time.set(baseline.values["time_s"])
 
-    def __call__(self) -> _Evaluator:
-        return _Evaluator(self)
+    def __call__(self) -> HloEvaluator:
+        return HloEvaluator(self)
 
 
-class _Evaluator:
+class HloEvaluator:
     """Evaluates patches of one module: compiles, scores and times them."""
 
-    def __init__(self, spec: HloEvaluatorSpec) -> None:
+    def __init__(self, spec: HloEvaluatorSpec, backend: Backend | None = None) -> None:
         self._spec, self._program = spec, spec.program.module
-        self._backend = open_backend(spec.backend, spec.cores, spec.compiled_files)
+        self._backend = backend or open_backend(spec.backend, spec.cores, spec.compiled_files)
         self._text = _text(self._program)
         self._scorer = self._make_scorer()
         self._timer = self._make_timer()
@@ -461,15 +461,16 @@ def cross_checks(
     task: Task[ScoredProgram], candidates: Sequence[Candidate], start: ExecutorFactory
 ) -> list[CrossCheck]:
     """Return for each patched module whether the back ends agree on it, by `cross_check`."""
-    found: list[CrossCheck] = []
-    for outcome in cross_check(task, candidates, start):
-        if isinstance(outcome, Measured):
-            found.append(CrossCheck(agrees=True, difference=outcome.values["difference"]))
-        else:
-            why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
-            # Only a difference is an objection: a module that one compiler does not run may still be right.
-            found.append(CrossCheck(agrees=False if outcome.reason == DISAGREE else None, why=why))
-    return found
+    return [*map(agreement, cross_check(task, candidates, start))]
+
+
+def agreement(outcome: Outcome) -> CrossCheck:
+    """Read an outcome of `cross_check`."""
+    if isinstance(outcome, Measured):
+        return CrossCheck(agrees=True, difference=outcome.values["difference"])
+    why = f"{outcome.reason}: {outcome.detail}" if outcome.detail else outcome.reason
+    # Only a difference is an objection: a module that one compiler does not run may still be right.
+    return CrossCheck(agrees=False if outcome.reason == DISAGREE else None, why=why)
 
 
 @dataclass(frozen=True)
@@ -485,15 +486,17 @@ class Comparing:
         """The sandbox of the worker."""
         return SandboxPolicy.for_code()
 
-    def __call__(self) -> _Comparison:
-        return _Comparison(self)
+    def __call__(self) -> Comparison:
+        return Comparison(self)
 
 
-class _Comparison:
-    def __init__(self, spec: Comparing) -> None:
+class Comparison:
+    """Compares what back ends compute of patched modules; by default all that there are."""
+
+    def __init__(self, spec: Comparing, backends: Sequence[Backend] = ()) -> None:
         self._spec, self._program = spec, spec.program
         self._types, self._arrays = first_call(self._program.module, self._program.workload)
-        self._backends = [open_backend(name) for name in BACKENDS]
+        self._backends = backends or [open_backend(name) for name in BACKENDS]
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run a patched module by each back end, and compare the results."""

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,21 @@ import pytest
 
 from levels.hlo.modules import CHAIN, SUM, evaluate
 from levels.hlo.workloads import INFERENCE, PREDICT, task, write_all
-from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, TargetError
+from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, TargetError
 from planish.core import evaluate as evaluate_all
 from planish.executors import InlineExecutor, LocalExecutor
-from planish.levels.hlo import evaluator, program_from
-from planish.levels.hlo.backend import Backend, BackendError, compute, open_backend
+from planish.levels.hlo import program_from
+from planish.levels.hlo.backend import Backend, BackendError, Executable, XlaBackend, compute, open_backend
 from planish.levels.hlo.edits import Narrow, ReplaceConstant
-from planish.levels.hlo.evaluator import TOLERANCE, cross_check, difference, tolerated
+from planish.levels.hlo.evaluator import (
+    TOLERANCE,
+    Comparing,
+    Comparison,
+    agreement,
+    cross_check,
+    difference,
+    tolerated,
+)
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.ir.normal import entry_text, load
 from planish.levels.hlo.machine import versions
@@ -148,29 +155,22 @@ def test_a_reduction_of_two_operands_is_computed_or_refused(backend: Backend) ->
     np.testing.assert_array_equal(places, x.argmax(axis=1))
 
 
-def test_a_back_end_that_does_not_take_a_module_is_not_cross_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: object, text: str) -> Backend:
+class Refusing(XlaBackend):
+    name = "second"
+
+    def __init__(self) -> None:
+        """Start no client."""
+
+    def compile(self, text: str) -> Executable:
         raise BackendError(f"no reduction of two operands in {len(text)} bytes")
 
-    class Refusing:
-        name, compile = "second", refuse
 
-    def opened(name: str) -> object:
-        return open_backend("xla") if name == "xla" else Refusing()
-
-    monkeypatch.setattr(evaluator, "open_backend", opened)
+def test_a_back_end_that_does_not_take_a_module_is_not_cross_checked(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
-    (outcome,) = evaluate_all(InlineExecutor(evaluator.Comparing(of.program)()), [Candidate()])
-
-    def found(*_: object) -> list[Outcome]:
-        return [outcome.outcome]
-
-    monkeypatch.setattr(evaluator, "cross_check", found)
-    (cross_check,) = evaluator.cross_checks(of, [Candidate()], LocalExecutor)
-    assert cross_check.agrees is None
-    assert "does not run by second: no reduction of two operands" in cross_check.why
+    evaluator = Comparison(Comparing(of.program), [open_backend("xla"), Refusing()])
+    (found,) = evaluate_all(InlineExecutor(evaluator), [Candidate()])
+    assert agreement(found.outcome).agrees is None
+    assert "does not run by second: no reduction of two operands" in agreement(found.outcome).why
 
 
 def test_results_are_arguments_again(backend: Backend) -> None:
@@ -253,10 +253,7 @@ def test_back_ends_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PlanishError, match="Did you mean 'iree'"):
         open_backend("ireee")
 
-    def missing(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("planish.levels.hlo.machine.version", missing)
+    monkeypatch.setattr(sys, "path", [])  # nothing is installed there
     with pytest.raises(TargetError, match="pip install iree-base-compiler iree-base-runtime"):
         versions("iree")
 
