@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-AS_CLANG = {"ignore_unknown_options": True, "help_option_names": []}
-"""All words are clang's, --help too."""
 _Words = Annotated[list[str] | None, typer.Argument(metavar="...", help="As clang takes them.")]
 
 

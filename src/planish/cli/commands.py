@@ -1,33 +1,42 @@
-"""Commands, put together."""
+"""Command line of planish: its commands, each imported when it is invoked."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from planish.cli.bench_passes import bench_passes
-from planish.cli.cc import AS_CLANG, cc, cxx
-from planish.cli.compare import compare
-from planish.cli.corpus import corpus
-from planish.cli.inspect import inspect
-from planish.cli.listings import levels, searchers, targets
-from planish.cli.models import models
-from planish.cli.options import COMPLETING
 from planish.cli.output import guarded
-from planish.cli.passes import passes
-from planish.cli.policies import evaluate, policy
-from planish.cli.policy_training import train
-from planish.cli.runs import runs
-from planish.cli.stored_runs import export, report, show, validate
-from planish.cli.tune import tune
 from planish.core.version import __version__
+
+_COMMANDS = {
+    "tune": ("tune:tune", "Search for the best way to run a program."),
+    "inspect": ("inspect:inspect", "Show the class of a network and why, and which passes matter."),
+    "show": ("stored_runs:show", "Show a run with its result; without ID, list the runs."),
+    "report": ("stored_runs:report", "Write a run as one HTML file, or show what a build saved."),
+    "validate": ("stored_runs:validate", "Try a stored winner again: does it still hold?"),
+    "export": ("stored_runs:export", "Write a winner for use without planish."),
+    "compare": ("compare:compare", "Compare searchers, or stored winners, side by side."),
+    "passes": ("passes:passes", "Show what a pass list of your own does to a module."),
+    "bench-passes": ("bench_passes:bench_passes", "Tune many modules, and compare with results on record."),
+    "levels": ("listings:levels", "List the kinds of programs that can be tuned."),
+    "searchers": ("listings:searchers", "List the searchers, what they need, and their options."),
+    "targets": ("listings:targets", "Show this machine as each level sees it."),
+    "cc": ("cc:cc", 'Compile C as clang does, and smaller: CC="planish cc".'),
+    "c++": ("cc:cxx", 'Compile C++ as clang does, and smaller: CXX="planish c++".'),
+    "runs": ("runs:runs", "List, delete, export and merge runs."),
+    "corpus": ("corpus:corpus", "Make corpora of LLVM IR functions, and label them."),
+    "models": ("models:models", "List, fit, evaluate, export and remove cost models."),
+    "policy": ("policy_training:policy", "List, train, evaluate, export and remove policies."),
+}
+"""Name to the module and its function or group of commands, and the line of `planish --help`."""
 
 
 def open_closed_streams() -> None:
@@ -53,7 +62,7 @@ def _open_on_nothing(number: int) -> None:
         os.set_inheritable(number, True)  # our own processes have these streams too
 
 
-_COMMANDS = frozenset(("tune", "compare"))
+_WITH_RUN = frozenset(("tune", "compare"))
 _RUN = "--run"
 
 
@@ -62,7 +71,7 @@ def how_run(words: Sequence[str]) -> list[str]:
 
     What follows `--run` is a command where it has spaces or begins with `./`, and is no file of a program.
     """
-    if not _COMMANDS.intersection(words[:2]):
+    if not _WITH_RUN.intersection(words[:2]):
         return list(words)
     return list(_rewritten(words))
 
@@ -88,15 +97,30 @@ def _is_command(word: str) -> bool:
 
 
 DEBUG = "--debug"
+_COMPLETING = "_PLANISH_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 
 class Front(TyperGroup):
-    """Turns errors into one line and an exit code, and takes --debug wherever it stands."""
+    """Turns errors into one line and an exit code, and takes --debug wherever it stands.
+
+    Until a command is invoked, its name and its line of help are all that there is of it.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands.update({name: TyperCommand(name, help=line) for name, (_, line) in _COMMANDS.items()})
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Import a command, so that it can be invoked."""
+        if args[0] in _COMMANDS:
+            self.commands[args[0]] = load_command(args[0])
+        return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a command and leave the process."""
         open_closed_streams()
-        if COMPLETING in os.environ:
+        if _COMPLETING in os.environ:
             return super().main(args, prog_name="planish")
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):  # what failed programs print may be no text at all
@@ -113,6 +137,21 @@ class Front(TyperGroup):
             self.invoke(context)
         sys.stdout.flush()
 
+
+def load_command(name: str) -> Any:
+    """Import a command, or a group of commands, by its name in `planish --help`."""
+    module, _, attribute = _COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"planish.cli.{module}"), attribute)
+    group = typer.Typer(rich_markup_mode=None, add_completion=False)
+    if isinstance(found, typer.Typer):
+        group.add_typer(found, name=name)
+    else:
+        group.command(name, context_settings=AS_CLANG if module == "cc" else None)(found)
+    return typer.main.get_group(group).commands[name]
+
+
+AS_CLANG = {"ignore_unknown_options": True, "help_option_names": []}
+"""All words of `planish cc` are clang's, --help too."""
 
 app = typer.Typer(
     cls=Front,
@@ -140,18 +179,3 @@ def front(
     del version, debug
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-for command in (
-    *(tune, inspect, show, report, validate, export, compare, passes, bench_passes),
-    *(levels, searchers, targets),
-):
-    app.command()(command)
-app.command("cc", context_settings=AS_CLANG)(cc)
-app.command("c++", context_settings=AS_CLANG)(cxx)
-app.add_typer(runs, name="runs")
-app.add_typer(corpus, name="corpus")
-app.add_typer(models, name="models")
-policy.command()(train)
-policy.command()(evaluate)
-app.add_typer(policy, name="policy")

@@ -11,8 +11,6 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-COMPLETING = "_PLANISH_COMPLETE"
-"""The variable by which a shell asks for completions."""
 NEWEST = 50
 """Runs that are offered."""
 

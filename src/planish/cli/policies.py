@@ -133,6 +133,7 @@ ANSWERED = 200
 """Functions that a language model is asked about at most: an answer takes it a tenth of a second and more."""
 
 
+@policy.command()
 def evaluate(
     command: typer.Context,
     policy: Name,

@@ -14,7 +14,7 @@ from planish.cli import options as given
 from planish.cli.language_training import Labels, Size, TextOptions, learnt_lists
 from planish.cli.options import level_names, refuse, refuse_unread
 from planish.cli.output import writing
-from planish.cli.policies import policy_document
+from planish.cli.policies import policy, policy_document
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -111,6 +111,7 @@ class Policy:
         return self.output or policies_folder() / f"{self.level}.safetensors"
 
 
+@policy.command()
 @given.grouped
 def train(
     command: typer.Context,
