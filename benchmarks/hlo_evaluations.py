@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planish.core import Candidate, CanSample, Failed, Measured, Task, evaluate, rng, usable_cores
-from planish.executors import LocalExecutor
 from planish.levels.hlo.level import HloLevel
+from planish.measure.executors import LocalExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

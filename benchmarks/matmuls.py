@@ -27,7 +27,6 @@ import numpy as np
 import peer_halide
 import peer_tvm
 from planish.core.budget import Budget
-from planish.executors import LocalExecutor
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, tree_of
 from planish.levels.loops.evaluator import LoopsEvaluatorSpec
@@ -38,6 +37,7 @@ from planish.levels.loops.roofline import measured_peak
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul, thesis_split
+from planish.measure.executors import LocalExecutor
 from planish.models.network_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.policies import best_rollout

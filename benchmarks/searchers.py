@@ -1,7 +1,7 @@
 """Compare the searchers on a recorded table: best found / optimum by number of trials, median over seeds.
 
 Run `python benchmarks/searchers.py` for the synthetic lattice, or give the path of a recording that
-`planish.executors.save_recording` wrote; its space is then made by the level that its task names.
+`planish.measure.executors.save_recording` wrote; its space is then made by the level that its task names.
 """
 
 import argparse

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Trial
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor
 from planish.levels.registry import load_program
+from planish.measure.executors import InlineExecutor
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.recorder import Listener, Progress, Silent

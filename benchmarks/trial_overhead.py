@@ -14,7 +14,7 @@ from pathlib import Path
 
 from null_evaluator import NullEvaluator, candidates
 from planish.core import Executor, Trial, evaluate
-from planish.executors import InlineExecutor, LocalExecutor
+from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.store import Store, open_store
 from planish.testing.stored import make_task
 

@@ -27,9 +27,9 @@ from pathlib import Path
 
 from known_work import Layers, Networks, Work, Worker, calls, write_network
 from planish.core import Candidate, Objective, Ratio
-from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
 from planish.measure import PairedSamples, Plan, SharedBaselineTime, Variant, remeasure
+from planish.measure.executors import LocalExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

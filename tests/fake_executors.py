@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Outcome
-from planish.executors import InlineExecutor
+from planish.measure.executors import InlineExecutor
 from planish.measure.rounds import VariantTag
 from planish.testing.scripted import ScriptedEvaluator
 

@@ -35,10 +35,10 @@ from planish.levels.graph.starting_lists import (
     records_of,
     starting_list,
 )
-from planish.models.transfer import past
 from planish.store import Reader, open_store
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
+from planish.tuning.transfer import past
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))
 

@@ -26,8 +26,8 @@ from typing import Any
 from tables import show
 
 from planish.core import Candidate, Failed, Level, Measured, Space, Task, Trial, evaluate
-from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
+from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

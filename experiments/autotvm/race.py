@@ -26,11 +26,11 @@ from tables import show as show_trials
 
 from planish.core import Candidate
 from planish.core.budget import Budget
-from planish.executors import LocalExecutor
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
+from planish.measure.executors import LocalExecutor
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Settings

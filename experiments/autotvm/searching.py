@@ -13,11 +13,11 @@ from itertools import islice
 from collect import programs
 
 from planish.core import Candidate, Failed, Measured, Task, Trial, evaluate_in_order
-from planish.executors import LocalExecutor
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
+from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

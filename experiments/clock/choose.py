@@ -30,7 +30,6 @@ from programs import ROOT, linked, made_inputs
 from training import TRAINING
 
 from planish.core import Candidate, Measured, PlanishError, evaluate
-from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
 from planish.levels.llvm.function_steps import FunctionPasses
@@ -53,6 +52,7 @@ from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import prepared
+from planish.measure.executors import LocalExecutor
 from planish.sandbox import in_child
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

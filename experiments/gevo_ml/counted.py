@@ -18,10 +18,10 @@ from study import spread
 from training import PARTS, PLAIN, RATE, row, scored, with_rate
 
 from planish.core import Candidate, Measured, Outcome, Ratio, Task, Trial, pareto_front
-from planish.executors import LocalExecutor
 from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.level import HloLevel
 from planish.measure import by_processor_time
+from planish.measure.executors import LocalExecutor
 from planish.measure.intervals import ratio
 from planish.measure.paired import PairedMeasurement
 from planish.tuning.api import task_of

@@ -22,13 +22,13 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from planish.core import Candidate, Measured, Outcome, Task
-from planish.executors import LocalExecutor
 from planish.levels.hlo.edits import DeleteOp, Edit, EditableModule, ReplaceOperand
 from planish.levels.hlo.edits.resize import plan_resize
 from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original
 from planish.levels.hlo.workload.arguments import signature
+from planish.measure.executors import LocalExecutor
 from planish.measure.paired import PairedMeasurement
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

@@ -28,9 +28,9 @@ from planish.core import (
     pareto_front,
     rng,
 )
-from planish.executors import LocalExecutor
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
+from planish.measure.executors import LocalExecutor
 from planish.measure.paired import PairedMeasurement
 from planish.search import make_searcher
 from planish.tuning.api import task_of

@@ -15,11 +15,11 @@ from functools import partial
 from study import best, options, show, spread, studies
 
 from planish.core import Candidate, Measured, Task
-from planish.executors import LocalExecutor
 from planish.levels.hlo.edits import ReplaceConstant
 from planish.levels.hlo.edits.operations import splat_value
 from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.patch import original
+from planish.measure.executors import LocalExecutor
 from planish.tuning.result import Result
 
 PAPER = (0.0862, 0.0374)

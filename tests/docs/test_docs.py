@@ -14,14 +14,13 @@ import pytest
 import planish
 from docs.plugins import EXAMPLES, install
 from planish import core, store
-from planish.core import PlanishError
+from planish.core import LostError, PlanishError
 from planish.einsum.planning import BudgetError
 from planish.levels.graph.pass_probe import PassProbeError
 from planish.levels.graph.rewriting import RewriteError
 from planish.levels.graph.sessions import RefusedError
 from planish.levels.llvm import execution
 from planish.levels.loops.codegen.x86.vectors import NoRegisterError
-from planish.sandbox.limits import LostError
 from planish.store.session import LostConnectionError
 from planish.tuning import batch
 

@@ -17,8 +17,8 @@ import pytest
 
 from measure.finder import Finder
 from planish.core import Candidate, Measured, PlanishError, cache_folder, evaluate, private_folder
-from planish.executors import LocalExecutor
 from planish.measure import clock, exclusive
+from planish.measure.executors import LocalExecutor
 from planish.measure.machine_lock import holder_of, is_held, machine_lock, opened_lock
 
 HOLDER = """

@@ -24,13 +24,13 @@ from planish.core import (
     Candidate,
     Evaluation,
     EvaluatorSpec,
+    LostError,
     Measured,
     Objective,
     PlanishError,
     evaluate,
     rng,
 )
-from planish.executors import LocalExecutor
 from planish.measure import (
     Clocks,
     CutShortError,
@@ -45,8 +45,9 @@ from planish.measure import (
     remeasure,
 )
 from planish.measure import rounds as measured_rounds
+from planish.measure.executors import LocalExecutor
 from planish.measure.rounds import VariantTag
-from planish.sandbox import Limits, LostError
+from planish.sandbox import Limits
 from planish.testing.scripted import LoggingSpec, ScriptedEvaluator, action
 from sandbox.evaluators import KilledBeforeCreated, PidSpec
 from sandbox.processes import read_log

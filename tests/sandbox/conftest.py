@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.executors import LocalExecutor
+from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
 from planish.testing.scripted import LoggingSpec
 

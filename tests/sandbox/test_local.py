@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, Evaluation, Failed, Measured, Outcome, PlanishError, TargetError, evaluate
-from planish.executors import LocalExecutor
 from planish.measure import exclusive
+from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
 from planish.testing.executors import Unmakeable
 from planish.testing.scripted import Action, LoggingSpec, ScriptedEvaluator, action

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from planish.core import Candidate, Failed, Lost, Measured, PlanishError, Stage, evaluate
-from planish.executors import LocalExecutor
-from planish.sandbox import Limits, LostError
+from planish.core import Candidate, Failed, Lost, LostError, Measured, PlanishError, Stage, evaluate
+from planish.measure.executors import LocalExecutor
+from planish.sandbox import Limits
 from planish.sandbox.linux import descendants
 from planish.testing.scripted import Action, KilledEvaluator, LoggingSpec, action
 from sandbox.evaluators import (
@@ -213,7 +213,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from planish.core import Candidate, evaluate
-from planish.executors import LocalExecutor
+from planish.measure.executors import LocalExecutor
 from planish.testing.scripted import Action, LoggingSpec
 log, lock, *names = sys.argv[1:]
 executor = LocalExecutor(LoggingSpec(Path(log)), lock=Path(lock))

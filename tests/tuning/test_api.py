@@ -28,11 +28,11 @@ from planish.core import (
     usable_cores,
 )
 from planish.core.budget import Budget
-from planish.executors import LocalExecutor
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program as TensorProgram
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.registry import level_named
+from planish.measure.executors import LocalExecutor
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.engine import count_workers

@@ -11,10 +11,20 @@ from pathlib import Path
 import pytest
 
 from fake_executors import HashExecutor
-from planish.core import AllFailedError, Candidate, Level, Measured, Outcome, Program, Searcher, Task, Trial
+from planish.core import (
+    AllFailedError,
+    Candidate,
+    Level,
+    LostError,
+    Measured,
+    Outcome,
+    Program,
+    Searcher,
+    Task,
+    Trial,
+)
 from planish.core.budget import Budget
 from planish.levels.registry import load_program
-from planish.sandbox import LostError
 from planish.search import fitting_searchers
 from planish.store import Store, open_store
 from planish.testing.lattice import Set

@@ -26,8 +26,8 @@ from planish.core import (
     evaluate,
 )
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor
 from planish.measure import Plan
+from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts

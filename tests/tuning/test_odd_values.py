@@ -11,7 +11,7 @@ import pytest
 from cli.lattices import Grid, LatticeLevel, Measuring
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome, StageClock, Task
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor
+from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program
 

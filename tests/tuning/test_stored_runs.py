@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from planish.cli import app
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.registry import load_program
+from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.settings import Settings

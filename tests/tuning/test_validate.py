@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from fake_executors import SameProcessExecutor
-from planish.core import Candidate, Evaluation, Lost
+from planish.core import Candidate, Evaluation, Lost, LostError
 from planish.core.budget import Budget
 from planish.measure import Plan
 from planish.measure.rounds import VariantTag
-from planish.sandbox import LostError
 from planish.store import open_store
 from planish.tuning import validate as module
 from planish.tuning.api import tune

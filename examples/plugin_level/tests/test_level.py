@@ -7,8 +7,8 @@ import pytest
 import planish
 from planish.core import Candidate, Failed, ProgramError, evaluate
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor
 from planish.levels.registry import level_of
+from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 from planish_sql.evaluator import SqlEvaluator

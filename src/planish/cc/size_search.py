@@ -29,7 +29,6 @@ from planish.core import (
 )
 from planish.core.process import processor_s
 from planish.core.trial import outcome_from_json, outcome_to_json
-from planish.executors import ForkedExecutor
 from planish.levels.llvm.function_steps import plan_of
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.evaluator import FunctionEvaluatorSpec, only_group
@@ -37,6 +36,7 @@ from planish.levels.llvm.modules.space import FunctionSpace
 from planish.levels.llvm.modules.transform import survived, whole_backend
 from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.source import reading_directive
+from planish.measure.executors import ForkedExecutor
 from planish.sandbox import Done, ForkLimits, ForkPool, Watchdog
 from planish.search import Parts
 from planish.tuning.budget import SearchLimits

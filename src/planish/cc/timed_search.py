@@ -30,7 +30,6 @@ from planish.core import (
     stopped_by,
 )
 from planish.core.budget import Budget
-from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import function_bytes
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, function_lists
@@ -39,6 +38,7 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.transform import survived
 from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand, LinkedObject, Running
 from planish.levels.llvm.task_setup import prepared
+from planish.measure.executors import LocalExecutor
 from planish.sandbox.scratch import Scratch, remove_shared_folder
 from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program

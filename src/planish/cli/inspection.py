@@ -19,9 +19,9 @@ from planish.levels.graph.starting_lists import (
     recognition_of,
     starting_list,
 )
-from planish.models.transfer import tried_elsewhere
 from planish.store import open_store
 from planish.store.opening import locate
+from planish.tuning.transfer import tried_elsewhere
 
 if TYPE_CHECKING:
     from planish.levels.graph.program import GraphProgram

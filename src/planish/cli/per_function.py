@@ -51,9 +51,9 @@ def tune_for_size(request: Request, store: Store, listener: Listener) -> Result:
 
     A C file is compiled as clang -Oz does it, up to LLVM's passes.
     """
-    from planish.executors import ForkedExecutor
     from planish.levels.llvm.level import LlvmLevel
     from planish.levels.llvm.source import read_for_size
+    from planish.measure.executors import ForkedExecutor
     from planish.tuning.api import tune_program
 
     return tune_program(

@@ -174,9 +174,9 @@ def evaluate(
 def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
     from planish.levels.registry import level_named
-    from planish.models.transfer import known_tasks
     from planish.store import open_store
     from planish.train.continuations import evaluate_steps, read_state_dataset
+    from planish.tuning.transfer import known_tasks
 
     level, hint = level_named(policy.level), "Search in its space first: --searcher beam-bfs."
     problem: PlanishError | None = None

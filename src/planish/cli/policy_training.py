@@ -220,9 +220,9 @@ def _require_network(network: str | None, level: str, *legal: str) -> None:
 def _imitated(policy: Policy, space: str, store: str | None, network: str, epochs: int) -> SavedPolicy:
     from planish.core import PlanishError
     from planish.levels.registry import level_named
-    from planish.models.transfer import known_tasks
     from planish.store import open_store
     from planish.train.continuations import read_state_dataset
+    from planish.tuning.transfer import known_tasks
 
     try:
         from planish.train.imitation import imitate

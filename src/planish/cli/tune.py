@@ -92,10 +92,10 @@ def _for_each_function(request: Request, output: Output) -> None:
 
 def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_size: bool = False) -> None:
     """Tune a program in one run; `for_size`: the functions of a module, read as `clang -Oz` does."""
-    from planish import tune as tuned
     from planish.cli.per_function import tune_for_size
     from planish.cli.request import check_output_paths
     from planish.store import open_store
+    from planish.tuning.api import tune as tuned
     from planish.tuning.progress import run_progress
 
     check_output_paths(output.report, output.export)

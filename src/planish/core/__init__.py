@@ -21,6 +21,7 @@ from planish.core.capabilities import (
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.errors import (
     AllFailedError,
+    LostError,
     MismatchError,
     PlanishError,
     ProgramError,
@@ -69,6 +70,7 @@ from planish.core.protocols import (
     PolicyState,
     SearchContext,
     Searcher,
+    SequentialExecutor,
     Space,
     StageClock,
     Tried,
@@ -150,6 +152,7 @@ __all__ = [
     "Identity",
     "Level",
     "Lost",
+    "LostError",
     "Machine",
     "Measured",
     "MismatchError",
@@ -169,6 +172,7 @@ __all__ = [
     "SearchContext",
     "Searcher",
     "SecondaryBaseline",
+    "SequentialExecutor",
     "Space",
     "Stage",
     "StageClock",

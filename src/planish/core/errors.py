@@ -87,6 +87,10 @@ class MismatchError(PlanishError):
     exit_code = 7
 
 
+class LostError(PlanishError):
+    """One worker after the other is lost before it has done what nothing can go on without."""
+
+
 class StoppedError(PlanishError):
     """The user, or the system, ended the run before there was anything to keep.
 

@@ -8,12 +8,14 @@ in its `needs`.
 from __future__ import annotations
 
 import math
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
+from planish.core.errors import PlanishError
 from planish.core.step import Candidate, Step
 from planish.core.task import Machine
 from planish.core.trial import Evaluation, Outcome, Stage, Trial, TrialPrediction
@@ -302,6 +304,68 @@ class Executor(Protocol):
         ...
 
 
+class SequentialExecutor:
+    """Base class of executors that evaluate one candidate at a time, in order, when its result is asked for.
+
+    Attributes:
+        losses: none, since there are no workers.
+    """
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self._queue, self._deadline, self._closed = deque[Candidate](), math.inf, False
+        self.losses: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return the evaluator's notes for the user."""
+        return ()
+
+    def serve(self, spec: EvaluatorSpec) -> None:
+        """Evaluate by another evaluator from now on; see `Executor`."""
+        self._check_open()
+        if self._queue:
+            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+        self._set_evaluator(spec)
+
+    def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
+        """Have candidates evaluated; see `Executor`."""
+        self._check_open()
+        self._queue.extend(candidates)
+        self._deadline = deadline
+
+    def results(self) -> Iterator[Evaluation]:
+        """Evaluate one candidate after the other, until the deadline."""
+        while self._queue and time.monotonic() < self._deadline:
+            yield self._evaluate(self._queue.popleft())
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Forget what was submitted."""
+        self._queue.clear()
+
+    def close(self) -> None:
+        """Close the executor; harmless when called twice."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PlanishError("the executor is closed", "Make a new one.")
+
+    def _set_evaluator(self, spec: EvaluatorSpec) -> None:
+        raise NotImplementedError
+
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
+        raise NotImplementedError
+
+
 class EvaluatorSpec(Protocol):
     """The spec of an evaluator: makes it inside a worker, and is pickled to get there.
 
@@ -314,9 +378,9 @@ class EvaluatorSpec(Protocol):
 
 
 class ExecutorFactory(Protocol):
-    """Starts executors: `planish.executors.LocalExecutor`, or what takes its place on a cluster or in a test.
+    """Starts executors: by default a `LocalExecutor`; a cluster or a test has another.
 
-    Whatever evaluates is handed one, and starts nothing else: the search, and each stage of the end.
+    The search and each stage at its end start executors by it alone.
     """
 
     def __call__(self, spec: EvaluatorSpec, /, *, workers: int = 1) -> AbstractContextManager[Executor]:

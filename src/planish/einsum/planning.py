@@ -23,7 +23,6 @@ from planish.einsum.backends import (
     numpy_backends,
 )
 from planish.einsum.selection import Selection, select_fastest
-from planish.executors import LocalExecutor
 from planish.levels.loops.compiled import CompiledKernel
 from planish.levels.loops.evaluator import LoopsEvaluatorSpec
 from planish.levels.loops.lang.program import Program
@@ -33,6 +32,7 @@ from planish.levels.loops.steps import Parallel
 from planish.levels.loops.verifying import verify_again
 from planish.levels.loops.workloads import matmul
 from planish.measure import exclusive
+from planish.measure.executors import LocalExecutor
 
 if TYPE_CHECKING:
     from planish.einsum.decision_store import TaskHistory

@@ -17,6 +17,7 @@ from planish.core import (
     ExecutorFactory,
     Failed,
     Lost,
+    LostError,
     Measured,
     Outcome,
     StageClock,
@@ -27,7 +28,7 @@ from planish.core import (
 from planish.measure.clock import deadline
 from planish.measure.intervals import baseline_failed
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.limits import Limits, LostError
+from planish.sandbox.limits import Limits
 
 Round = list[Outcome]
 """The outcomes of the variants that were not dropped, in their order."""

@@ -5,10 +5,8 @@ from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog, fork
 from planish.sandbox.limits import (
     ExitStatus,
     Limits,
-    LostError,
     describe_exit,
     is_external_signal,
-    worker_loss_notes,
 )
 from planish.sandbox.tool import Ran, run_tool
 
@@ -18,7 +16,6 @@ __all__ = [
     "ForkLimits",
     "ForkPool",
     "Limits",
-    "LostError",
     "Ran",
     "SandboxPolicy",
     "Watchdog",
@@ -27,5 +24,4 @@ __all__ = [
     "in_child",
     "is_external_signal",
     "run_tool",
-    "worker_loss_notes",
 ]

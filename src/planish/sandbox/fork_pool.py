@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, Optional, TypeVar
 
+from planish.core import LostError
 from planish.sandbox.child import ForkedChild, Send, forget_output, wait
-from planish.sandbox.limits import ExitStatus, LostError
+from planish.sandbox.limits import ExitStatus
 from planish.sandbox.plain_data import DataError, ErrorData, dumps, loads
 from planish.sandbox.scratch import Scratch
 

@@ -1,15 +1,12 @@
-"""Limits of evaluations, exit status of processes, and lost workers."""
+"""Limits of evaluations, and exit status of processes."""
 
 import math
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from planish.core import EvaluatorSpec, PlanishError
-
-if TYPE_CHECKING:
-    from collections import Counter
+from planish.core import EvaluatorSpec
 
 
 @runtime_checkable
@@ -67,31 +64,6 @@ class Limits:
     def seconds(self, phase: str) -> float:
         """Return the limit of a phase of the clock; "wait", for the machine, has none."""
         return math.inf if phase == "wait" else getattr(self, phase)
-
-
-_CAUSES = 2
-
-
-class LostError(PlanishError):
-    """One worker after the other is lost before it has done what nothing can go on without."""
-
-
-def worker_loss_notes(losses: "Counter[str]", given_up: int) -> Sequence[str]:
-    """Return how many evaluations were lost; nothing where none was.
-
-    Args:
-        losses: cause to how many, each attempt counted.
-        given_up: candidates that were lost each time they were evaluated.
-    """
-    if not losses:
-        return ()
-    causes = ", ".join(cause for cause, _ in losses.most_common(_CAUSES))
-    count = losses.total()
-    were = "evaluation was lost with its worker" if count == 1 else "evaluations were lost with their workers"
-    what = f"{count:,} {were} ({causes}) and done again"
-    if not given_up:
-        return (what,)
-    return (f"{what}; {given_up:,} in vain: the same command tries them once more",)
 
 
 _TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU))

@@ -26,6 +26,7 @@ from planish.core import (
     Measured,
     Objective,
     Outcome,
+    SequentialExecutor,
     StoreError,
     canonical_json,
     evaluate,
@@ -33,7 +34,6 @@ from planish.core import (
     outcome_to_json,
 )
 from planish.core.files import replacing
-from planish.executors.inline import InOrder
 
 FORMAT = "planish recording"
 VERSION = 1
@@ -178,7 +178,7 @@ def _parse(line: str) -> dict[str, Any]:
     return json.loads(line, parse_constant=refuse)
 
 
-class ReplayExecutor(InOrder):
+class ReplayExecutor(SequentialExecutor):
     """Answers from a recorded table, at once; a candidate that is not in it has failed.
 
     Args:
@@ -193,7 +193,7 @@ class ReplayExecutor(InOrder):
         self._table = table
         self._seconds = seconds
 
-    def _take(self, spec: EvaluatorSpec) -> None:
+    def _set_evaluator(self, spec: EvaluatorSpec) -> None:
         """Keep the table, whatever is to be evaluated."""
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from planish.core import Candidate, CanObserve, Level, Objective, PlanishError, ScheduleError, Trial, rng
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
-from planish.models.transfer import space_of
 from planish.models.writer import WriterShape, encode_observed, token_scores
 from planish.store import Reader, StoredTask
 from planish.train.samples import ListDataset
+from planish.tuning.transfer import space_of
 
 STEPS = 10
 """Actions of an episode (thesis 3.6.2)."""

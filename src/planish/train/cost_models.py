@@ -20,11 +20,11 @@ from planish.core import (
 from planish.core.ranks import rank_correlation
 from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, top_recall
 from planish.models.model_files import SavedModel, made_model
-from planish.models.transfer import known_tasks, space_of
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
 from planish.store import Reader
 from planish.train.samples import hash_number
+from planish.tuning.transfer import known_tasks, space_of
 
 FEWEST = 8
 """Trials of a program, below which there is little to learn of their order."""

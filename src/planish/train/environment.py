@@ -29,8 +29,8 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
+from planish.measure.executors import LocalExecutor
 from planish.models.networks import scaled
 from planish.store import HeldError, Store, store_at
 from planish.tuning.api import task_of

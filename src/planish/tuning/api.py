@@ -28,9 +28,8 @@ from planish.core import (
     unknown,
 )
 from planish.core.budget import Budget
-from planish.executors import LocalExecutor
 from planish.levels.registry import level_named, load_program
-from planish.models.transfer import context_of, stored
+from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
@@ -38,6 +37,7 @@ from planish.tuning.engine import TuningRun
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
 from planish.tuning.result import Result, read_comparison
 from planish.tuning.settings import Settings
+from planish.tuning.transfer import context_of, stored
 
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3

@@ -32,8 +32,8 @@ from planish.core import (
 from planish.core.budget import Budget
 from planish.core.files import replace_text
 from planish.core.trial import checked_for
-from planish.executors import LocalExecutor
 from planish.levels.registry import load_program
+from planish.measure.executors import LocalExecutor
 from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers

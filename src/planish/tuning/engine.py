@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from planish.core import (
     ExecutorFactory,
     Failed,
     Lost,
+    LostError,
     NeedsBaseline,
     PlanishError,
     Searcher,
@@ -31,7 +33,6 @@ from planish.core import (
     usable_cores,
 )
 from planish.core.budget import Budget
-from planish.sandbox import LostError, worker_loss_notes
 from planish.tuning.budget import BudgetTracker
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
@@ -126,7 +127,7 @@ class TuningRun:
             finally:
                 self.notes = (
                     *ready.notes,
-                    *worker_loss_notes(ready.losses, len(self.recorder.lost)),
+                    *_worker_loss_notes(ready.losses, len(self.recorder.lost)),
                     *self.searcher.notes,
                     *self._ended_early(tracker),
                 )
@@ -265,3 +266,21 @@ def count_workers(settings: Settings) -> int:
         _log.warning("%d workers were asked for: there are as many as cores, %d", settings.workers, cores)
     # One candidate is timed, on `settings.cores`; meanwhile each other core may build one.
     return min(settings.workers, cores) or max(1, min(8, cores - settings.cores + 1))
+
+
+def _worker_loss_notes(losses: Counter[str], given_up: int) -> Sequence[str]:
+    """Return how many evaluations were lost; nothing where none was.
+
+    Args:
+        losses: cause to how many, each attempt counted.
+        given_up: candidates that were lost each time they were evaluated.
+    """
+    if not losses:
+        return ()
+    causes = ", ".join(cause for cause, _ in losses.most_common(2))
+    count = losses.total()
+    were = "evaluation was lost with its worker" if count == 1 else "evaluations were lost with their workers"
+    what = f"{count:,} {were} ({causes}) and done again"
+    if not given_up:
+        return (what,)
+    return (f"{what}; {given_up:,} in vain: the same command tries them once more",)

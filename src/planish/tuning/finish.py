@@ -30,6 +30,7 @@ from planish.core import (
     Failed,
     Level,
     Lost,
+    LostError,
     Measured,
     Objective,
     Outcome,
@@ -44,7 +45,6 @@ from planish.core import (
 )
 from planish.measure import CutShortError, by_processor_time, ends_by, seconds_left
 from planish.measure.timing import error
-from planish.sandbox import LostError
 from planish.tuning.ablation import ablate, minimise, prune
 from planish.tuning.budget import StageBudget
 from planish.tuning.comparison import Finalist

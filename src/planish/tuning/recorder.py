@@ -6,6 +6,7 @@ records each outcome in both.
 
 from __future__ import annotations
 
+import platform
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -30,7 +31,6 @@ from planish.core import (
     TrialPrediction,
 )
 from planish.core.trial import checked_for
-from planish.sandbox.protocol import HOST
 
 if TYPE_CHECKING:
     from planish.store import Store
@@ -388,7 +388,7 @@ class TrialRecorder(Recorder):
         candidate, seconds = evaluation.candidate, evaluation.seconds
         for stage, spent in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
-        index, host = self.trials.index(candidate), evaluation.host or HOST
+        index, host = self.trials.index(candidate), evaluation.host or platform.node()
         outcome = checked_for(evaluation.outcome, self.task.objectives)
         guess = self.predictions.get(candidate.hash)
         trial = Trial(candidate, outcome, index, self.seed, seconds, host, time.time(), prediction=guess)

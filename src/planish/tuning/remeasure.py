@@ -18,6 +18,7 @@ from planish.core import (
     Candidate,
     EvaluatorSpec,
     Executor,
+    LostError,
     Measured,
     Objective,
     PlanishError,
@@ -26,7 +27,6 @@ from planish.core import (
 )
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.measure.paired import times_worse
-from planish.sandbox import LostError
 from planish.tuning.comparison import Clocks, Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState, SearchOutcome
 

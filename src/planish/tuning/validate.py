@@ -8,10 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from planish.core import ExecutorFactory, Measured, MismatchError, Objective, PlanishError, ProgramError
-from planish.executors import LocalExecutor
+from planish.core import (
+    ExecutorFactory,
+    LostError,
+    Measured,
+    MismatchError,
+    Objective,
+    PlanishError,
+    ProgramError,
+)
 from planish.measure import PairedSamples, Plan, Variant, remeasure_all
-from planish.sandbox import LostError
+from planish.measure.executors import LocalExecutor
 from planish.store import Reader, open_store
 from planish.tuning.result import OF_CALLS, Result, read_result
 

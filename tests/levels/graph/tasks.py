@@ -12,13 +12,13 @@ from onnx import ModelProto
 
 from levels.graph.models import convolutions, write
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Task, evaluate_in_order
-from planish.executors import InlineExecutor
 from planish.levels.graph.evaluator import GraphEvaluator, GraphEvaluatorSpec
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.rewriting import Rewriter, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of
 from planish.measure import Timing
+from planish.measure.executors import InlineExecutor
 from planish.sandbox.scratch import shared_cache
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)

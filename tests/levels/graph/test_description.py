@@ -12,12 +12,12 @@ import pytest
 from levels.graph.models import convolutions, write
 from levels.graph.tasks import FixedExecutor
 from planish.core import Candidate, Task
-from planish.executors import LocalExecutor
 from planish.levels.graph.description import aligned, compared_selections, parts, relevance_text, times
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
 from planish.levels.graph.relevance import Relevance, remembered
 from planish.levels.graph.space import settings_of
+from planish.measure.executors import LocalExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -25,7 +25,6 @@ from planish.core import (
     Task,
     evaluate,
 )
-from planish.executors import InlineExecutor
 from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.machine import counters
 from planish.levels.graph.passes import Disable, Rewrite, selection
@@ -33,6 +32,7 @@ from planish.levels.graph.rewriting import RewriteError, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
 from planish.levels.graph.verification import Tolerance, difference, tolerance
 from planish.measure import by_processor_time
+from planish.measure.executors import InlineExecutor
 
 IDENTITIES = Candidate((Rewrite("onnxscript.eliminate_identity"),))
 

@@ -9,9 +9,9 @@ import pytest
 
 from levels.graph.tasks import make
 from planish.core import Candidate, EvaluatorSpec
-from planish.executors import InlineExecutor
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Selection, selection
+from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.ablation import prune
 from planish.tuning.comparison import Finalist

@@ -17,9 +17,9 @@ from onnx import TensorProto, helper
 
 from levels.graph.models import weight, write
 from planish.core import Candidate, Measured, evaluate
-from planish.executors import InlineExecutor
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.verification import Tolerance, difference, not_finite, tolerance
+from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -16,11 +16,11 @@ from onnx.external_data_helper import set_external_data
 
 from levels.graph.models import constant, convolutions, model, one_node, tokens, write
 from planish.core import PlanishError, ProgramError
-from planish.executors import InlineExecutor
 from planish.levels.graph import source
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.program import GraphProgram, Port
 from planish.levels.graph.source import parse_shapes, read_model, read_text
+from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

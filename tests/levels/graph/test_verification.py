@@ -12,12 +12,12 @@ from onnx import TensorProto, helper, numpy_helper
 from levels.graph.models import constant, model, weight, write
 from levels.graph.tasks import Apply, evaluator_of
 from planish.core import Candidate, Failed, Measured, Outcome, evaluate
-from planish.executors import InlineExecutor
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import selection
 from planish.levels.graph.rewriting import apply_pass
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.verification import Tolerance, difference, moved_answers
+from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -16,7 +16,6 @@ from planish.core import (
     evaluate,
     within,
 )
-from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo import program_from
 from planish.levels.hlo.backend import Executable, XlaBackend
 from planish.levels.hlo.edits import CopyOp, DeleteOp, ScaleConstant
@@ -24,6 +23,7 @@ from planish.levels.hlo.evaluator import DISAGREE, HloEvaluator, agreement, eval
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original, where
 from planish.levels.hlo.space import PatchSpace
+from planish.measure.executors import InlineExecutor, LocalExecutor
 
 LEVEL = HloLevel()
 NOTHING = Candidate()

@@ -26,13 +26,13 @@ from planish.core import (
     evaluate,
     evaluate_in_order,
 )
-from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo.edits import DeleteOp, MoveOp, ReplaceConstant, ReplaceOperand, ScaleConstant
 from planish.levels.hlo.evaluator import evaluator_spec_of, scores_at_the_end
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.workload.arguments import fit
 from planish.levels.hlo.workload.examples import Parts
 from planish.measure import Timing, ends_by
+from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.sandbox import Limits
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)

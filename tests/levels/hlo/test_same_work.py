@@ -8,9 +8,9 @@ import pytest
 
 from levels.hlo.workloads import STEP, TRAINING, task, write_all
 from planish.core import Candidate, Measured, evaluate
-from planish.executors import InlineExecutor
 from planish.levels.hlo.edits import Edit, ReplaceConstant, ScaleConstant
 from planish.levels.hlo.evaluator import evaluator_spec_of, work_of
+from planish.measure.executors import InlineExecutor
 
 MODULE = """
 %a = stablehlo.constant dense<1.000000e-01> : tensor<f32>

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from planish.core import Candidate, Evaluator, EvaluatorSpec, Measured, Outcome, StageClock, Task
-from planish.executors import InlineExecutor
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import first_lists, pipeline
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import IRProgram
+from planish.measure.executors import InlineExecutor
 
 SECOND = pipeline(list(first_lists())[1])
 Times = Callable[[Candidate, bool], float]

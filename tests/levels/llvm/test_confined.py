@@ -9,8 +9,8 @@ import pytest
 from levels.llvm.modules import COUNTED, require_linker
 from levels.llvm.test_evaluator import SMALL, make
 from planish.core import Measured, evaluate
-from planish.executors import LocalExecutor
 from planish.levels.llvm.task_setup import evaluator_spec_of
+from planish.measure.executors import LocalExecutor
 from planish.sandbox import linux
 
 ATTACKER = """

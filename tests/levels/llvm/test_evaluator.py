@@ -24,7 +24,6 @@ from planish.core import (
     evaluate,
     evaluate_in_order,
 )
-from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.llvm import execution
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import code_bytes
@@ -33,6 +32,7 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes import candidate_of, print_pipeline
 from planish.levels.llvm.task_setup import evaluator_spec_of, prepared
 from planish.measure import Timing
+from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -19,7 +19,6 @@ import pytest
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
 from planish.core import Candidate, Measured, PlanishError, TargetError, Task
 from planish.core.budget import Budget
-from planish.executors import ForkedExecutor
 from planish.levels.llvm.backend import elf, open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses, plan_of
@@ -27,6 +26,7 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.space import FunctionSpace, groups_of, usual_pipeline
 from planish.levels.llvm.passes import candidate_of, parse_pipeline
 from planish.levels.llvm.program import IRProgram
+from planish.measure.executors import ForkedExecutor
 from planish.sandbox import ForkLimits, in_child
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program

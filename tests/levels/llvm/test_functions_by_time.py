@@ -33,7 +33,6 @@ from planish.core import (
     rng,
 )
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor
 from planish.levels.llvm import evaluator as llvm_evaluator
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.evaluator import TimedEvaluatorSpec
@@ -56,6 +55,7 @@ from planish.levels.llvm.passes import candidate_of
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import evaluator_spec_of, plain_spec_of, prepared
 from planish.measure import Timing
+from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.testing.spaces import SpaceConformance
 from planish.tuning.api import task_of, tune_program

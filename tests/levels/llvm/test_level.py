@@ -18,7 +18,6 @@ from levels.llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, outcome_to_json
 from planish.core.budget import Budget
-from planish.executors import LocalExecutor
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.describe import described
 from planish.levels.llvm.level import LlvmLevel
@@ -26,6 +25,7 @@ from planish.levels.llvm.passes import candidate_of, passes_of
 from planish.levels.llvm.task_setup import baseline_passes
 from planish.levels.registry import level_of
 from planish.measure import ends_by
+from planish.measure.executors import LocalExecutor
 from planish.store import open_store
 from planish.tuning import finish
 from planish.tuning.api import task_of

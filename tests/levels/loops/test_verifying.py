@@ -14,7 +14,6 @@ from hypothesis import given, settings
 
 from levels.loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
-from planish.executors import InlineExecutor
 from planish.levels.loops import compiled
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, kernel_of, schedule_of, tree_of
@@ -41,6 +40,7 @@ from planish.levels.loops.verifying import (
 )
 from planish.levels.loops.workloads import matmul
 from planish.measure import Clocks
+from planish.measure.executors import InlineExecutor
 from planish.testing.interpreter import TreeFault, interpret
 from planish.testing.programs import programs
 

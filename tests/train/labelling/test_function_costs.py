@@ -3,8 +3,8 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.executors import InlineExecutor
 from planish.levels.llvm.backend import IRError, PassError, open_backend
+from planish.measure.executors import InlineExecutor
 from planish.sandbox import Watchdog
 from planish.train.labelling.function_search import FunctionCosts, FunctionEvaluator, Ranking
 

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from planish.core import PlanishError
+from planish.core import LostError, PlanishError
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.normalise import identity, normalise
 from planish.levels.llvm.passes import print_pipeline, space
-from planish.sandbox import LostError
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split
 from planish.train.labelling.choice import Broadcasting, build_coreset, joined, most_saving

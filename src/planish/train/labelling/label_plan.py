@@ -11,9 +11,9 @@ from typing import Any
 
 from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
 from planish.core.budget import Budget
-from planish.executors import InlineExecutor
 from planish.levels.llvm.backend import Backend, IRError, open_backend
 from planish.levels.llvm.passes import PassSpace, available, oz_of, pass_space
+from planish.measure.executors import InlineExecutor
 from planish.sandbox import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table
 from planish.train.labelling.function_search import (

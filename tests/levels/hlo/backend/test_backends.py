@@ -18,7 +18,6 @@ from levels.hlo.modules import CHAIN, SUM, evaluate
 from levels.hlo.workloads import INFERENCE, PREDICT, task, write_all
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, TargetError
 from planish.core import evaluate as evaluate_all
-from planish.executors import InlineExecutor, LocalExecutor
 from planish.levels.hlo import program_from
 from planish.levels.hlo.backend import Backend, BackendError, Executable, XlaBackend, compute, open_backend
 from planish.levels.hlo.edits import Narrow, ReplaceConstant
@@ -36,6 +35,7 @@ from planish.levels.hlo.ir.normal import entry_text, load
 from planish.levels.hlo.machine import versions
 from planish.levels.hlo.patch import replay
 from planish.levels.hlo.workload.arguments import signature
+from planish.measure.executors import InlineExecutor, LocalExecutor
 
 # Where the checks run, what is missing is a failure.
 needs_iree = pytest.mark.skipif(

@@ -11,12 +11,12 @@ import pytest
 from damaged_files import damage_zip
 from levels.hlo.workloads import INFERENCE, PREDICT, write_all
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, ProgramError, evaluate
-from planish.executors import InlineExecutor
 from planish.levels.hlo.edits import DeleteOp, ReplaceConstant
 from planish.levels.hlo.evaluator import end_evaluator_spec
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.workload.examples import WorkloadCalls
+from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -1,23 +1,125 @@
-"""Executors of this machine: worker processes that may crash, hang, or use up memory."""
+"""Executors of candidates: in this process, or in sandboxed workers."""
+
+from __future__ import annotations
 
 import math
 import pickle
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from planish.core import STAGES, Candidate, Evaluation, EvaluatorSpec, Failed, Lost, PlanishError, Stage
-from planish.executors.inline import Queue
+from planish.core import (
+    STAGES,
+    Candidate,
+    Evaluation,
+    Evaluator,
+    EvaluatorSpec,
+    Failed,
+    HasNotes,
+    Lost,
+    LostError,
+    PlanishError,
+    SequentialExecutor,
+    Stage,
+)
 from planish.measure.clock import Clock, LockWaits
 from planish.measure.machine_lock import is_held, machine_lock
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.limits import Limits, LostError
-from planish.sandbox.protocol import EvaluationReply, EvaluatorReady
+from planish.sandbox.limits import Limits
+from planish.sandbox.protocol import (
+    HOST,
+    STAGE_CLOCK_BYTES,
+    EvaluationReply,
+    EvaluatorReady,
+    StageClockShm,
+    evaluate_one,
+)
 from planish.sandbox.workers import WorkerPool, WorkerProcess
+
+
+class Queue:
+    """Candidates to be evaluated, in their order; more may be added at any time.
+
+    Args:
+        attempts: how often one is evaluated that is lost each time.
+    """
+
+    def __init__(self, attempts: int = 1) -> None:
+        self._attempts = attempts
+        self._open: dict[int, Candidate] = {}
+        self._queue: deque[int] = deque()
+        self._losses: Counter[int] = Counter()
+        self._added = 0
+
+    def __len__(self) -> int:
+        """Count those that wait for a worker."""
+        return len(self._queue)
+
+    @property
+    def unanswered(self) -> int:
+        """Return the number of candidates without a result."""
+        return len(self._open)
+
+    def add(self, candidates: Iterable[Candidate]) -> None:
+        """Have more evaluated, after all others."""
+        for candidate in candidates:
+            self._open[self._added] = candidate
+            self._queue.append(self._added)
+            self._added += 1
+
+    def take(self, count: int) -> tuple[list[int], list[Candidate]]:
+        """Return the next candidates, with their positions."""
+        positions = [self._queue.popleft() for _ in range(count)]
+        return positions, [self._open[position] for position in positions]
+
+    def put_back(self, positions: Sequence[int]) -> None:
+        """Have these evaluated before all others."""
+        self._queue.extendleft(reversed(positions))
+
+    def finish(self, position: int) -> Candidate:
+        """Remove a candidate whose result is there, and return it."""
+        self._losses.pop(position, None)
+        return self._open.pop(position)
+
+    def lose(self, position: int) -> bool:
+        """Count a loss; whether the candidate is evaluated again, before all others."""
+        self._losses[position] += 1
+        again = self._losses[position] < self._attempts
+        if again:
+            self._queue.appendleft(position)
+        return again
+
+
+class InlineExecutor(SequentialExecutor):
+    """Evaluates in this process, one candidate at a time, in order, when its result is asked for.
+
+    Exceptions become `Failed` outcomes as in a worker; nothing else is isolated, and no limit is kept.
+
+    Args:
+        evaluator: evaluates.
+        lock: the file by which timed runs exclude each other; None for the machine's.
+    """
+
+    def __init__(self, evaluator: Evaluator, *, lock: Path | None = None) -> None:
+        super().__init__()
+        self._evaluator = evaluator
+        self._clock = Clock(StageClockShm(memoryview(bytearray(STAGE_CLOCK_BYTES))), lock or machine_lock())
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return the evaluator's notes for the user."""
+        return tuple(self._evaluator.notes) if isinstance(self._evaluator, HasNotes) else ()
+
+    def _set_evaluator(self, spec: EvaluatorSpec) -> None:
+        self._evaluator = spec()
+
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
+        return Evaluation(candidate, *evaluate_one(self._evaluator, candidate, self._clock), HOST)
+
 
 _TICK_S = 0.05  # how often limits are looked at
 _CHUNK_S = 0.02  # how much work is sent at once: a pipe's round trip is lost in it

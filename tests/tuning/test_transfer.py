@@ -27,15 +27,14 @@ from planish.core import (
 )
 from planish.core.budget import Budget
 from planish.levels.registry import load_program
-from planish.models import transfer
-from planish.models.transfer import Past, context_of, tried_elsewhere
 from planish.search import make_searcher
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.testing.stores import begin
-from planish.tuning import api
+from planish.tuning import api, transfer
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Settings
+from planish.tuning.transfer import Past, context_of, tried_elsewhere
 from tuning.tradeoff_level import Plain, Text
 
 SIZE, RATE = Objective("size", exact=True), Objective("rate", direction="up")

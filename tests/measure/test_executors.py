@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Executor, Outcome, evaluate
-from planish.executors import ForkedExecutor, InlineExecutor, LocalExecutor
+from planish.measure.executors import ForkedExecutor, InlineExecutor, LocalExecutor
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.recorded import ReplayExecutor
