@@ -35,7 +35,7 @@ def tuned(name: str, source: Path, seconds: float, options: Mapping[str, str]) -
         except PlanishError as error:
             print(f"| {name} | | | | {error} | | |", flush=True)
             return []
-        trials = found.trials
+        trials = found.stored_trials
     if not found.comparison:
         print(f"| {name} | | | | undecided: {'; '.join(found.notes)} | {len(trials)} | |", flush=True)
         return []

@@ -8,38 +8,63 @@ from types import ModuleType
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
 if TYPE_CHECKING:
-    from typing import Any
-
     from planish import plot
     from planish.core.budget import Budget
     from planish.core.version import __version__
     from planish.einsum import einsum, kernel
+    from planish.store import Store, open_store
     from planish.tuning.api import tune
-    from planish.tuning.result import Result
+    from planish.tuning.result import Result, load_run, runs
     from planish.tuning.settings import Settings
     from planish.tuning.validate import validate
 
-__all__ = ["Budget", "Result", "Settings", "__version__", "einsum", "kernel", "plot", "tune", "validate"]
+__all__ = [
+    "Budget",
+    "Result",
+    "Settings",
+    "Store",
+    "__version__",
+    "einsum",
+    "kernel",
+    "load_run",
+    "open_store",
+    "plot",
+    "runs",
+    "tune",
+    "validate",
+]
 
 _LAZY = {
     "__version__": "planish.core.version",
     "Budget": "planish.core.budget",
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
+    "load_run": "planish.tuning.result",
+    "open_store": "planish.store",
     "Result": "planish.tuning.result",
+    "runs": "planish.tuning.result",
     "Settings": "planish.tuning.settings",
+    "Store": "planish.store",
     "tune": "planish.tuning.api",
     "validate": "planish.tuning.validate",
 }
 
+_MODULES = ("plot",)
 
-def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return import_module("planish.plot")
-    if name not in _LAZY:
-        raise AttributeError(f"module 'planish' has no attribute '{name}'")
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_MODULES})
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"planish.{name}")
+        if name not in _LAZY:
+            raise AttributeError(f"module 'planish' has no attribute '{name}'")
+        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        return value
 
 
 class _Front(ModuleType):

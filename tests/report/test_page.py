@@ -296,7 +296,7 @@ def _story(folder: Path, text: str = TEXT) -> Result:
     with open_store(folder / "planks.db") as store:
         run_id = save_run(store, [measured(0, 1.0), failed(1)], task=task_of(text, TIME, ERROR))
         result = read_result(store, run_id, level=Planks())
-        assert result.trials, "they are read while the store is open"
+        assert result.stored_trials, "they are read while the store is open"
         return result
 
 

@@ -149,7 +149,7 @@ def test_a_search_of_a_small_space_ends_with_it_and_says_so(tmp_path: Path) -> N
 
 
 def test_a_target_value_ends_the_search(tmp_path: Path) -> None:
-    budget = Budget(trials=200, value=1.0)
+    budget = Budget(trials=200, target=1.0)
     result = tune_program(
         LEVEL, MATMUL, budget=budget, settings=QUICK, compares=False, store=tmp_path / "a.db"
     )

@@ -72,7 +72,7 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
         tune_program(
             LEVEL,
             Text(),
-            budget=Budget(trials=40, value=1e9),
+            budget=Budget(trials=40, target=1e9),
             settings=SETTINGS,
             store=place,
             executor=executor,

@@ -73,7 +73,7 @@ def report_data(path: Path, trials: list[Trial], searcher: str = "model-guided")
     with open_store(path / "s.db") as store:
         run_id = save_run(store, trials, searcher=searcher, importance=IMPORTANCE)
         result = read_result(store, run_id, level=Knobs())
-        assert len(result.trials) == len(trials), "they are read while the store is open"
+        assert len(result.stored_trials) == len(trials), "they are read while the store is open"
         return result
 
 

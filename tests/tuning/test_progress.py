@@ -124,7 +124,7 @@ def test_the_time_left_is_by_the_limit_that_comes_first(hand: Hand) -> None:
 
 def test_a_search_without_a_sure_end_says_when_it_ends(hand: Hand) -> None:
     assert RunStatus(progress(), Budget(), now=hand).left == "until Ctrl-C"
-    status = RunStatus(progress(), Budget(value=2e-3), now=hand)
+    status = RunStatus(progress(), Budget(target=2e-3), now=hand)
     assert (status.left, status.share) == (f"until {amount(2e-3, 's')}", None)
 
 

@@ -25,7 +25,7 @@ from planish.tuning.scatter import ASCII, FULL, scatter
 def show_front(result: Result) -> None:
     """Write the plot, how the hypervolume grew, and the table of the front."""
     objectives = result.stored.objectives
-    growth = growth_of(result.trials, objectives, result.baseline_candidate)
+    growth = growth_of(result.stored_trials, objectives, result.baseline_candidate)
     encoding = sys.stdout.encoding or "ascii"
     for line in scatter(growth, FULL if "utf" in encoding.lower() else ASCII):
         say(line)
@@ -99,7 +99,7 @@ def front_document(result: Result) -> Mapping[str, Any]:
     objectives = result.stored.objectives
     if len(objectives) < 2:
         return {}
-    growth = growth_of(result.trials, objectives, result.baseline_candidate)
+    growth = growth_of(result.stored_trials, objectives, result.baseline_candidate)
     front = [
         {
             "trial": trial.index,
@@ -107,7 +107,7 @@ def front_document(result: Result) -> Mapping[str, Any]:
             "steps": json.loads(trial.candidate.text),
             "values": dict(trial.outcome.values),
         }
-        for trial in pareto_front(result.trials, objectives)
+        for trial in pareto_front(result.stored_trials, objectives)
         if isinstance(trial.outcome, Measured)
     ]
     worst = None if growth.baseline is None else reference_point(growth.baseline)

@@ -75,12 +75,12 @@ def result_document(result: Result) -> dict[str, Any]:
         **unmeasured_document(result),
         **({"descriptions": [dict(texts) for texts in result.descriptions]} if result.descriptions else {}),
         **front_document(result),
-        "trials": len(result.trials),
+        "trials": len(result.stored_trials),
         "cached": result.cached,
         "failed": result.failed,
         "failures": [
             {"stage": g.stage, "reason": g.reason, "count": g.count, "detail": g.detail}
-            for g in failure_groups(result.trials)
+            for g in failure_groups(result.stored_trials)
         ],
         "winner": dict(result.description),
         "notes": list(result.notes),
@@ -158,7 +158,7 @@ def show_result(result: Result, command: str = "") -> None:
         what = f"Run this command, which {continuation(result.run.status)}:\n    {command}"
         say(what if command else f"{found.grounds[-1][0].upper()}{found.grounds[-1][1:]}.")
     if result.failures:
-        _show_failures(result.trials)
+        _show_failures(result.stored_trials)
 
 
 def _plainly(result: Result, kind: str, headline: str) -> str:
@@ -239,13 +239,13 @@ def show_run(result: Result) -> None:
     run = result.run
     options = "".join(f", {name}={value}" for name, value in run.options.items())
     known = f", {result.cached:,} of them known before" if result.cached else ""
-    stages = stage_times(result.trials, run.seconds)
+    stages = stage_times(result.stored_trials, run.seconds)
     facts(
         {
             "run": f"{run.id}, {run.status}, begun {when(run.started)} on {run.host}",
             "objective": ", ".join(o.name for o in result.stored.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
-            "trials": f"{len(result.trials):,}{known}",
+            "trials": f"{len(result.stored_trials):,}{known}",
             "time": ", ".join(f"{s.stage} {duration(s.total_s)}" for s in stages if s.total_s) or "unknown",
         }
     )

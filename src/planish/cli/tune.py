@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -95,7 +95,7 @@ def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_si
     from planish.cli.per_function import tune_for_size
     from planish.cli.request import check_output_paths
     from planish.store import open_store
-    from planish.tuning.api import tune as tuned
+    from planish.tuning.api import tune_source
     from planish.tuning.progress import run_progress
 
     check_output_paths(output.report, output.export)
@@ -105,13 +105,9 @@ def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_si
             if for_size:
                 result = tune_for_size(request, opened, listener)
             else:
-                how: dict[str, Any] = {
-                    "budget": budget,
-                    "settings": settings,
-                    "store": opened,
-                    "listener": listener,
-                }
-                result = tuned(program, **how, **options)
+                result = tune_source(
+                    program, options, budget=budget, settings=settings, store=opened, listener=listener
+                )
         _tell(result, output, words, budget)
 
 

@@ -21,6 +21,7 @@ from planish.core.capabilities import (
 from planish.core.cores import caches, processor, usable_cores
 from planish.core.errors import (
     AllFailedError,
+    ArgumentError,
     LostError,
     MismatchError,
     PlanishError,
@@ -29,6 +30,7 @@ from planish.core.errors import (
     StoppedError,
     StoreError,
     TargetError,
+    UnknownNameError,
     WrongBaselineError,
     did_you_mean,
     unknown,
@@ -122,6 +124,7 @@ __all__ = [
     "VERDICTS",
     "AllFailedError",
     "Analyze",
+    "ArgumentError",
     "Attribution",
     "Cache",
     "CanCompile",
@@ -186,6 +189,7 @@ __all__ = [
     "Trial",
     "TrialPrediction",
     "Tried",
+    "UnknownNameError",
     "ValueHead",
     "Verdict",
     "WrongBaselineError",

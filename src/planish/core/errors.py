@@ -35,6 +35,27 @@ class PlanishError(Exception):
         return f"{self.message.removesuffix('.')}. {self.hint}" if self.hint else self.message
 
 
+class ArgumentError(PlanishError, ValueError):
+    """An argument of a function has a wrong type or value; the message names the argument."""
+
+
+class UnknownNameError(PlanishError):
+    """A name that nothing has.
+
+    Args:
+        what: begins the message, such as "level 'loops' has no option".
+        name: the name.
+        known: those that there are.
+    """
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        self.what, self.name, self.known = what, name, tuple(known)
+        super().__init__(f"{what} '{name}'", did_you_mean(name, self.known))
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.what, self.name, self.known)
+
+
 class ProgramError(PlanishError):
     """The program is malformed: an unknown axis, a rank mismatch, a size that is not positive."""
 
@@ -105,9 +126,9 @@ class StoppedError(PlanishError):
         self.exit_code = 128 + (stopped_by() if number is None else number)
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> PlanishError:
+def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Make the error for a name that nothing has; `what` is such as "level 'loops' has no option"."""
-    return PlanishError(f"{what} '{name}'", did_you_mean(name, known))
+    return UnknownNameError(what, name, known)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

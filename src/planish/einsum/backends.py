@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
+from planish.core.arguments import check_number, check_whole_number, wrong_argument
 from planish.core.process import free_after_fork
 from planish.levels.loops.build import kernel_of, tree_of
 from planish.levels.loops.compiled import CompiledKernel
@@ -331,9 +333,19 @@ class EinsumRequest:
     Args:
         budget_s: seconds that tuning and comparing may take on first use; 0 never tunes.
         cores: how many may be used at most; None for all that this process may use.
-        store: an open store, or where it is; None for the user's own.
+        store: an open store, or its location; None for the user's own.
+
+    Raises:
+        ArgumentError: one is of a wrong type.
     """
 
     budget_s: float = 1.0
     cores: int | None = None
     store: Store | str | Path | None = None
+
+    def __post_init__(self) -> None:
+        check_number("budget_s", self.budget_s)
+        if self.cores is not None:
+            check_whole_number("cores", self.cores, 1)
+        if not isinstance(self.store, str | os.PathLike | None) and not hasattr(self.store, "runs"):
+            raise wrong_argument("store", self.store, "an open store, a file or a URL")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from planish.core import PlanishError, ProgramError
 from planish.einsum.backends import (
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from planish.store import Store
 
 Array = NDArray[Any]
+_Out = TypeVar("_Out", bound=Array)
+_Order = Literal["K", "A", "C", "F"]
+_Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+_Optimize = bool | Literal["greedy", "optimal"] | Sequence[Any]
 
 
 def release_memory() -> None:
@@ -240,6 +244,38 @@ def _key(operands: tuple[Any, ...], cores: int | None) -> Hashable:
 
 _SHARED = Dispatcher()
 _calls = _SHARED.calls
+
+
+@overload
+def einsum(
+    subscripts: str | ArrayLike,
+    /,
+    *operands: ArrayLike,
+    out: _Out,
+    dtype: DTypeLike | None = None,
+    order: _Order = "K",
+    casting: _Casting = "safe",
+    optimize: _Optimize = False,
+    budget_s: float = 1.0,
+    cores: int | None = None,
+    store: Store | str | Path | None = None,
+) -> _Out: ...
+
+
+@overload
+def einsum(
+    subscripts: str | ArrayLike,
+    /,
+    *operands: ArrayLike,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+    order: _Order = "K",
+    casting: _Casting = "safe",
+    optimize: _Optimize = False,
+    budget_s: float = 1.0,
+    cores: int | None = None,
+    store: Store | str | Path | None = None,
+) -> Any: ...
 
 
 def einsum(

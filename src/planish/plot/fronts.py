@@ -229,7 +229,7 @@ def _other_objective(runs: Sequence[Result], against: str | None) -> Objective:
 def _tradeoff_by(result: Result, other: Objective) -> Tradeoff | None:
     finalists = [each.candidate for each in result.finalists]
     found = tradeoffs(
-        result.trials, result.stored.objectives, finalists, result.baseline_candidate, result.front
+        result.stored_trials, result.stored.objectives, finalists, result.baseline_candidate, result.front
     )
     return next((each for each in found if each.y == other), None)
 
@@ -328,7 +328,7 @@ def hypervolume(result: Result, *, template: str = LIGHT) -> go.Figure:
     """
     result = one_result(result, "hypervolume")
     _other_objective([result], None)
-    growth = growth_of(result.trials, result.stored.objectives, result.baseline_candidate)
+    growth = growth_of(result.stored_trials, result.stored.objectives, result.baseline_candidate)
     if growth.volume is None:
         what = f"the hypervolume of run {result.run.id} is not known: its baseline was not measured"
         raise NothingToDrawError(what, "")

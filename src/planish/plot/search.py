@@ -112,7 +112,7 @@ def baseline_value(result: Result) -> float | None:
 
     The two may be of other data or of other minutes: trials stand beside what was measured as they were.
     """
-    known = value_for(result.trials, result.baseline_candidate, result.objective)
+    known = value_for(result.stored_trials, result.baseline_candidate, result.objective)
     if known is None and result.comparison and math.isfinite(final := result.comparison.baseline.lead.median):
         return final
     return known
@@ -136,9 +136,9 @@ def history(
     runs = results_of(results, "history")
     check_choice("over", over, ("trials", "time"))
     curves = [
-        curve(each.trials, by_time(each.trials, each.run.started).seconds, each.objective)
+        curve(each.stored_trials, by_time(each.stored_trials, each.run.started).seconds, each.objective)
         if over == "time"
-        else curve(each.trials, by_number(each.trials), each.objective)
+        else curve(each.stored_trials, by_number(each.stored_trials), each.objective)
         for each in runs
     ]
     if not any(each.best for each in curves):
@@ -230,7 +230,7 @@ def distribution(results: Results, *, template: str = LIGHT) -> go.Figure:
     """
     runs = results_of(results, "distribution")
     objective = runs[0].objective
-    found = [_shares(each.trials, objective) for each in runs]
+    found = [_shares(each.stored_trials, objective) for each in runs]
     baselines = [baseline_value(each) for each in runs]
     values = [value for points in found for value, _ in points]
     if not values:
@@ -312,7 +312,7 @@ def stages(results: Results, *, of: Literal["run", "trial"] = "run", template: s
 
 
 def _stage_seconds(result: Result, of: Literal["run", "trial"]) -> Mapping[str, float]:
-    found = stage_times(result.trials, result.run.seconds)
+    found = stage_times(result.stored_trials, result.run.seconds)
     if of == "run":
         return {each.stage: each.total_s for each in found}
     return {each.stage: each.median_s for each in found if each.median_s is not None}

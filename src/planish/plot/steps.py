@@ -222,7 +222,7 @@ def _measured(result: Result) -> tuple[list[Trial], list[float]]:
     """Return the measured trials, each candidate once, with their costs by the leading objective."""
     known = {
         trial.candidate.hash: (trial, costs[0])
-        for trial in result.trials
+        for trial in result.stored_trials
         if (costs := trial.costs((result.objective,))) is not None
     }
     return [trial for trial, _ in known.values()], [cost for _, cost in known.values()]

@@ -51,10 +51,12 @@ def _search_caption(result: Result) -> str:
     cached = f", {result.cached:,} taken from the store" if result.cached else ""
     failed = f"{result.failed:,} failed, marked below the curve" if result.failed else "none failed"
     thinned = (
-        f" At most {CURVE_POINTS:,} are drawn, evenly chosen." if len(result.trials) > CURVE_POINTS else ""
+        f" At most {CURVE_POINTS:,} are drawn, evenly chosen."
+        if len(result.stored_trials) > CURVE_POINTS
+        else ""
     )
-    counts = f"{len(result.trials):,} trials{cached}; {failed}.{thinned}"
-    paused = by_time(result.trials, result.run.started).paused
+    counts = f"{len(result.stored_trials):,} trials{cached}; {failed}.{thinned}"
+    paused = by_time(result.stored_trials, result.run.started).paused
     return f"{counts} {duration(paused)} between the run's parts are left out." if paused else counts
 
 
@@ -64,7 +66,7 @@ def _tradeoff_caption(result: Result) -> str:
     better = "; ".join(f"{label(o)}: {_better(o)}" for o in result.stored.objectives)
     thinned = (
         f" At most {TRADEOFF_POINTS:,} trials are drawn, and all of the front."
-        if len(result.trials) > TRADEOFF_POINTS
+        if len(result.stored_trials) > TRADEOFF_POINTS
         else ""
     )
     front = f"The front holds what no other trial beats in every objective ({better})."
@@ -87,7 +89,7 @@ _LONG = 2000
 def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
     """List what decided the run: title to table, name to text."""
     run, task = result.run, result.stored
-    hosts = sorted({trial.host for trial in result.trials if trial.host} | {run.host})
+    hosts = sorted({trial.host for trial in result.stored_trials if trial.host} | {run.host})
     cached = f", {result.cached:,} taken from the store" if result.cached else ""
     return {
         "run": {
@@ -96,7 +98,7 @@ def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
             "started": when(run.started),
             "ended": when(run.ended),
             "host": ", ".join(hosts),
-            "trials": f"{len(result.trials):,} ({result.failed:,} failed{cached})",
+            "trials": f"{len(result.stored_trials):,} ({result.failed:,} failed{cached})",
             **run.versions,
         },
         "search": {
@@ -154,7 +156,7 @@ def repeat(result: Result) -> str:
             "settings = Settings(",
             *(f"    {name}={value!r}," for name, value in settings.items()),
             ")",
-            f"tune(program, budget=Budget(trials={max(1, len(result.trials))}), settings=settings)",
+            f"tune(program, budget=Budget(trials={max(1, len(result.stored_trials))}), settings=settings)",
         )
     )
 
@@ -220,8 +222,8 @@ def _plotly() -> str:
 
 def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
     front = result.front
-    stages = stage_times(result.trials, result.run.seconds)
-    groups = failure_groups(result.trials)
+    stages = stage_times(result.stored_trials, result.run.seconds)
+    groups = failure_groups(result.stored_trials)
     return {
         "result": result,
         "objective": result.objective,
@@ -235,7 +237,7 @@ def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
         "stages": stages,
         "meaning": MEANING,
         "failed": result.failed,
-        "tried": len(result.trials),
+        "tried": len(result.stored_trials),
         "failures": groups[:_GROUPS_MAX],
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
         "provenance": provenance(result),

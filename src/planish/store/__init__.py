@@ -1,6 +1,6 @@
 """The database of tasks, runs, trials and results: an SQLite file, or PostgreSQL for a team."""
 
-from planish.store.opening import open_store, store_at
+from planish.store.opening import has_default_store, open_store, store_at
 from planish.store.reader import Reader
 from planish.store.rows import ResultRow, Run, RunStatus, StoredTask
 from planish.store.session import HeldError
@@ -14,6 +14,7 @@ __all__ = [
     "RunStatus",
     "Store",
     "StoredTask",
+    "has_default_store",
     "open_store",
     "store_at",
 ]

@@ -384,7 +384,10 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
     Raises:
         StoreError: it cannot be opened; the message says why and the hint what to do.
     """
-    location = locate(url)
+    return _open(locate(url), read_only=read_only, timeout=timeout)
+
+
+def _open(location: Path | URL, *, read_only: bool, timeout: float) -> Store:
     if isinstance(location, URL):
         session = open_postgres(location, read_only=read_only, timeout=timeout)
     else:
@@ -394,7 +397,13 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
     except BaseException:
         session.close()
         raise
-    return Store(session)
+    return Store(session, partial(_open, location, read_only=True, timeout=timeout))
+
+
+def has_default_store() -> bool:
+    """Return whether the user's own store is there: the environment names one, or its file exists."""
+    location = locate(None)
+    return isinstance(location, URL) or "PLANISH_STORE" in os.environ or location.exists()
 
 
 @contextmanager

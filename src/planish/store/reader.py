@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
@@ -64,8 +65,22 @@ class Reader:
     name to class as the level lists them, and raise ProgramError where the level lacks a step.
     """
 
-    def __init__(self, session: StoreSession) -> None:
+    def __init__(self, session: StoreSession, reopen: Callable[[], Reader] | None = None) -> None:
         self._session = session
+        self._reopen = reopen
+
+    @contextmanager
+    def reading(self) -> Generator[Reader]:
+        """Provide this store for reading in the block; one that was closed is opened again for it.
+
+        Raises:
+            StoreError: it cannot be opened again.
+        """
+        if self._reopen is None or not self._session.is_closed:
+            yield self
+            return
+        with self._reopen() as again:
+            yield again
 
     def __enter__(self) -> Self:
         return self

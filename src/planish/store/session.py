@@ -342,6 +342,11 @@ class StoreSession:
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether `close` was called."""
+        return self._connection.closed
+
     def close(self) -> None:
         """Release all locks and close the connection; harmless when called twice."""
         with self._busy:

@@ -48,8 +48,8 @@ class Store(Reader):
     other. Threads may share a store; processes may not.
     """
 
-    def __init__(self, session: StoreSession) -> None:
-        super().__init__(session)
+    def __init__(self, session: StoreSession, reopen: Callable[[], Reader] | None = None) -> None:
+        super().__init__(session, reopen)
         self._held: dict[str, _Row] = {}
 
     def begin_run(

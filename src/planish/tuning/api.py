@@ -1,19 +1,24 @@
-"""Tuning: where levels, spaces, searchers, executors and the store meet."""
+"""Tuning: where levels, spaces, searchers, executors and the store meet.
+
+`tune` checks what a user gives; `tune_source` and `tune_program` are what it and the other products call.
+"""
 
 from __future__ import annotations
 
 import logging
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 
 from planish.core import (
     EMPTY_CONTEXT,
+    ArgumentError,
     CanEnumerate,
     Executor,
     ExecutorFactory,
@@ -24,9 +29,12 @@ from planish.core import (
     Space,
     StoreError,
     Task,
+    UnknownNameError,
     WrongBaselineError,
+    did_you_mean,
     unknown,
 )
+from planish.core.arguments import check_type, wrong_argument
 from planish.core.budget import Budget
 from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
@@ -35,7 +43,7 @@ from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
 from planish.tuning.engine import TuningRun
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
-from planish.tuning.result import Result, read_comparison
+from planish.tuning.result import A_STORE, STORES, Result, read_comparison
 from planish.tuning.settings import Settings
 from planish.tuning.transfer import context_of, stored
 
@@ -49,45 +57,152 @@ _log = logging.getLogger("planish")
 def tune(
     program: str | Path | Program,
     *,
-    budget: Budget = DEFAULT_BUDGET,
-    settings: Settings | None = None,
+    trials: int | None = None,
+    seconds: float | None = None,
+    target: float | None = None,
+    searcher: str | None = None,
+    objective: str | Sequence[str] | None = None,
+    cores: int | None = None,
+    seed: int | None = None,
     store: Store | str | Path | None = None,
-    listener: Listener | None = None,
-    executor: Executor | None = None,
-    start: ExecutorFactory = LocalExecutor,
+    budget: Budget | None = None,
+    settings: Settings | None = None,
     **options: object,
 ) -> Result:
     """Make a program faster (or smaller, or whatever the objective is) by search.
 
-    The same call on the same store goes on where the last one ended: trials are replayed from the store,
-    and only what is new is measured. Ctrl-C ends the search and keeps the best.
+    The same call on the same store resumes the run: its trials are read from the store, and only what is new
+    is measured. Ctrl-C ends the search and keeps the best.
 
     Args:
         program: a file, a program's text, or a program object.
-        budget: when the search ends.
-        settings: which objective, searcher and space; seed, cores and workers.
-        store: an open store, or where it is; None for the user's own.
-        listener: is notified of the progress.
-        executor: live workers to search with, which saves their start; None starts some and ends them.
-        start: starts the workers that search, and those that compare what was found.
-        options: how to read the program, as on the command line (`size="m=192,n=192,k=192"`); what is no
-            text, as a path, is taken as its text.
+        trials: distinct candidates to try at most, those of earlier calls included.
+        seconds: of the search at most; 10 where neither `trials` nor `seconds` is given. The comparison at
+            the end takes as many again at most, or 5.
+        target: a value of the leading objective that is good enough.
+        searcher: as listed by `planish searchers`; None for the level's default.
+        objective: what is to be improved, or several names, the first of which leads.
+        cores: how many cores the program may use; 1 by default.
+        seed: all the search's randomness comes from it; 0 by default.
+        store: an open store, or its location; None for the user's own.
+        budget: `trials`, `seconds` and `target` as one object, in place of these.
+        settings: `searcher`, `objective`, `cores`, `seed` and more as one object, in place of these.
+        options: how to read the program, as on the command line: `size="m=192,n=192,k=192"`, or a dict,
+            `size={"m": 192, "n": 192, "k": 192}`. What is no text, as a path, is taken as its text.
 
     Returns:
-        The best candidates, measured again beside the baseline.
+        The best candidates, measured again interleaved with the baseline.
 
     Raises:
+        ArgumentError: an argument has a wrong type or value, or two of them contradict each other.
         PlanishError: the program, an option or a name is wrong, or the store cannot be used.
         AllFailedError: no candidate could be measured.
         StoppedError: Ctrl-C came before anything was measured.
+
+    Examples:
+        >>> import planish
+        >>> result = planish.tune(
+        ...     "C[m,n] += A[m,k] * B[k,n]", size={"m": 16, "n": 16, "k": 16}, trials=3, store="planish.db"
+        ... )
+        >>> result.run.trials
+        3
+    """
+    if not isinstance(program, str | Path) and not hasattr(program, "text"):
+        raise wrong_argument("program", program, "a file, a program's text or a program object")
+    short = {"trials": trials, "seconds": seconds, "target": target}
+    _refuse_both("budget", budget, Budget, short)
+    limits = budget or _budget(trials, seconds, target)
+    how = {"searcher": searcher, "objective": objective, "cores": cores, "seed": seed}
+    _refuse_both("settings", settings, Settings, how)
+    chosen = settings or _settings(searcher, objective, cores, seed)
+    check_type("store", store, STORES, A_STORE)
+    try:
+        return tune_source(program, options, budget=limits, settings=chosen, store=store)
+    except UnknownNameError as error:
+        if error.name not in options or not error.what.endswith("has no option"):
+            raise
+        raise _unknown_argument(error, limits) from None
+
+
+def _unknown_argument(error: UnknownNameError, budget: Budget) -> ArgumentError:
+    """Make the error for a keyword that neither `tune` nor the level of the program has."""
+    name, own = error.name, [*signature(tune).parameters]
+    what = f"tune() has no argument '{name}', and {error.what} of that name"
+    for kind, instance in (("settings", Settings()), ("budget", budget)):
+        if name in vars(instance):
+            return ArgumentError(what, f"Write {kind}={type(instance).__name__}({name}=...).")
+    return ArgumentError(what, did_you_mean(name, {*own, *error.known} - {"options", "program"}))
+
+
+def _refuse_both(name: str, whole: object, kind: type, parts: Mapping[str, object]) -> None:
+    """Raise ArgumentError where an argument is of a wrong type, or given beside those that it stands for."""
+    if whole is None:
+        return
+    check_type(name, whole, kind, f"planish.{kind.__name__}(...)")
+    if given := [part for part, value in parts.items() if value is not None]:
+        both, stands = (", ".join(f"{part}=" for part in names) for names in (given, parts))
+        raise ArgumentError(
+            f"tune() was given {name}= and {both}", f"Give either: {name}= stands for {stands}."
+        )
+
+
+def _budget(trials: int | None, seconds: float | None, target: float | None) -> Budget:
+    """Make a budget; where neither trials nor seconds are given, the default's seconds hold."""
+    if trials is None and seconds is None:
+        seconds = DEFAULT_BUDGET.seconds
+    return Budget(trials, seconds, target)
+
+
+def _settings(
+    searcher: str | None, objective: str | Sequence[str] | None, cores: int | None, seed: int | None
+) -> Settings:
+    names: Sequence[str] = objective or ()
+    if isinstance(names, str):
+        names = tuple(filter(None, (name.strip() for name in names.split(","))))
+    check_type("objective", names, (tuple, list), "a name or a list of names")
+    given = {"searcher": searcher, "cores": cores, "seed": seed}
+    return Settings(objectives=tuple(names), **{k: v for k, v in given.items() if v is not None})  # pyright: ignore[reportArgumentType]  (checked by Settings)
+
+
+def _option_text(name: str, value: object) -> str:
+    """Return an option of a level as on the command line: {"m": 8, "n": 8} is "m=8,n=8"."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={_extents(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        raise wrong_argument(name, value, "a text, a number, a path or a dict")
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return str(value)
+
+
+def _extents(value: object) -> str:
+    return "x".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def tune_source(
+    program: str | Path | Program,
+    options: Mapping[str, object],
+    *,
+    budget: Budget,
+    settings: Settings,
+    store: Store | str | Path | None = None,
+    listener: Listener | None = None,
+) -> Result:
+    """Read a program, and tune it as `tune_program` does.
+
+    Args:
+        program: as for `tune`.
+        options: how to read it.
+        budget: when the search ends.
+        settings: how it is done.
+        store: as for `tune`.
+        listener: is notified of the progress.
     """
     began = time.monotonic()
-    chosen = settings or Settings()
-    level, read = _read(program, chosen, options)
-    with store_at(store) as opened:
-        task = task_of(level, read, chosen)
-        begin = partial(_begin, level, settings=chosen, budget=budget, store=opened, began=began, start=start)
-        return _execute(partial(begin, listener=listener or Silent()), task, executor)
+    level, read = _read(program, settings, options)
+    return tune_program(
+        level, read, budget=budget, settings=settings, store=store, listener=listener, began=began
+    )
 
 
 def tune_program(
@@ -101,13 +216,24 @@ def tune_program(
     executor: Executor | None = None,
     start: ExecutorFactory = LocalExecutor,
     compares: bool = True,
+    began: float | None = None,
 ) -> Result:
-    """Do as `tune` with a program that a level has read; it may have been given a back end then.
+    """Tune a program that a level has read; it may have been given a back end then.
 
-    Without `compares` nothing is measured again at the end, for those who measure by themselves what was
-    found: the result is the best as the search measured it, which may be the luckiest.
+    Args:
+        level: of the program.
+        program: what is tuned.
+        budget: when the search ends.
+        settings: how it is done; None for the defaults.
+        store: an open store, or its location; None for the user's own.
+        listener: is notified of the progress.
+        executor: live workers to search with, which saves their start; None starts some and ends them.
+        start: starts the workers that search, and those that compare what was found.
+        compares: whether the best few are measured again at the end. Without that the result is the best as
+            the search measured it, which may be the luckiest.
+        began: when the program began to be read, by the monotonic clock; None for now.
     """
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
@@ -143,7 +269,11 @@ def _read(
     program: str | Path | Program, settings: Settings, options: Mapping[str, object]
 ) -> tuple[Level, Program]:
     if isinstance(program, str | Path):
-        return load_program(str(program), settings.level, {name: str(each) for name, each in options.items()})
+        texts = {name: _option_text(name, each) for name, each in options.items() if each is not None}
+        return load_program(str(program), settings.level, {k: text for k, text in texts.items() if text})
+    if options:
+        what = f"tune() was given a program object and the option {min(options)}="
+        raise ArgumentError(what, "A program object is read already: leave the option out.")
     return level_named(program.level), program
 
 

@@ -86,7 +86,7 @@ class BudgetTracker(SearchLimits):
 
     def is_reached(self) -> bool:
         """Return whether the best is as good as is wanted."""
-        best, wanted = self.progress.best_value, self.budget.value
+        best, wanted = self.progress.best_value, self.budget.target
         cost = self.progress.objective.cost
         return best is not None and wanted is not None and cost(best) <= cost(wanted)
 

@@ -141,7 +141,7 @@ def _curves(
         if results[-1].stopped:
             raise KeyboardInterrupt
     objective = results[0].objective
-    best = (_best_so_far(r.trials[: budget.trials], objective) for r in results)
+    best = (_best_so_far(r.stored_trials[: budget.trials], objective) for r in results)
     return ConvergenceCurves(config, objective, tuple(r.run.id for r in results), tuple(best))
 
 

@@ -52,7 +52,7 @@ def model_section(result: Result) -> ModelSection | None:
     """Return what the model of a run predicted; None where no model guided it."""
     if result.run.searcher != MODEL_SEARCHER:
         return None
-    batches = [_batch(result, before, batch) for before, batch in _batches(result.trials)]
+    batches = [_batch(result, before, batch) for before, batch in _batches(result.stored_trials)]
     return ModelSection(batches, result.run.importance) if batches else None
 
 
@@ -100,6 +100,6 @@ def policy_section(result: Result) -> Sequence[Proposal]:
         return ()
     return [
         Proposal(trial, trial.prediction.value, value_of(trial, result.objective))
-        for trial in result.trials[:SHOWN_PROPOSALS]
+        for trial in result.stored_trials[:SHOWN_PROPOSALS]
         if trial.prediction is not None
     ]

@@ -372,7 +372,7 @@ class RunStatus(Status):
     @property
     def left(self) -> str:
         """How long the search goes on, at its pace so far; empty once it is over."""
-        share, value = self.share, self.budget.value
+        share, value = self.share, self.budget.target
         if self.ended is not None:
             return ""
         if share is None:

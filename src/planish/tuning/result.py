@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +23,20 @@ from planish.core import (
     best_non_regressing,
     describe,
 )
+from planish.core.arguments import check_type, check_whole_number, wrong_argument
+from planish.core.wording import title
 from planish.levels.registry import first_exportable, level_named, name_files
-from planish.store import Reader, Run, StoredTask
+from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
 
 OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
+
+
+STORES = (Store, str, Path, type(None))
+"""Types of the argument `store`."""
+A_STORE = "an open store, a file or a URL"
 
 
 def read_comparison(
@@ -65,7 +72,7 @@ class Result:
     """A run with its result; it describes, exports and calls the program by its candidate.
 
     What is not at hand is read when it is first asked for: the program is parsed, and the trials are read
-    from the store, which must be open then.
+    from the store, which is opened again for it where it was closed.
 
     Args:
         run: what was asked for, how it ended, and where its time went.
@@ -108,7 +115,7 @@ class Result:
         return self.stored.bind(self.level.read(self.stored.program, self.stored.target))
 
     @cached_property
-    def trials(self) -> Sequence[Trial]:
+    def stored_trials(self) -> Sequence[Trial]:
         """All trials by index, from the store.
 
         Raises:
@@ -116,8 +123,26 @@ class Result:
             ProgramError: the level does not have a step of a trial.
         """
         if self.store is None:
-            raise StoreError(f"the trials of run {self.run.id} are not at hand", "Read it from the store.")
-        return self.store.run_trials(self.run.id, self.level.steps)
+            what = f"the trials of run {self.run.id} are not at hand: the result was pickled"
+            raise StoreError(what, f"Read it from the store: planish.load_run('{self.run.id}').")
+        with self.store.reading() as store:
+            return store.run_trials(self.run.id, self.level.steps)
+
+    def trials(self) -> list[dict[str, Any]]:
+        """Return all trials as records, by index; `pandas.DataFrame` takes them as they are.
+
+        Returns:
+            For each trial its `index`, `state` ("measured" or "failed"), the value of each objective by its
+            name (None where it failed), `steps` as texts, the `stage`, `reason` and `detail` of a failure,
+            the `seconds` that it took, the `time` of its end in seconds since the epoch, the `host`, and
+            whether its outcome is `cached`, that is, was taken from another run.
+
+        Raises:
+            StoreError: the store cannot be read, or the result was pickled.
+            ProgramError: the level does not have a step of a trial.
+        """
+        names = [objective.name for objective in self.stored.objectives]
+        return [_record(trial, names) for trial in self.stored_trials]
 
     @cached_property
     def best_trial(self) -> Trial | None:
@@ -125,12 +150,12 @@ class Result:
 
         Of several objectives, it is the best of those worse than the baseline in none, which the baseline is.
         """
-        return best_non_regressing(self.trials, self.stored.objectives, self.baseline_candidate)
+        return best_non_regressing(self.stored_trials, self.stored.objectives, self.baseline_candidate)
 
     @cached_property
     def failures(self) -> Mapping[str, int]:
         """Count of the candidates that failed, by "stage: reason"."""
-        outcomes = [trial.outcome for trial in self.trials]
+        outcomes = [trial.outcome for trial in self.stored_trials]
         return Counter(f"{each.stage}: {each.reason}" for each in outcomes if isinstance(each, Failed))
 
     @property
@@ -141,7 +166,7 @@ class Result:
     @property
     def cached(self) -> int:
         """Return how many trials' outcomes were taken from the store."""
-        return sum(trial.cached for trial in self.trials)
+        return sum(trial.cached for trial in self.stored_trials)
 
     @property
     def stopped(self) -> bool:
@@ -280,13 +305,33 @@ class Result:
         return self.level.export(self.task, self.exported, path)
 
 
+def _record(trial: Trial, objectives: Sequence[str]) -> dict[str, Any]:
+    outcome = trial.outcome
+    measured = outcome.values if isinstance(outcome, Measured) else {}
+    failed = outcome if isinstance(outcome, Failed) else None
+    return {
+        "index": trial.index,
+        "state": "measured" if failed is None else "failed",
+        **dict.fromkeys(objectives),
+        **measured,
+        "steps": [str(step) for step in trial.candidate.steps],
+        "stage": failed.stage if failed else None,
+        "reason": failed.reason if failed else None,
+        "detail": failed.detail if failed else None,
+        "seconds": sum(trial.seconds.values()),
+        "time": trial.time,
+        "host": trial.host,
+        "cached": trial.cached,
+    }
+
+
 def read_result(
     store: Reader, run_id: str, pick: int = 1, files: Iterable[Path] = (), level: Level | None = None
 ) -> Result:
     """Look up a run and its result; nothing is written.
 
     Args:
-        store: open for reading, at least, and as long as the result reads from it.
+        store: open for reading, at least.
         run_id: the run's id, or a unique beginning of it.
         pick: which of the finalists is meant, from 1, in the order that they are shown.
         files: that the program refers to; those are known which were named here before, as by tuning them.
@@ -307,3 +352,123 @@ def read_result(
         what = f"run {run.id} has no #{pick}: {count} were compared"
         raise PlanishError(what, f"See 'planish show {run.id}'.")
     return found.at_hand(level=level)
+
+
+def load_run(
+    run_id: str | None = None,
+    *,
+    store: Store | str | Path | None = None,
+    pick: int = 1,
+    files: Iterable[str | Path] = (),
+) -> Result:
+    """Load a stored run with its result; nothing is written.
+
+    Args:
+        run_id: the run's id, or a unique beginning of it; None for the run that was last worked on.
+        store: an open store, or its location; None for the user's own.
+        pick: which of the finalists is meant, from 1.
+        files: models, weights or data that the program refers to, known by their content.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        StoreError: there is no such run, or the store cannot be read.
+        PlanishError: its level is not installed, or there are not so many finalists.
+
+    Examples:
+        >>> import planish
+        >>> run_id = planish.tune("C[m] += A[m,k]", size="m=8,k=8", trials=2, store="planish.db").run.id
+        >>> planish.load_run(run_id, store="planish.db").run.trials
+        2
+    """
+    check_type("run_id", run_id, (str, type(None)), "the id of a run")
+    check_type("store", store, STORES, A_STORE)
+    check_whole_number("pick", pick)
+    if isinstance(files, str | Path):
+        raise wrong_argument("files", files, "a list of paths", f"Write files=[{str(files)!r}].")
+    with _open_to_read(store) as opened:
+        run = opened.last_run() if run_id is None else opened.run(run_id)
+        if run is None:
+            raise StoreError("the store has no run yet", "Tune something first.")
+        return read_result(opened, run.id, pick, [Path(each) for each in files])
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in the list of a store's runs.
+
+    Args:
+        id: eight hexadecimal digits, for `load_run`.
+        level: the level's name.
+        program: the first line of its canonical text.
+        objectives: names of what is improved; the first leads.
+        searcher: its name.
+        seed: of the search.
+        status: "running", "finished", "stopped", "failed", or "interrupted" where its process was killed.
+        trials: how many are stored.
+        started: when it began, in seconds since the epoch.
+        host: the machine that it ran on.
+    """
+
+    id: str
+    level: str
+    program: str
+    objectives: tuple[str, ...]
+    searcher: str
+    seed: int
+    status: str
+    trials: int
+    started: float
+    host: str
+
+
+def runs(store: Store | str | Path | None = None, *, limit: int | None = None) -> list[RunSummary]:
+    """List the runs of a store, the newest first; `pandas.DataFrame` takes the list as it is.
+
+    Args:
+        store: an open store, or its location; None for the user's own, which may be missing as yet.
+        limit: at most so many.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        StoreError: the store cannot be read.
+
+    Examples:
+        >>> import planish
+        >>> _ = planish.tune("C[m] += A[m,k]", size="m=8,k=8", trials=2, store="planish.db")
+        >>> [run.trials for run in planish.runs("planish.db")]
+        [2]
+    """
+    check_type("store", store, STORES, A_STORE)
+    if limit is not None:
+        check_whole_number("limit", limit, 1)
+    if store is None and not has_default_store():
+        return []
+    with _open_to_read(store) as opened:
+        found = opened.runs(limit=limit)
+        tasks = {key: opened.task(key) for key in {run.task_key for run in found}}
+    return [_summary(run, tasks[run.task_key]) for run in found]
+
+
+def _summary(run: Run, task: StoredTask) -> RunSummary:
+    return RunSummary(
+        run.id,
+        task.level,
+        title(task.program),
+        tuple(objective.name for objective in task.objectives),
+        run.searcher,
+        run.seed,
+        run.status,
+        run.trials,
+        run.started,
+        run.host,
+    )
+
+
+@contextmanager
+def _open_to_read(store: Store | str | Path | None) -> Generator[Reader]:
+    if isinstance(store, Reader):
+        with store.reading() as opened:
+            yield opened
+        return
+    with open_store(store, read_only=True) as opened:
+        yield opened

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
-from planish.core import PlanishError
+from planish.core import ArgumentError, Candidate
+from planish.core.arguments import check_type, check_whole_number, wrong_argument
+
+Constraint = Callable[[Candidate], bool]
+"""Returns whether a candidate may be measured."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,16 @@ class Settings:
         remeasure: measure candidates again that the store knows, in a run of its own.
 
     Raises:
-        PlanishError: there are to be no finalists, or fewer than no workers.
+        ArgumentError: one is of a wrong type, or there are to be no finalists, or fewer than no workers.
+
+    Examples:
+        >>> from planish import Settings
+        >>> Settings(searcher="genetic", seed=7).searcher
+        'genetic'
+        >>> Settings(seed="7")
+        Traceback (most recent call last):
+        ...
+        planish.core.errors.ArgumentError: seed= takes a whole number, not '7' (str). Write seed=7.
     """
 
     level: str = ""
@@ -44,7 +58,22 @@ class Settings:
     remeasure: bool = False
 
     def __post_init__(self) -> None:
-        if self.finalists is not None and self.finalists < 1:
-            raise PlanishError(f"{self.finalists} finalists leave nothing to compare", "Ask for 1 at least.")
+        for name in ("level", "searcher", "space"):
+            check_type(name, getattr(self, name), str, "a name")
+        names = cast("Any", self.objectives)
+        if not isinstance(names, tuple | list) or not all(isinstance(each, str) for each in names):
+            hint = f"Write objectives=({names!r},)." if isinstance(names, str) else ""
+            raise wrong_argument("objectives", names, "a tuple of names", hint)
+        object.__setattr__(self, "objectives", tuple(names))
+        check_type("searcher_options", self.searcher_options, Mapping, "a dict of option names to values")
+        check_type("remeasure", self.remeasure, bool, "True or False")
+        for name, least in (("seed", 0), ("cores", 1), ("workers", None)):
+            check_whole_number(name, getattr(self, name), least)
+        if self.finalists is not None:
+            check_whole_number("finalists", self.finalists)
+            if self.finalists < 1:
+                raise ArgumentError(
+                    f"{self.finalists} finalists leave nothing to compare", "Ask for 1 at least."
+                )
         if self.workers < 0:
-            raise PlanishError(f"{self.workers} workers cannot evaluate anything", "Ask for 1 at least.")
+            raise ArgumentError(f"{self.workers} workers cannot evaluate anything", "Ask for 1 at least.")

@@ -247,9 +247,9 @@ def _open(result: Result) -> RunVerdict:
 
 
 def _nothing(result: Result) -> RunVerdict:
-    if not result.trials:
+    if not result.stored_trials:
         return RunVerdict("nothing", "Nothing was tried", (f"the run is {result.run.status}",))
-    groups = failure_groups(result.trials)[:3]
+    groups = failure_groups(result.stored_trials)[:3]
     reasons = ", ".join(f"{group.stage}: {group.reason} ({group.count})" for group in groups)
-    tried = f"{len(result.trials):,} tried"
+    tried = f"{len(result.stored_trials):,} tried"
     return RunVerdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))
