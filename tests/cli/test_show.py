@@ -100,6 +100,22 @@ def test_a_report_goes_where_it_is_wanted(kept: Kept, planish: Planish, tmp_path
     assert path.exists()
 
 
+@pytest.mark.usefixtures("uncompared")
+def test_runs_are_reported_beside_each_other(
+    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(kept.place.parent)
+    document = json.loads(planish("tune", PROGRAM, "--trials", 9, "--seed", 1, "--format", "json").out)
+    other = document["run"]["id"]
+    said = planish("report", kept.run, other[:6], "--format", "json")
+    assert json.loads(said.out) == {"runs": [kept.run, other], "report": "planish-comparison.html"}
+    page = Path("planish-comparison.html").read_text()
+    assert f"<th>{kept.run}</th>" in page
+    assert f"<th>{other}</th>" in page
+    twice = planish("report", kept.run, kept.run)
+    assert (twice.code, twice.error) == (2, f"run {kept.run} is named twice. Name each run once.")
+
+
 def test_a_winner_is_exported(kept: Kept, planish: Planish, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "out"
     assert planish("export", kept.run, folder).out == f"{folder / 'place.json'}\n"

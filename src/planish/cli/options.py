@@ -62,11 +62,12 @@ SomeRunId = Annotated[
     str | None,
     typer.Argument(metavar="[ID]", help="A run, by its id or the beginning of it.", autocompletion=run_ids),
 ]
-RunOrBuild = Annotated[
-    str | None,
+RunsOrBuild = Annotated[
+    list[str] | None,
     typer.Argument(
-        metavar="[ID|FOLDER]",
-        help="A run, by its id or the beginning of it; or the folder of a build that `planish cc` compiled.",
+        metavar="[ID...|FOLDER]",
+        help="A run, or several to be compared, by their ids or the beginnings of them; or the folder of a "
+        "build that `planish cc` compiled.",
         autocompletion=run_ids,
     ),
 ]
@@ -218,7 +219,13 @@ PickOrBest = Annotated[
 Remeasure = Annotated[bool, typer.Option("--remeasure", help="Begin anew, measuring what is known again.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]
 OutputFile = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: planish-ID.html.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Default: planish-ID.html; of several runs planish-comparison.html.",
+    ),
 ]
 ExportFolder = Annotated[
     Path | None,

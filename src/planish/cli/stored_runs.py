@@ -137,20 +137,20 @@ def show_build(folder: Path, form: Form) -> None:
 
 def report(
     command: typer.Context,
-    run_id: given.RunOrBuild = None,
+    runs: given.RunsOrBuild = None,
     output: given.OutputFile = None,
     file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Write a run as one HTML file, or show what `planish cc` saved in a build.
+    """Write a run, or a comparison of several, as one HTML file; or show what `planish cc` saved in a build.
 
     Without ID, it is the run that was last worked on. The path is printed. Of a folder, what `planish cc`
     compiled into it is shown: what was saved, by file and function, and what took time.
     """
-    if run_id is not None and Path(run_id).is_dir():
-        refuse_unread(command, "the report of a build", {"run_id", "form"})
-        show_build(Path(run_id), form)
+    if runs and len(runs) == 1 and Path(runs[0]).is_dir():
+        refuse_unread(command, "the report of a build", {"runs", "form"})
+        show_build(Path(runs[0]), form)
         return
     from planish.cli.output import document, say
     from planish.core import StoreError
@@ -159,13 +159,16 @@ def report(
     from planish.tuning.result import read_result
 
     with open_store(store, read_only=True) as opened:
-        run = opened.last_run() if run_id is None else opened.run(run_id)
-        if run is None:
+        last = None if runs else opened.last_run()
+        ids = runs or ([last.id] if last else [])
+        if not ids:
             raise StoreError("there is no run to report yet", "Tune something first.")
-        found = read_result(opened, run.id, files=file or ())
-        path = write_report(found, output or Path(f"planish-{run.id}.html"))
+        found = [read_result(opened, each, files=file or ()) for each in ids]
+        name = f"planish-{found[0].run.id}.html" if len(found) == 1 else "planish-comparison.html"
+        path = write_report(found, output or Path(name))
     if form == "json":
-        document({"run": run.id, "report": str(path)})
+        named = {"run": found[0].run.id} if len(found) == 1 else {"runs": [each.run.id for each in found]}
+        document({**named, "report": str(path)})
     else:
         say(str(path))
 

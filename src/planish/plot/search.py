@@ -286,7 +286,8 @@ def stages(results: Results, *, of: Literal["run", "trial"] = "run", template: s
         ids = ", ".join(each.run.id for each in runs)
         raise NothingToDrawError(f"no time is known yet of {ids}", "Wait until a trial has ended.")
     title = "time of the run" if of == "run" else "median time of a trial"
-    across = span_axis(max(seconds for table in tables for seconds in table.values()))
+    longest = max(seconds for table in tables for seconds in table.values())
+    across = span_axis(longest)
     if len(runs) == 1:
         rows = list(tables[0].items())
         colour = BLUE if of == "run" else GREEN
@@ -300,12 +301,14 @@ def stages(results: Results, *, of: Literal["run", "trial"] = "run", template: s
             y=names,
             name=name,
             text=[duration(value) for value in seconds],
+            textposition="outside",
+            cliponaxis=False,
             marker={"color": COLOURS[index % len(COLOURS)]},
             hovertemplate="%{y}: %{text}",
         )
     figure.update_layout(
         barmode="group",
-        xaxis=scaled(across, title),
+        xaxis={**scaled(across, title), "range": [0, longest * across.factor * 1.2 or 1]},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )
     return figure

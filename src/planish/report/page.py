@@ -1,4 +1,4 @@
-"""A run's report: one HTML file that needs nothing else."""
+"""Page of a run: its verdict, charts, tables and provenance."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planish.core import Objective, PlanishError, canonical_json, wording
-from planish.core.files import replace_text
+from planish.core import Objective, canonical_json, wording
 from planish.core.wording import duration, label, when
 from planish.report.front_table import effect_grids, front_table
-from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
+from planish.tuning.predictions import ModelSection, model_section, policy_section
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import (
     MEANING,
@@ -24,6 +22,9 @@ from planish.tuning.trial_statistics import (
     stage_times,
 )
 from planish.tuning.verdict import verdict_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def captions(result: Result) -> Mapping[str, str]:
@@ -161,46 +162,34 @@ def repeat(result: Result) -> str:
     )
 
 
-_TEXT_MAX = 200_000
+TEXT_MAX = 200_000
 _DETAIL_MAX = 4_000
-_STEPS_MAX = 20_000
+STEPS_MAX = 20_000
 _GROUPS_MAX = 50
 
 
-def write_report(result: Result, path: Path) -> Path:
-    """Write a run's report: one HTML file that works offline, of at most 1.5 MB.
-
-    A run without a result, or still under way, has one too.
-
-    Args:
-        result: of the run; its store is open, and may be read-only.
-        path: the file; what is there is replaced, missing folders are made.
-
-    Returns:
-        The path.
+def run_page(result: Result) -> str:
+    """Return a run's report as HTML.
 
     Raises:
         StoreError: the store cannot be read.
         ProgramError: the level does not have a step of a trial.
-        PlanishError: the file cannot be written.
     """
-    page = _render(result, model_section(result), policy_section(result))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # What failed programs say may hold halves of characters.
-        replace_text(path, page, errors="backslashreplace")
-    except OSError as error:
-        raise PlanishError(
-            f"the report cannot be written to {path}: {error.strerror}", "Name another file."
-        ) from error
-    return path
+    contents = _contents(result, model_section(result))
+    return render("report.html.jinja", contents, policy_section=policy_section(result))
 
 
-def _render(result: Result, model: ModelSection | None, proposals: Sequence[Proposal]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def render(template: str, *contents: Mapping[str, Any], **more: Any) -> str:
+    """Fill a template of reports, with the code of the charts."""
+    return templates("planish.report").get_template(template).render(*contents, **more, plotly=_plotly())
+
+
+def templates(*packages: str) -> Environment:
+    """Return the templates of packages, the first before the next, with filters for numbers."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("planish.report"),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -210,8 +199,7 @@ def _render(result: Result, model: ModelSection | None, proposals: Sequence[Prop
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters.update({name: getattr(wording, name) for name in names})
     environment.filters["title_of"] = wording.title  # `title` is one of Jinja's own
-    template = environment.get_template("report.html.jinja")
-    return template.render(_contents(result, model), policy_section=proposals, plotly=_plotly())
+    return environment
 
 
 def _plotly() -> str:
@@ -243,9 +231,9 @@ def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
         "provenance": provenance(result),
         "repeat": repeat(result),
         "charts": _charts(result, model),
-        "text_max": _TEXT_MAX,
+        "text_max": TEXT_MAX,
         "detail_max": _DETAIL_MAX,
-        "steps_max": _STEPS_MAX,
+        "steps_max": STEPS_MAX,
     }
 
 
@@ -273,12 +261,12 @@ def _charts(result: Result, model: ModelSection | None) -> Mapping[str, Sequence
         else [],
     }
     return {
-        name: [figure for draw in draws if (figure := _drawn(draw)) is not None]
+        name: [figure for draw in draws if (figure := drawn(draw)) is not None]
         for name, draws in sections.items()
     }
 
 
-def _drawn(draw: Callable[[], Any]) -> Mapping[str, Any] | None:
+def drawn(draw: Callable[[], Any]) -> Mapping[str, Any] | None:
     """Return a figure as JSON; None where there is nothing to draw."""
     from planish.plot import NothingToDrawError
 
