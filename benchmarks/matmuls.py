@@ -26,7 +26,6 @@ import numpy as np
 
 import peer_halide
 import peer_tvm
-from planish.core.budget import Budget
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, tree_of
 from planish.levels.loops.evaluator import LoopsEvaluatorSpec
@@ -43,7 +42,7 @@ from planish.models.policy_files import policy_for
 from planish.search.policies import best_rollout
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from side_by_side import geomean, interleaved, use_one_core
 
 FACTORS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)

@@ -28,13 +28,12 @@ from typing import Any
 import numpy as np
 
 from operator_cases import LAST, Array, Call, Case, cases
-from planish.core.budget import Budget
 from planish.levels.loops.build import kernel_of, library_of, tree_of
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.store import Store, open_store
 from planish.tuning.api import tune
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from side_by_side import geomean, interleaved, use_one_core
 
 Row = dict[str, Any]

@@ -15,14 +15,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planish.core.budget import Budget
 from planish.levels.loops.build import kernel_of, tree_of
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.workloads import RESNET18, workload
 from planish.store import Store, open_store
 from planish.tuning.api import tune
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from side_by_side import geomean, interleaved, use_one_core
 
 Call = Callable[[], object]

@@ -21,14 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Trial
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.measure.executors import InlineExecutor
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.recorder import Listener, Progress, Silent
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 PROGRAM = "C[m,n] += A[m,k] * B[k,n]"
 SIZES = {"size": "m=192,n=192,k=192"}

@@ -10,12 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from planish.core.budget import Budget
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import matmul
 from planish.store import open_store
 from planish.tuning.api import tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 
 def main() -> None:

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import planish
-from planish.core.budget import Budget
 from planish.levels.loops.workloads import matmul, workload
 from planish.store import open_store
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import Result
+from planish.tuning.settings import Budget
 
 OUT = Path("out/demo")
 SECONDS = 4.0

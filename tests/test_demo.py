@@ -8,10 +8,10 @@ import pytest
 
 import planish
 from planish.core import Candidate, Ratio, Verdict
-from planish.core.budget import Budget
 from planish.levels.loops.build import Library
 from planish.levels.loops.workloads import matmul
 from planish.tuning.result import Result
+from planish.tuning.settings import Budget
 from short_comparisons import shorten_comparisons
 
 NUMPY = Candidate((Library("numpy"),))

@@ -23,7 +23,6 @@ from typing import Any
 
 from planish import tune
 from planish.core import Candidate, Measured, Stage, Task, rng
-from planish.core.budget import Budget
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.starting_lists import (
@@ -37,7 +36,7 @@ from planish.levels.graph.starting_lists import (
 )
 from planish.store import Reader, open_store
 from planish.tuning.api import task_of
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from planish.tuning.transfer import past
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "graph"))

@@ -14,14 +14,13 @@ from pathlib import Path
 from numpy.random import Generator
 
 from planish.core import rng
-from planish.core.budget import Budget
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import RESNET18, convolution
 from planish.store import open_store
 from planish.tuning.api import tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 LEAST, MOST = 2e5, 1.5e8
 """Additions and multiplications of a program: what takes longer costs more than it teaches."""

@@ -25,7 +25,6 @@ from tables import DRAWS, Shares, row
 from tables import show as show_trials
 
 from planish.core import Candidate
-from planish.core.budget import Budget
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
@@ -33,7 +32,7 @@ from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.measure.executors import LocalExecutor
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 PRODUCTS = (
     *[(n, n, n) for n in (64, 128, 192, 256, 384, 512, 768, 1024)],

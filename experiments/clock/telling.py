@@ -8,13 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planish.core import Candidate, Measured, PlanishError, Ratio
-from planish.core.budget import Budget
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import USUAL, pipeline
 from planish.levels.llvm.level import LlvmLevel
 from planish.store import open_store
 from planish.tuning.api import tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 HEAD = (
     "| program | -O3, ms | times faster | 95 % interval | verdict | lists | hot functions, and how |\n"

@@ -16,10 +16,9 @@ import numpy as np
 from modules import CLASSES, SIDE, Made, modules
 
 from planish import tune
-from planish.core.budget import Budget
 from planish.store import open_store
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 SPLIT = "train = 1600\nsearch = 500\nvalidation = 500\nfinal = 400\n"
 TRAINING = (

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planish.core import Candidate, Measured, Trial, growth_of
-from planish.core.budget import Budget
 from planish.levels.registry import level_named, load_program
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Finalist
 from planish.tuning.comparison_codec import medians
 from planish.tuning.result import Result, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"
 OBJECTIVES = ("time_s", "error")

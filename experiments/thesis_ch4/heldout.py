@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from planish.core.budget import Budget
 from planish.levels.llvm.passes import load_coreset
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
@@ -26,6 +25,7 @@ from planish.train.corpus.shards import Row
 from planish.train.labelling.function_search import FunctionCosts, Passes, search
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
 from planish.train.labelling.run import HEADS, Saving, cells, summarise
+from planish.tuning.settings import Budget
 
 SIZES = (1, 3, 5, 10, 20)
 

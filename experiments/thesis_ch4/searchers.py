@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from planish.core.budget import Budget
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.labelling.function_search import search
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
+from planish.tuning.settings import Budget
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
 NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (random, minimised)"}

@@ -9,14 +9,14 @@ from types import ModuleType
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
 if TYPE_CHECKING:
     from planish import plot
-    from planish.core.budget import Budget
-    from planish.core.version import __version__
     from planish.einsum import einsum, kernel
     from planish.store import Store, open_store
     from planish.tuning.api import tune
     from planish.tuning.result import Result, load_run, runs
-    from planish.tuning.settings import Settings
+    from planish.tuning.settings import Budget, Settings
     from planish.tuning.validate import validate
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Budget",
@@ -35,8 +35,7 @@ __all__ = [
 ]
 
 _LAZY = {
-    "__version__": "planish.core.version",
-    "Budget": "planish.core.budget",
+    "Budget": "planish.tuning.settings",
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
     "load_run": "planish.tuning.result",

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from cli import lattices
 from planish.cli import app
-from planish.core.budget import Budget
 from planish.store import open_store
 from planish.tuning import engine
 from planish.tuning.api import tune
@@ -18,6 +17,7 @@ from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
 from planish.tuning.recorder import Listener
 from planish.tuning.result import Result
+from planish.tuning.settings import Budget
 
 PROGRAM = "lattice 6x4x4"
 

@@ -13,12 +13,12 @@ from cli.conftest import PROGRAM, Planish
 from planish.cli import front
 from planish.cli.front import show_front, show_members
 from planish.core import Candidate, HypervolumeTracker
-from planish.core.budget import Budget
 from planish.report.front_table import FrontTable
 from planish.store import open_store
 from planish.tuning.progress import ProgressDisplay, RunStatus
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result, read_result
+from planish.tuning.settings import Budget
 from report import fronts
 from report.fronts import BOTH
 from report.planks import Planks, measured, save_run, task_of

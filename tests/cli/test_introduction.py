@@ -10,10 +10,10 @@ from rich.console import Console
 from cli import lattices
 from cli.conftest import PROGRAM, Planish
 from planish.core import Task
-from planish.core.budget import Budget
 from planish.testing.stored import make_task
 from planish.tuning.progress import ProgressDisplay, RunStatus
 from planish.tuning.recorder import Progress
+from planish.tuning.settings import Budget
 
 SHORT = "--trials", 20, "--finalists", 1
 KNOWN = ["a lattice: it has three axes", "relevant: 2 of 3 axes"]

@@ -13,11 +13,11 @@ from cli import lattices
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli import again, request
 from planish.core import AllFailedError, Candidate, ProgramError, Task
-from planish.core.budget import Budget
 from planish.core.wording import multiple
 from planish.store import open_store
 from planish.testing.lattice import Lattice
 from planish.tuning.result import Result
+from planish.tuning.settings import Budget
 
 pytestmark = pytest.mark.usefixtures("lattice")
 SHORT = "--trials", 20, "--finalists", 1

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from planish import tune
 from planish.cli import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
-from planish.core.budget import Budget
 from planish.einsum import contraction_of
 from planish.einsum.backends import EinsumBackend, compile_kernel, multiplication
 from planish.einsum.decision_store import TaskHistory, record
@@ -24,7 +23,7 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.registry import level_named
 from planish.store import open_store
 from planish.tuning.result import read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from short_comparisons import shorten_comparisons
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -19,12 +19,11 @@ import pytest
 
 import planish
 from planish.core import Candidate, Measured, Objective, PlanishError, Trial
-from planish.core.budget import Budget
 from planish.report import write_report
 from planish.report.page import provenance, repeat
 from planish.store import Store, open_store
 from planish.tuning.result import Result, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from report.page import Page
 from report.planks import (
     ERROR,

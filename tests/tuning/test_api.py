@@ -27,7 +27,6 @@ from planish.core import (
     growth_of,
     usable_cores,
 )
-from planish.core.budget import Budget
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program as TensorProgram
 from planish.levels.loops.level import LoopsLevel
@@ -38,7 +37,7 @@ from planish.tuning.api import tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 LEVEL = LoopsLevel()
 run_module = import_module("planish.tuning.engine")

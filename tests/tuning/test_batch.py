@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from levels.llvm.modules import SUM
 from planish.core import Candidate, Objective, PlanishError
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.store import open_store
 from planish.tuning.batch import (
@@ -30,7 +29,7 @@ from planish.tuning.batch import (
     tune_parts,
     write_record,
 )
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 COUNT = Objective("instructions", exact=True)
 SETTINGS = Settings(workers=1, finalists=1)

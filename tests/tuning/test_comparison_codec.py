@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate, CrossCheck, Ratio, StoreError, describe
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.store import ResultRow, open_store
 from planish.tuning.api import task_of, tune
 from planish.tuning.comparison import Clocks
 from planish.tuning.comparison_codec import VERSION, decode, encode
 from planish.tuning.result import read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from report.fronts import BOTH, front
 from report.planks import TIME
 from report.unmeasured import with_unmeasured

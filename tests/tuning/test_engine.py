@@ -23,7 +23,6 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.search import fitting_searchers
 from planish.store import Store, open_store
@@ -31,7 +30,7 @@ from planish.testing.lattice import Set
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Measuring, Mortal, Plain, Struck, Text, Trade
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,7 +10,6 @@ import pytest
 from fake_executors import SameProcessExecutor
 from levels.loops.mutants import mutants
 from planish.core import Candidate, Target
-from planish.core.budget import Budget
 from planish.levels.loops import evaluator
 from planish.levels.loops.build import kernel_of, schedule_steps
 from planish.levels.loops.ir.tree import LoopTree
@@ -22,7 +21,7 @@ from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from short_comparisons import shorten_comparisons
 
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from fake_executors import SameProcessExecutor
 from planish.core import Candidate, PlanishError, TargetError, Task
-from planish.core.budget import Budget
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
@@ -28,7 +27,7 @@ from planish.tuning.comparison import Comparison, Finalist
 from planish.tuning.comparison_codec import decode, medians
 from planish.tuning.final_state import FinalState, SearchOutcome
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Full, Plain, Text, Trade, first
 
 SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)

@@ -25,14 +25,13 @@ from planish.core import (
     Task,
     evaluate,
 )
-from planish.core.budget import Budget
 from planish.measure import Plan
 from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.batch import Part, tune_parts
 from planish.tuning.compare import SearchConfig, compare_results, compare_searches
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Full, Measuring, Text
 
 BUDGET = Budget(trials=20)

@@ -11,13 +11,12 @@ import pytest
 
 from fake_executors import FakeExecutor, HashExecutor, SameProcessExecutor
 from planish.core import Candidate, Evaluation
-from planish.core.budget import Budget
 from planish.store import Store, locks, open_store
 from planish.testing.stores import begin
 from planish.tuning import in_flight
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress, Silent
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Plain, Text, Trade
 
 ALONE = 4

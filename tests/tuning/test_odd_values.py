@@ -10,10 +10,10 @@ import pytest
 
 from cli.lattices import Grid, LatticeLevel, Measuring
 from planish.core import Candidate, EvaluatorSpec, Failed, Measured, Outcome, StageClock, Task
-from planish.core.budget import Budget
 from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from planish.tuning.settings import Budget
 
 ODD: Mapping[int, tuple[Mapping[str, float], str]] = {
     5: ({"time_s": -5.0}, "negative"),

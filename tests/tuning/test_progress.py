@@ -9,11 +9,11 @@ from contextlib import suppress
 import pytest
 
 from planish.core import Candidate, Failed, HypervolumeTracker, Measured, Objective, Outcome, Trial
-from planish.core.budget import Budget
 from planish.core.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
 from planish.tuning.progress import ProgressDisplay, RunStatus, Status
 from planish.tuning.recorder import Progress
+from planish.tuning.settings import Budget
 
 GFLOPS = Objective("gflops", "GFLOPS", "up")
 

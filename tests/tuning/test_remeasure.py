@@ -19,14 +19,13 @@ from planish.core import (
     Ratio,
     Verdict,
 )
-from planish.core.budget import Budget
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState
 from planish.tuning.remeasure import dominates, drop_dominated, judge_by_heldout, ranked, withdraw_wins
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import ERROR, TIME, Full, Plain, Text, first
 
 NOISE = {"time_s": 0.02, "error": 0.0}

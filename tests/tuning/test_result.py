@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, ProgramError, StoreError
-from planish.core.budget import Budget
 from planish.levels.loops.backends import PREFERRED, backend_named
 from planish.levels.loops.build import Library
 from planish.levels.loops.compiled import CompiledKernel, function_of
@@ -33,7 +32,7 @@ from planish.tuning import result
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Comparison
 from planish.tuning.result import Result, known_baseline, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from report.fronts import front
 
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 7, "n": 5, "k": 9})

@@ -28,14 +28,13 @@ from planish.core import (
     Trial,
     TrialPrediction,
 )
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.search import Nsga2
 from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Measuring, Plain, Text, Trade
 
 tune_module = import_module("planish.tuning.api")

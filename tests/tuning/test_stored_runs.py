@@ -15,12 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from planish.cli import app
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from planish.tuning.validate import validate
 from short_comparisons import shorten_comparisons
 

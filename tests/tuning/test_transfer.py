@@ -25,7 +25,6 @@ from planish.core import (
     Trial,
     Tried,
 )
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.search import make_searcher
 from planish.store import open_store
@@ -33,7 +32,7 @@ from planish.testing.lattice import Set
 from planish.testing.stores import begin
 from planish.tuning import api, transfer
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from planish.tuning.transfer import Past, context_of, tried_elsewhere
 from tuning.tradeoff_level import Plain, Text
 

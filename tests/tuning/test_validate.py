@@ -9,13 +9,12 @@ import pytest
 
 from fake_executors import SameProcessExecutor
 from planish.core import Candidate, Evaluation, Lost, LostError
-from planish.core.budget import Budget
 from planish.measure import Plan
 from planish.measure.rounds import VariantTag
 from planish.store import open_store
 from planish.tuning import validate as module
 from planish.tuning.api import tune
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from planish.tuning.validate import validate
 
 

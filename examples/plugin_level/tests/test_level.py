@@ -6,11 +6,10 @@ import pytest
 
 import planish
 from planish.core import Candidate, Failed, ProgramError, evaluate
-from planish.core.budget import Budget
 from planish.levels.registry import level_of
 from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from planish_sql.evaluator import SqlEvaluator
 from planish_sql.level import SqlLevel
 from planish_sql.program import SqlProgram

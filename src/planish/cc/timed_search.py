@@ -29,7 +29,6 @@ from planish.core import (
     evaluate,
     stopped_by,
 )
-from planish.core.budget import Budget
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import function_bytes
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, function_lists
@@ -44,7 +43,7 @@ from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.recorder import Progress, Silent
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 _STORE = "store.db"
 _SETTINGS = Settings(objectives=("time_s",), space="functions", finalists=1)

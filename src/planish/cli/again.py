@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from planish.core.budget import Budget
 from planish.core.errors import redact
 from planish.measure import Plan
 from planish.tuning.result import Result
+from planish.tuning.settings import Budget
 from planish.tuning.verdict import verdict_of
 
 _SECONDS = "--seconds"

@@ -14,7 +14,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from planish.cli.output import guarded
-from planish.core.version import __version__
 
 _COMMANDS = {
     "tune": ("tune:tune", "Search for the best way to run a program."),
@@ -163,7 +162,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"planish {__version__}")
+        from importlib.metadata import version
+
+        typer.echo(f"planish {version('planish')}")
         raise typer.Exit
 
 

@@ -13,7 +13,6 @@ from planish.cli.options import Form
 from planish.cli.output import document, say, table
 from planish.cli.summary import run_document
 from planish.core import Objective
-from planish.core.budget import Budget
 from planish.core.wording import (
     amount,
     improvement,
@@ -36,7 +35,7 @@ from planish.tuning.compare import (
     compare_searches,
 )
 from planish.tuning.progress import run_progress
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 _MARKS = (1, 2, 5)
 

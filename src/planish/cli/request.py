@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from planish.cli.options import ProgramOptions
 from planish.core import PlanishError
-from planish.core.budget import Budget
 from planish.search import split_settings
 from planish.tuning.api import DEFAULT_BUDGET, tune
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 
 def check_output_paths(report: Path | None, export: Path | None) -> None:

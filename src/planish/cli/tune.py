@@ -13,8 +13,8 @@ from planish.cli import options as given
 
 if TYPE_CHECKING:
     from planish.cli.request import Request
-    from planish.core.budget import Budget
     from planish.tuning.result import Result
+    from planish.tuning.settings import Budget
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,10 @@ def tune(
     """
     from planish.cli.per_function import OF_WHOLE_S, by_function, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
-    from planish.core.budget import Budget
     from planish.search import split_settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
     from planish.tuning.batch import DEFAULT_BUDGET as OF_EACH
-    from planish.tuning.settings import Settings
+    from planish.tuning.settings import Budget, Settings
 
     set_options = split_settings(setting or ())
     settings = Settings(

@@ -147,9 +147,8 @@ def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end
         end: by the monotonic clock.
         last: until when the first candidate is waited for.
     """
-    from planish.core.budget import Budget
     from planish.tuning.api import tune_program
-    from planish.tuning.settings import Settings
+    from planish.tuning.settings import Budget, Settings
 
     executor.deadline = last
     settings = Settings(cores=task.target.cores)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
 from planish.core.files import DAMAGED, replacing, why
-from planish.core.version import __version__
 from planish.models.cost_model import Dataset
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees
@@ -135,7 +135,7 @@ def made_model(
     """Attach to a predictor the facts of its training."""
     programs = 1 if data.groups is None else len(np.unique(data.groups))
     counts = len(data.targets), programs
-    return SavedModel(level, schema, objective, metrics, *counts, hash_of(data), __version__, predicts)
+    return SavedModel(level, schema, objective, metrics, *counts, hash_of(data), version("planish"), predicts)
 
 
 OF_TREES = ".npz"

@@ -6,7 +6,9 @@ import json
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 
 from planish.core import CanObserve, FeatureSchema, PlanishError, Space
 from planish.core.files import replacing
-from planish.core.version import __version__
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
 from planish.models.ir_text import Tokenizer
@@ -65,7 +66,7 @@ class SavedPolicy:
     parameters: Mapping[str, NDArray[np.float32]]
     metrics: Mapping[str, float]
     programs: int
-    version: str = __version__
+    version: str = field(default_factory=partial(version, "planish"))
     vocabulary: str = ""
     feedback: Kind | Literal[""] = ""
     vector_bytes: int = 0

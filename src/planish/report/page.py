@@ -149,7 +149,7 @@ def repeat(result: Result) -> str:
         (
             *(() if short else ("from pathlib import Path", "")),
             "from planish import tune",
-            "from planish.core.budget import Budget",
+            "from planish.tuning.settings import Budget",
             "from planish.tuning.settings import Settings",
             "",
             *(() if short else ("# The program's whole text; it is too long to be shown here.",)),

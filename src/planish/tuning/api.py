@@ -35,7 +35,6 @@ from planish.core import (
     unknown,
 )
 from planish.core.arguments import check_type, wrong_argument
-from planish.core.budget import Budget
 from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
@@ -44,7 +43,7 @@ from planish.tuning.budget import LEAST_S
 from planish.tuning.engine import TuningRun
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
 from planish.tuning.result import A_STORE, STORES, Result, read_comparison
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from planish.tuning.transfer import context_of, stored
 
 DEFAULT_BUDGET = Budget(seconds=10)

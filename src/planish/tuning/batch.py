@@ -29,7 +29,6 @@ from planish.core import (
     Task,
     evaluate,
 )
-from planish.core.budget import Budget
 from planish.core.files import replace_text
 from planish.core.trial import checked_for
 from planish.levels.registry import load_program
@@ -38,7 +37,7 @@ from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 DEFAULT_BUDGET = Budget(seconds=1)
 """For each part."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from planish.core import Stops
-from planish.core.budget import Budget
 from planish.tuning.recorder import Progress, Trials
+from planish.tuning.settings import Budget
 
 PATIENCE_S = 0.5
 """Seconds beyond the budget that what is under way may take to end by itself."""

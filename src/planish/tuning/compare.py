@@ -10,7 +10,6 @@ from itertools import accumulate
 from pathlib import Path
 
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
-from planish.core.budget import Budget
 from planish.levels.registry import load_program
 from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
 from planish.measure.executors import LocalExecutor
@@ -18,7 +17,7 @@ from planish.store import Reader, Store, open_store
 from planish.tuning.api import require_fit, tune_program
 from planish.tuning.recorder import Listener
 from planish.tuning.result import Result, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ from planish.core import (
     stoppable,
     usable_cores,
 )
-from planish.core.budget import Budget
 from planish.tuning.budget import BudgetTracker
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
@@ -40,7 +39,7 @@ from planish.tuning.in_flight import InFlight, Leases, Pending
 from planish.tuning.recorder import TrialRecorder
 from planish.tuning.result import Result
 from planish.tuning.search_loop import SearchLoop
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 IMPORTANCE_TRIALS = 64
 """Trials, evenly chosen, whose features the best candidate is given one by one."""

@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from planish.core import HypervolumeTracker, Trial
-from planish.core.budget import Budget
 from planish.core.wording import (
     MINUTE_S,
     amount,
@@ -33,6 +32,7 @@ from planish.tuning.budget import LEAST_S
 from planish.tuning.recorder import Listener, Progress, Silent
 from planish.tuning.result import known_baseline
 from planish.tuning.scatter import ASCII, FULL, WIDTH, scatter
+from planish.tuning.settings import Budget
 from planish.tuning.trial_statistics import flops_of
 
 if TYPE_CHECKING:

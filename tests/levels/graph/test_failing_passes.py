@@ -15,7 +15,6 @@ from onnx import helper
 
 from levels.graph.models import constant, convolutions, model, write
 from planish.core import Candidate, Task
-from planish.core.budget import Budget
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Disable, selection_of
 from planish.levels.graph.program import GraphProgram
@@ -24,7 +23,7 @@ from planish.levels.graph.task_setup import fewest, without_failing_passes
 from planish.measure.executors import InlineExecutor
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 
 def padded(folder: Path) -> Path:

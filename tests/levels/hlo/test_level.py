@@ -17,7 +17,6 @@ from damaged_files import damage_zip
 from levels.hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, write_all
 from planish import tune
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
-from planish.core.budget import Budget
 from planish.levels.hlo import read_program
 from planish.levels.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
 from planish.levels.hlo.ir.normal import entry_text
@@ -28,7 +27,7 @@ from planish.levels.registry import level_of
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from short_comparisons import shorten_comparisons
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)

@@ -18,7 +18,6 @@ import pytest
 
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
 from planish.core import Candidate, Measured, PlanishError, TargetError, Task
-from planish.core.budget import Budget
 from planish.levels.llvm.backend import elf, open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses, plan_of
@@ -31,7 +30,7 @@ from planish.sandbox import ForkLimits, in_child
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 LEVEL = LlvmLevel()
 SETTINGS = Settings(objectives=("text_bytes",), space="functions", workers=1)

@@ -32,7 +32,6 @@ from planish.core import (
     evaluate,
     rng,
 )
-from planish.core.budget import Budget
 from planish.levels.llvm import evaluator as llvm_evaluator
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.evaluator import TimedEvaluatorSpec
@@ -60,7 +59,7 @@ from planish.store import open_store
 from planish.testing.spaces import SpaceConformance
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 
 SOURCE = r"""
 #include <stdio.h>

@@ -17,7 +17,6 @@ import pytest
 from levels.llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, outcome_to_json
-from planish.core.budget import Budget
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.describe import described
 from planish.levels.llvm.level import LlvmLevel
@@ -30,7 +29,7 @@ from planish.store import open_store
 from planish.tuning import finish
 from planish.tuning.api import task_of
 from planish.tuning.result import Result, read_result
-from planish.tuning.settings import Settings
+from planish.tuning.settings import Budget, Settings
 from short_comparisons import shorten_comparisons
 
 QUICK = Settings(workers=1, finalists=2)

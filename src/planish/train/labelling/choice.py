@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Candidate, PlanishError
-from planish.core.budget import Budget
 from planish.levels.llvm.passes import pass_cost
 from planish.sandbox import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
@@ -25,6 +24,7 @@ from planish.train.labelling.function_search import (
     shorten,
 )
 from planish.train.labelling.label_plan import Label, LabelBench, LabelPlan, bench, read_labels
+from planish.tuning.settings import Budget
 
 if TYPE_CHECKING:
     import numpy as np

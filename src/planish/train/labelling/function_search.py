@@ -21,7 +21,6 @@ from planish.core import (
     Trial,
     evaluate,
 )
-from planish.core.budget import Budget
 from planish.levels.llvm.backend import Backend, IRError, Module, PassError
 from planish.levels.llvm.evaluator import fingerprint, reproduces
 from planish.levels.llvm.ir.attributes import for_size
@@ -34,6 +33,7 @@ from planish.tuning.budget import SearchLimits
 from planish.tuning.in_flight import InFlight, Pending
 from planish.tuning.recorder import Recorder
 from planish.tuning.search_loop import SearchLoop
+from planish.tuning.settings import Budget
 
 Passes = tuple[str, ...]
 

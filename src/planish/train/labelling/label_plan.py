@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
-from planish.core.budget import Budget
 from planish.levels.llvm.backend import Backend, IRError, open_backend
 from planish.levels.llvm.passes import PassSpace, available, oz_of, pass_space
 from planish.measure.executors import InlineExecutor
@@ -23,6 +22,7 @@ from planish.train.labelling.function_search import (
     Ranking,
     Values,
 )
+from planish.tuning.settings import Budget
 
 
 @dataclass(frozen=True, slots=True)
