@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from planish.core import (
     Objective,
     PlanishError,
     StoreError,
+    TargetError,
     Task,
     Trial,
     best_non_regressing,
@@ -29,6 +31,7 @@ from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
+from planish.tuning.display import heading, html, summary
 
 OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
@@ -67,9 +70,12 @@ def known_baseline(store: Reader, task: Task) -> float | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """A run with its result; it describes, exports and calls the program by its candidate.
+
+    Its `repr` has three lines: the run, its program and the verdict. Notebooks also show the comparison and a
+    chart of the search.
 
     What is not at hand is read when it is first asked for: the program is parsed, and the trials are read
     from the store, which is opened again for it where it was closed.
@@ -89,6 +95,20 @@ class Result:
     notes: tuple[str, ...] = ()
     pick: int = 1
     store: Reader | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return "\n".join(heading(self))
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def summary(self) -> str:
+        """Return a text for people: the verdict, the comparison, the failures and the notes.
+
+        Raises:
+            StoreError: the trials are needed for it, and the store cannot be read.
+        """
+        return summary(self)
 
     def at_hand(self, **known: Any) -> Result:
         """Keep values of properties, so that they are neither read nor computed again."""
@@ -143,6 +163,22 @@ class Result:
         """
         names = [objective.name for objective in self.stored.objectives]
         return [_record(trial, names) for trial in self.stored_trials]
+
+    def trials_dataframe(self) -> Any:
+        """Return the records of `trials` as a table of pandas, with a row for each trial.
+
+        Raises:
+            TargetError: pandas is not installed.
+            StoreError: as `trials`.
+        """
+        try:
+            pandas = import_module("pandas")  # no dependency of planish, and not known to its type checker
+        except ModuleNotFoundError as error:
+            if error.name != "pandas":
+                raise
+            hint = "Install it with 'pip install pandas', or use trials(), which returns plain records."
+            raise TargetError("trials_dataframe() needs pandas, which is not installed", hint) from error
+        return pandas.DataFrame.from_records(self.trials())
 
     @cached_property
     def best_trial(self) -> Trial | None:
