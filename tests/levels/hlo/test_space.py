@@ -1,10 +1,13 @@
-"""The space of patches: as every space, and what is particular to it."""
+"""The space of patches, the blocks of a network, and its learning rates."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
-from levels.hlo.modules import EXAMPLES, chain, summing
+from levels.hlo.modules import EXAMPLES, chain, evaluate, summing
 from planish.core import Candidate, CanEvolve, CanShrink, Measured, ScheduleError, Space, Step, rng
 from planish.levels.hlo import Program, program_from, read_program
 from planish.levels.hlo.edits import (
@@ -25,11 +28,12 @@ from planish.levels.hlo.edits import (
     SetAttribute,
     Shrink,
     TileBatch,
+    finished,
     propose,
 )
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original, replay
-from planish.levels.hlo.space import PatchSpace, Wants, children
+from planish.levels.hlo.space import PatchSpace, Wants, blocks, children, learning_rates
 from planish.search import make_searcher
 from planish.testing.searchers import drive
 from planish.testing.spaces import SpaceConformance
@@ -281,3 +285,86 @@ def test_each_child_brings_about_one_new_edit_also_late_in_a_run() -> None:
         shares.append(sum(new[48:]) / len(new[48:]))
     # Less than one: some of the edits are what the structure suggests, and these are soon all known.
     assert 0.5 <= sum(shares) / len(shares) <= 1.5
+
+
+HEAD = "func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x4xf32>, %v: tensor<4x4xf32>) -> tensor<8x4xf32> {"
+PRODUCT = "contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>"
+
+RESIDUAL = f"""module {{ {HEAD}
+  %0 = stablehlo.dot_general %x, %w, {PRODUCT}
+  %1 = stablehlo.tanh %0 : tensor<8x4xf32>
+  %2 = stablehlo.add %x, %1 : tensor<8x4xf32>
+  %3 = stablehlo.dot_general %2, %v, {PRODUCT}
+  %4 = stablehlo.add %2, %3 : tensor<8x4xf32>
+  return %4 : tensor<8x4xf32>
+}} }}"""
+"""Two residual blocks: x + tanh(x w), and y + y v."""
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(block.entry, block.exit) for block in blocks(original(Program(text)))]
+
+
+def test_residual_blocks_are_found_alone_and_together() -> None:
+    """Operations are numbered in order from 0; a product of 8x4 by 4x4 takes 256 operations."""
+    names = found(RESIDUAL)
+    assert names[0] == ("arg0", "4"), "both together compute most"
+    assert ("arg0", "2") in names
+    assert ("2#0", "4") in names
+
+
+def test_a_product_alone_is_a_block_where_nothing_joins() -> None:
+    text = RESIDUAL.replace("stablehlo.add %x, %1", "stablehlo.add %1, %1")
+    assert ("arg0", "0") in found(text)
+
+
+def test_a_value_that_some_way_avoids_is_no_entry() -> None:
+    """The input reaches the sum directly, so nothing inside the first block dominates it."""
+    assert all(entry not in {"0#0", "1#0"} or exit_ in {"0", "1"} for entry, exit_ in found(RESIDUAL))
+
+
+def test_other_types_are_no_blocks() -> None:
+    text = """module { func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x3xf32>) -> tensor<8x3xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4x3xf32>) -> tensor<8x3xf32>
+      %1 = stablehlo.tanh %0 : tensor<8x3xf32>
+      return %1 : tensor<8x3xf32>
+    } }"""
+    assert found(text) == []
+
+
+def test_a_function_without_arguments_has_no_blocks() -> None:
+    text = """module { func.func @main() -> tensor<2xf32> {
+      %0 = stablehlo.constant dense<1.0> : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    } }"""
+    assert found(text) == []
+
+
+def test_what_is_left_computes_the_other_block_alone() -> None:
+    """Without the first block the module is x + x v, in NumPy's words."""
+    space = PatchSpace(Program(RESIDUAL))
+    block = next(block for block in blocks(original(space.program)) if block.exit == "2")
+    sizes = [(8, 4), (4, 4), (4, 4)]
+    x, w, v = (rng(0, place).normal(size=size).astype(np.float32) for place, size in enumerate(sizes))
+    (result,) = evaluate(finished(replay(space.program, Candidate((block.bypass,)))), x, w, v)
+    np.testing.assert_allclose(result, x + x @ v, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("update", "constants"),
+    [
+        ("%a = stablehlo.multiply %g, %c\n%y = stablehlo.subtract %p, %a", ["0"]),
+        ("%a = stablehlo.multiply %c, %g\n%b = stablehlo.divide %a, %g\n%y = stablehlo.add %p, %b", ["0"]),
+        ("%a = stablehlo.multiply %c, %g\n%b = stablehlo.negate %a\n%y = stablehlo.add %b, %p", ["0"]),
+        ("%a = stablehlo.multiply %c, %p\n%b = stablehlo.multiply %c, %g\n%y = stablehlo.add %a, %b", []),
+        ("%y = stablehlo.add %p, %c", []),
+        ("%y = stablehlo.multiply %p, %c", []),
+    ],
+    ids=["descent", "Adam", "ascent of its negative", "a moment", "a count", "no update"],
+)
+def test_learning_rates_are_what_updates_are_multiplied_by(update: str, constants: list[str]) -> None:
+    lines = "\n".join(f"{line} : tensor<f32>" for line in update.splitlines())
+    body = f"%c = stablehlo.constant dense<0.1> : tensor<f32>\n{lines}\nreturn %y : tensor<f32>"
+    begin = "func.func @main(%p: tensor<f32>, %g: tensor<f32>) -> tensor<f32> {"
+    assert learning_rates(original(program_from(f"{begin}\n{body}\n}}"))) == constants

@@ -1,8 +1,9 @@
-"""What the compilers compute, refuse and take; both are asked the same."""
+"""What compilers compute, refuse and take, and the cache of what they compiled."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,15 @@ from levels.hlo.workloads import INFERENCE, PREDICT, task, write_all
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, TargetError
 from planish.core import evaluate as evaluate_all
 from planish.levels.hlo import program_from
-from planish.levels.hlo.backend import Backend, BackendError, Executable, XlaBackend, compute, open_backend
+from planish.levels.hlo.backend import (
+    Backend,
+    BackendError,
+    CompiledFiles,
+    Executable,
+    XlaBackend,
+    compute,
+    open_backend,
+)
 from planish.levels.hlo.edits import Narrow, ReplaceConstant
 from planish.levels.hlo.evaluator import (
     TOLERANCE,
@@ -33,7 +42,7 @@ from planish.levels.hlo.evaluator import (
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.ir.normal import entry_text, load
 from planish.levels.hlo.machine import versions
-from planish.levels.hlo.patch import replay
+from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.workload.arguments import signature
 from planish.measure.executors import InlineExecutor, LocalExecutor
 
@@ -302,3 +311,58 @@ def test_differences_are_relative_and_see_nan() -> None:
     assert difference(one, -one) == np.inf
     assert difference(np.array([np.nan]), np.array([np.nan])) == 0
     assert difference(np.array([1, 2]), np.array([1, 3])) == pytest.approx(1 / 3)
+
+
+DRAFT = original(program_from(SUM))
+TEXT = entry_text(DRAFT.root, DRAFT.function)
+
+
+def answers(kept: CompiledFiles | None) -> list[bytes]:
+    backend = open_backend("xla", files=kept)
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    held = [backend.put(x), backend.put(np.array(3, np.int32))]
+    return [backend.get(each).tobytes() for each in backend.compile(TEXT)(held)]
+
+
+def files(kept: CompiledFiles) -> list[Path]:
+    return sorted(kept.folder.glob("*.xla"))
+
+
+def test_what_was_compiled_is_read_and_gives_the_same_answers() -> None:
+    kept = CompiledFiles()
+    assert answers(kept) == answers(None)
+    before = [each.stat().st_mtime_ns for each in files(kept)]
+    assert before
+    assert answers(kept) == answers(None)
+    assert [each.stat().st_mtime_ns for each in files(kept)] == before, "nothing is compiled again"
+
+
+def test_other_cores_are_other_code() -> None:
+    kept = CompiledFiles()
+    answers(kept)
+    assert kept.find(TEXT, 1) is not None
+    assert kept.find(TEXT, 2) is None
+
+
+@pytest.mark.parametrize("length", [0, 20, 1000])
+def test_a_file_that_is_cut_off_is_compiled_anew(length: int) -> None:
+    kept = CompiledFiles()
+    answers(kept)
+    for file in files(kept):
+        file.write_bytes(file.read_bytes()[:length])
+    assert answers(kept) == answers(None)
+
+
+def test_a_folder_that_is_gone_keeps_nothing() -> None:
+    kept = CompiledFiles()
+    shutil.rmtree(kept.folder)
+    assert answers(kept) == answers(None)
+    assert kept.find(TEXT, 1) is None
+
+
+def test_the_oldest_goes_where_there_is_no_room() -> None:
+    kept = CompiledFiles(room=76)
+    for number, text in enumerate("abc"):
+        kept.keep(text, 1, b"1234")
+        assert len(files(kept)) == min(2, number + 1)
+    assert kept.find("c", 1) == b"1234"
