@@ -1,6 +1,6 @@
 # The environment is .venv, made from pyproject.toml and requirements.lock; it is remade when they change.
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
 BENCH ?= [a-z]*
 FAULTS ?=
 FUZZ ?= --pairs 20000 --jobs 2
@@ -19,7 +19,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format docs fuzz soundness faults bench golden lock peers release-check clean
+.PHONY: help setup demo test lint style types format docs fuzz soundness faults bench golden lock peers release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -39,16 +39,23 @@ $(READY): pyproject.toml requirements.lock
 demo: $(READY) ## Tune a matrix multiplication and a convolution, beside NumPy (seconds)
 	@$(BIN)/python examples/demo.py
 
-test: lint ## Check style, types and layers, then run the tests (PYTEST_ARGS='-n 2' runs two at once)
-	@$(BIN)/pytest $(PYTEST_ARGS)
+test: style ## Check style and layers, then types beside the tests (PYTEST_ARGS='-x tests/core' runs some)
+	@echo 'running the tests; types are checked meanwhile, which takes minutes on a busy machine'
+	@nice $(BIN)/pyright --warnings >$(VENV)/types.txt & types=$$!; trap "kill $$types 2>/dev/null" INT TERM; \
+	$(BIN)/pytest $(PYTEST_ARGS) && passed=0 || passed=$$?; \
+	if wait $$types; then echo 'types: no errors'; else cat $(VENV)/types.txt; passed=1; fi; exit $$passed
 
-lint: $(READY) ## Check style, types and the law of imports
+lint: style types ## Check style, layers and types
+
+style: $(READY) ## Check style and the layers of imports
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
-	@$(BIN)/pyright --warnings
-	@$(BIN)/lint-imports --no-logo > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
+	@$(BIN)/lint-imports --no-logo >$(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
 
-format: $(READY) ## Format the code and mend what can be mended by rule
+types: $(READY) ## Check types (a minute or more)
+	@$(BIN)/pyright --warnings
+
+format: $(READY) ## Format the code, and fix what can be fixed automatically
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
