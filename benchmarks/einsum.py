@@ -39,7 +39,7 @@ from planish.core import ProgramError, usable_cores
 from planish.einsum.backends import contraction_of
 from planish.einsum.decision_store import read_history, stored_backend
 from planish.einsum.planning import task_of
-from planish.levels.loops.compiled import CompiledKernel
+from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.measure import wait_for_idle_threads
 from planish.store import open_store
 from side_by_side import REST_S, geomean, rested

@@ -28,9 +28,8 @@ import peer_halide
 import peer_tvm
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, tree_of
-from planish.levels.loops.evaluator import LoopsEvaluatorSpec
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.roofline import measured_peak
 from planish.levels.loops.runtime.kernels import Kernel

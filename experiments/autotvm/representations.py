@@ -10,8 +10,7 @@ from relations import RELATIONS, relations
 
 from planish.core import Candidate, FeatureSchema, Target
 from planish.levels.loops.features import LOOPS, SCHEMA, SLOTS, NestTable
-from planish.levels.loops.ir.graph import Graph
-from planish.levels.loops.ir.schedule import Schedule
+from planish.levels.loops.ir.schedule import Graph, Schedule
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space import TemplateSpace
 

@@ -11,9 +11,8 @@ from typing import Any
 from programs import cursor_space
 
 from planish.core import Candidate, Measured, Space, Stage, Trial
-from planish.levels.loops.evaluator import LoopsEvaluatorSpec
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
 from planish.search.factory import make_searcher
 
 SEARCHES: Mapping[str, tuple[str, Mapping[str, Any]]] = {

@@ -23,7 +23,7 @@ from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final
 from planish.einsum.planning import Planner, best_known, first_guess, task_of
 from planish.einsum.selection import Selection
 from planish.levels.loops.build import Backend, kernel_of, tree_of
-from planish.levels.loops.compiled import CompiledKernel
+from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.store import ResultRow, Run, open_store
 
 Array = NDArray[Any]

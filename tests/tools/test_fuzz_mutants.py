@@ -11,8 +11,8 @@ from fuzz.mutant import NONE, Mutant, Mutants
 from fuzz.mutation_run import ACCEPTED, Confronting, of_program, shrunk, table
 from fuzz.worker import Plan
 from planish.levels.loops.backends import available_backends
+from planish.levels.loops.evaluator import Verifier
 from planish.levels.loops.lang.parse import parse
-from planish.levels.loops.verifying import Verifier
 
 MUTANTS = sorted((Path(fuzz.mutant.__file__).parent / "mutants").glob("*.json"))
 SUM = parse("C[m] += A[m,k] * B[k]; D[m] = relu(C[m])", {"m": 5, "k": 4}).text

@@ -17,11 +17,12 @@ import pytest
 from planish.core import Candidate, ProgramError, StoreError
 from planish.levels.loops.backends import PREFERRED, backend_named
 from planish.levels.loops.build import Library
-from planish.levels.loops.compiled import CompiledKernel, function_of
+from planish.levels.loops.export import function_of
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Parallel

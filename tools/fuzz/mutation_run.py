@@ -22,8 +22,8 @@ from fuzz.oracle import Judged, Oracle
 from fuzz.shrink import legal, smaller_ones
 from fuzz.worker import Plan
 from planish.core import PlanishError, rng
+from planish.levels.loops.evaluator import Verifier, final_verifier, search_verifier
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.verifying import Verifier, final_verifier, search_verifier
 
 PATIENCE_S = 30
 FEW, MANY = 4, 64

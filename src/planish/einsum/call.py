@@ -24,8 +24,7 @@ from planish.einsum.backends import (
     contraction_of,
     numpy_backends,
 )
-from planish.levels.loops.compiled import CompiledKernel, check_operands
-from planish.levels.loops.runtime.dispatch import ArraySpec, Table
+from planish.levels.loops.runtime.dispatch import ArraySpec, CompiledKernel, Table, check_operands
 
 if TYPE_CHECKING:
     from planish.einsum.planning import Planner

@@ -23,13 +23,12 @@ from planish.einsum.backends import (
     numpy_backends,
 )
 from planish.einsum.selection import Selection, select_fastest
-from planish.levels.loops.compiled import CompiledKernel
-from planish.levels.loops.evaluator import LoopsEvaluatorSpec
+from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
+from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Parallel
-from planish.levels.loops.verifying import verify_again
 from planish.levels.loops.workloads import matmul
 from planish.measure import exclusive
 from planish.measure.executors import LocalExecutor

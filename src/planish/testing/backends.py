@@ -8,6 +8,7 @@ import pytest
 from planish.core import Candidate, Target, TargetError, rng
 from planish.levels.loops.backends import Backend, Executable
 from planish.levels.loops.build import tree_of
+from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
@@ -15,7 +16,6 @@ from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Parallel
-from planish.levels.loops.verifying import verify_again
 
 SAMPLES = 4
 SIZES = {"m": 5, "n": 7, "k": 6}

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from planish.core.errors import ScheduleError
 from planish.levels.loops.ir.fuse import fusable
-from planish.levels.loops.ir.graph import Nest
-from planish.levels.loops.ir.schedule import Schedule, loop_text, unscheduled
+from planish.levels.loops.ir.schedule import Nest, Schedule, loop_text, unscheduled
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.steps import (
     Fuse,

@@ -13,6 +13,7 @@ from fuzz.case import prepared
 from golden_text import Golden
 from levels.loops.trees import integers, matmul
 from planish.levels.loops.build import tree_of
+from planish.levels.loops.export import annotated_text
 from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
@@ -25,7 +26,6 @@ from planish.levels.loops.ir.annotated import (
 )
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower import regalloc, ssa
-from planish.levels.loops.lower.printing import annotated_text
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault, interpret
 

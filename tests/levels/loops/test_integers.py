@@ -16,6 +16,7 @@ from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import tree_of
 from planish.levels.loops.codegen.x86.compile import compile_tree
 from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.evaluator import Called, Verifier
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lower.lowering import lower
@@ -25,7 +26,6 @@ from planish.levels.loops.reference.inputs import NEAR_ONE, POSITIVE, Style, ali
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.steps import Reorder
-from planish.levels.loops.verifying import Called, Verifier
 from planish.testing.interpreter import UNWRITTEN, interpret
 from planish.testing.schedules import schedules
 

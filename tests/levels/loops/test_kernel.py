@@ -14,7 +14,6 @@ from levels.loops.trees import ENTRY, Kind
 from planish.core import ProgramError
 from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, Layout, MachineCode, layout
 from planish.levels.loops.codegen.llvm.compile import compile_tree
-from planish.levels.loops.compiled import CompiledKernel
 from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
@@ -23,6 +22,7 @@ from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.levels.loops.runtime.kernels import BoundKernel, Kernel
 from planish.levels.loops.steps import LoopStep, Pack, Split
 

@@ -14,12 +14,12 @@ from fuzz.execute import execute
 from planish.core import Candidate, ScheduleError, Step, rng
 from planish.levels.loops.backends import available_backends, this_machine
 from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Split, Stage, Swap, Unroll, Vectorize
-from planish.levels.loops.verifying import verify_again
 
 Array = NDArray[Any]
 everywhere = pytest.mark.parametrize("backend", available_backends())

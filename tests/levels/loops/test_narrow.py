@@ -14,7 +14,8 @@ from planish.core import Candidate, PlanishError, ProgramError, Target, TargetEr
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import Library, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import arithmetic_of
-from planish.levels.loops.compiled import function_of
+from planish.levels.loops.evaluator import verify_again
+from planish.levels.loops.export import function_of
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.ir.tree import Buffer, Leaf, Loop, LoopTree, Ref
 from planish.levels.loops.lang.element_types import numpy_type
@@ -29,7 +30,6 @@ from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split
-from planish.levels.loops.verifying import verify_again
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules
 

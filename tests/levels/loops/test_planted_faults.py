@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from planish.core import Candidate
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.evaluator import Verifier, final_verifier, search_verifier
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.verifying import Verifier, final_verifier, search_verifier
 
 Array = NDArray[Any]
 

@@ -31,7 +31,9 @@ def no_clock(stage: Stage) -> AbstractContextManager[None]:
 def outcome_of(program: Program, library: Library = numpy_callable) -> Measured | Failed:
     """Evaluate the baseline."""
     task = Task(program, this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    outcome = LoopsEvaluator(LEVEL.evaluator(task), library).evaluate(LEVEL.baseline(task), no_clock)
+    outcome = LoopsEvaluator(task.program, task.target, library=library).evaluate(
+        LEVEL.baseline(task), no_clock
+    )
     assert isinstance(outcome, Measured | Failed)
     return outcome
 

@@ -9,12 +9,12 @@ from planish.core import Candidate, Step
 from planish.levels.loops.build import tree_of
 from planish.levels.loops.codegen.kernel import layout
 from planish.levels.loops.codegen.llvm.compile import compile_tree
+from planish.levels.loops.export import annotated_text
 from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower import regalloc, ssa
-from planish.levels.loops.lower.printing import annotated_text
 from planish.levels.loops.steps import Parallel, Reorder
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault

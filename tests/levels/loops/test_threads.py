@@ -21,8 +21,7 @@ from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.runtime.kernels import BoundKernel, Kernel, LaunchRecord
-from planish.levels.loops.runtime.threads import ThreadTeam, thread_team
+from planish.levels.loops.runtime.kernels import BoundKernel, Kernel, LaunchRecord, ThreadTeam, thread_team
 from planish.levels.loops.steps import Parallel
 
 
@@ -244,7 +243,7 @@ def test_what_runs_after_the_workers_have_ended_is_done_all_the_same(monkeypatch
     bound, a, c = counting(4)
     own = ThreadTeam(4)
     own.stop()
-    monkeypatch.setattr("planish.levels.loops.runtime.threads.thread_team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr("planish.levels.loops.runtime.kernels.thread_team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
     a.fill(5)
     bound.repeat(20)
     assert (c == 10).all()
@@ -277,9 +276,9 @@ def late():
 """,
     "begins with several threads": """
 parts = [counting(3) for _ in range(6)]
-from planish.levels.loops.runtime import threads
-threads._natives.clear()
-threads._teams.clear()
+from planish.levels.loops.runtime import kernels
+kernels._natives.clear()
+kernels._teams.clear()
 barrier = threading.Barrier(6)
 def first(bound):
     barrier.wait()
@@ -340,8 +339,8 @@ ended.set()
 """,
     "forks while another thread holds a lock": """
 from planish.einsum.backends import PLANNING
-from planish.levels.loops.runtime import threads
-for lock in (PLANNING, threads._compiling):
+from planish.levels.loops.runtime import kernels
+for lock in (PLANNING, kernels._compiling):
     with lock:
         child = os.fork()
         if child == 0:

@@ -14,10 +14,19 @@ from hypothesis import given, settings
 
 from levels.loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
-from planish.levels.loops import compiled
+from planish.levels.loops import export
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, kernel_of, schedule_of, tree_of
-from planish.levels.loops.evaluator import LoopsEvaluator
+from planish.levels.loops.evaluator import (
+    KEPT_SEED,
+    SEARCH_SEED,
+    Called,
+    LoopsEvaluator,
+    Verifier,
+    final_verifier,
+    search_verifier,
+    verify_again,
+)
 from planish.levels.loops.ir.tree import Loop, LoopTree, Node
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Const, Program
@@ -29,15 +38,6 @@ from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
-from planish.levels.loops.verifying import (
-    KEPT_SEED,
-    SEARCH_SEED,
-    Called,
-    Verifier,
-    final_verifier,
-    search_verifier,
-    verify_again,
-)
 from planish.levels.loops.workloads import matmul
 from planish.measure import Clocks
 from planish.measure.executors import InlineExecutor
@@ -325,8 +325,10 @@ def test_what_is_right_on_the_search_s_inputs_alone_is_not_kept() -> None:
         return call
 
     task = Task(program, target, (LEVEL.objectives["time_s"],), LEVEL.version)
-    searched = LoopsEvaluator(LEVEL.evaluator(task), knows_some).evaluate(LEVEL.baseline(task), no_clock)
-    final = LoopsEvaluator(LEVEL.evaluator(task, final=True), knows_some)
+    searched = LoopsEvaluator(task.program, task.target, library=knows_some).evaluate(
+        LEVEL.baseline(task), no_clock
+    )
+    final = LoopsEvaluator(task.program, task.target, final=True, library=knows_some)
     kept = final.evaluate(LEVEL.baseline(task), no_clock)
     assert isinstance(searched, Measured)
     assert isinstance(kept, Failed)
@@ -346,7 +348,7 @@ def test_answers_that_go_wrong_while_they_are_timed_are_refused(*, final: bool) 
         return call
 
     task = Task(program, this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    made = LoopsEvaluator(LEVEL.evaluator(task, final=final), right_at_first)
+    made = LoopsEvaluator(task.program, task.target, final=final, library=right_at_first)
     outcome = made.evaluate(LEVEL.baseline(task), no_clock)
     assert isinstance(outcome, Failed)
     assert (outcome.stage, outcome.reason) == ("verify", "wrong answer")
@@ -373,7 +375,7 @@ def test_inputs_that_are_timed_are_those_of_no_earlier_call() -> None:
 def test_a_clock_that_stands_still_fails_the_candidate() -> None:
     still = Clocks(lambda: 7, lambda: 7)
     task = Task(parse("R[i] = A[i]", {"i": 1}), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
-    executor = InlineExecutor(LoopsEvaluator(LEVEL.evaluator(task), clocks=still))
+    executor = InlineExecutor(LoopsEvaluator(task.program, task.target, clocks=still))
     executor.submit([Candidate()])
     (found,) = executor.results()
     assert isinstance(found.outcome, Failed)
@@ -386,6 +388,6 @@ def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyP
 
     task = Task(matmul(4, 5, 6), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
     assert LEVEL.function(task, Candidate())
-    monkeypatch.setattr(compiled, "tree_of", wrong_of)
+    monkeypatch.setattr(export, "tree_of", wrong_of)
     with pytest.raises(PlanishError, match="this kernel computes a wrong answer: C"):
         LEVEL.function(task, Candidate())

@@ -136,9 +136,7 @@ def executable_of(program: Program, candidate: Candidate, target: Target, tree: 
 
 def kernel_of(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
     """Compile a candidate with one of our back ends; see `executable_of`."""
-    from planish.levels.loops.runtime.kernels import (
-        Kernel,  # here: NumPy takes long to import, and a tree needs none
-    )
+    from planish.levels.loops.runtime.kernels import Kernel
 
     backend = backend_of(candidate) or target.toolchain["backend"]
     return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, Machine
-from planish.levels.loops.ir.graph import Graph
-from planish.levels.loops.ir.schedule import Schedule
+from planish.levels.loops.ir.schedule import Graph, Schedule
 from planish.levels.loops.lang.program import DTYPES, Access
 
 # Nests as arrays

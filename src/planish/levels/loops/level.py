@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,38 @@ from planish.core import (
 from planish.levels.loops.backends import available_backends, this_machine
 
 if TYPE_CHECKING:
-    from planish.levels.loops.evaluator import LoopsEvaluatorSpec
+    from planish.levels.loops.evaluator import LoopsEvaluator
     from planish.levels.loops.lang.program import Program as TensorProgram
+    from planish.sandbox.confinement import SandboxPolicy
 
 OPTIONS = ("size", "shape", "dtype", "constant", "backend")
+
+
+@dataclass(frozen=True)
+class LoopsEvaluatorSpec:
+    """Makes an evaluator in a worker; see `planish.levels.loops.evaluator.LoopsEvaluator`.
+
+    Args:
+        program: whose schedules are evaluated.
+        target: where.
+        final: for candidates that are about to be kept.
+    """
+
+    program: TensorProgram
+    target: Target
+    final: bool = False
+
+    @property
+    def sandbox(self) -> SandboxPolicy:
+        """Return how a worker is confined."""
+        from planish.sandbox.confinement import SandboxPolicy
+
+        return SandboxPolicy.for_code()
+
+    def __call__(self) -> LoopsEvaluator:
+        from planish.levels.loops.evaluator import LoopsEvaluator
+
+        return LoopsEvaluator(self.program, self.target, final=self.final)
 
 
 class LoopsLevel(Level["TensorProgram"]):
@@ -122,11 +150,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:
         """Make the spec for the task's evaluator."""
-        from planish.levels.loops.evaluator import LAST_TIMING, LoopsEvaluatorSpec
-        from planish.measure.timing import SEARCH_TIMING
-
-        timing = LAST_TIMING if final else SEARCH_TIMING
-        return LoopsEvaluatorSpec(task.program, task.target, timing, final)
+        return LoopsEvaluatorSpec(task.program, task.target, final)
 
     def baseline(self, task: Task[TensorProgram]) -> Candidate:
         """Return the NumPy implementation."""
@@ -160,7 +184,7 @@ class LoopsLevel(Level["TensorProgram"]):
         """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
         del analysis
         from planish.levels.loops.build import annotated_of, library_of, schedule_of, tree_of
-        from planish.levels.loops.lower.printing import annotated_text, loop_tree_text, pseudocode
+        from planish.levels.loops.export import annotated_text, loop_tree_text, pseudocode
 
         library = library_of(candidate)
         if library:
@@ -189,7 +213,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def function(self, task: Task[TensorProgram], candidate: Candidate) -> Callable[..., Any]:
         """Make what is called with row-major arrays, in the order in which the program names its inputs."""
-        from planish.levels.loops.compiled import function_of
+        from planish.levels.loops.export import function_of
 
         return function_of(task.program, candidate, task.target)
 

@@ -12,7 +12,6 @@ from planish.core import Target
 from planish.core.hashing import rng
 from planish.levels.loops.codegen.x86.compile import compile_tree
 from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
-from planish.levels.loops.compiled import CompiledKernel
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower import regalloc
@@ -20,6 +19,7 @@ from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import TemplateSpace, resolve
 

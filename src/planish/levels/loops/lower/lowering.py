@@ -19,8 +19,7 @@ from functools import lru_cache
 from math import prod
 from typing import Literal, NamedTuple
 
-from planish.levels.loops.ir.graph import Graph, Nest, Operand, plain_axis
-from planish.levels.loops.ir.schedule import Order, Schedule
+from planish.levels.loops.ir.schedule import Graph, Nest, Operand, Order, Schedule, plain_axis
 from planish.levels.loops.ir.tree import (
     Buffer,
     Call,

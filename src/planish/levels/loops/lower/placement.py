@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from planish.levels.loops.ir.graph import Graph, Nest, Operand
-from planish.levels.loops.ir.schedule import Order, Packing, Schedule
+from planish.levels.loops.ir.schedule import Graph, Nest, Operand, Order, Packing, Schedule
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lower.packing import (
     Packed,

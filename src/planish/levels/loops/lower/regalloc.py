@@ -26,11 +26,12 @@ from planish.levels.loops.ir.annotated import (
     Slot,
     Unrolled,
     Vectors,
+    entry_groups,
     is_start,
+    memory_space_of,
 )
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops, remaining
 from planish.levels.loops.lang.program import DTYPES
-from planish.levels.loops.lower.memory_spaces import entry_groups, memory_space_of
 from planish.levels.loops.lower.register_scopes import (
     STREAM_MAX,
     UNROLLED_MAX,

@@ -26,6 +26,8 @@ from planish.levels.loops.ir.annotated import (
     Unrolled,
     Vectors,
     cell,
+    entry_groups,
+    memory_space_of,
     position,
     summed,
 )
@@ -46,7 +48,6 @@ from planish.levels.loops.ir.tree import (
     within,
 )
 from planish.levels.loops.lower.mathlib import EXPANDED, expansion
-from planish.levels.loops.lower.memory_spaces import entry_groups, memory_space_of
 
 # Analysis
 

@@ -1,10 +1,10 @@
-"""Dispatch: calls from Python that cost a fraction of a microsecond, by machine code that finds the kernel.
+"""Dispatch: calls of compiled kernels from Python that cost a fraction of a microsecond.
 
-The machine code is made by LLVM once in a process, on first use. CPython calls it as a built-in function. It
-reads NumPy's arrays where NumPy's C interface has them, and looks for a plan whose operands are of the same
-class, type, shape and strides. A plan is run by machine code, or handed to another function with the same
-arguments. Where there is no plan, or the memory of its kernel is in use by another thread, the call goes to
-the table's fallback.
+Machine code finds the kernel. It is made by LLVM once in a process, on first use. CPython calls it as a
+built-in function. It reads NumPy's arrays where NumPy's C interface has them, and looks for a plan whose
+operands are of the same class, type, shape and strides. A plan is run by machine code, or handed to another
+function with the same arguments. Where there is no plan, or the memory of its kernel is in use by another
+thread, the call goes to the table's fallback.
 
 A table is a record of 64-bit words: [mask, index of the first operand, fallback, buckets...]; where the first
 operand is at 1, the subscripts are at 0. A plan is a record too, see `PLAN`; plans in one bucket are a list.
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from planish.core import ProgramError
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import DTYPES, TensorType
+from planish.levels.loops.reference.inputs import aligned
 from planish.levels.loops.runtime.kernels import Kernel, LaunchRecord
 
 # Arrays
@@ -379,3 +380,105 @@ def _built_in(address: int, words: _Words) -> Function:
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     create = new(("PyCFunction_NewEx", ctypes.pythonapi))
     return create(ctypes.addressof(_definition(address)), words, None)
+
+
+class CompiledKernel:
+    """Computes a program on arrays of fixed shapes, types and strides, with little overhead.
+
+    Calls from several threads at once are safe.
+
+    Args:
+        kernel: of a program with one output or more.
+        operands: how each input lies, in the program's order; None where all are row-major.
+        result: how the output lies; None where it is row-major.
+
+    Attributes:
+        kernel: as given.
+        operands: how each input lies.
+        result: how the first output lies.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        operands: Sequence[ArraySpec] | None = None,
+        result: ArraySpec | None = None,
+    ) -> None:
+        types = kernel.program.type
+        rows = {name: ArraySpec.row_major(kind.shape, kind.dtype) for name, kind in types.items()}
+        self.kernel = kernel
+        self.operands = tuple(operands or (rows[name] for name in kernel.program.inputs))
+        self.result = result or rows[kernel.program.outputs[0]]
+        self._call = self.generic
+        if self.is_direct:
+            table = Table(self.generic)
+            table.add_kernel(kernel, self.operands, self.result)
+            self._call = table.call
+
+    @property
+    def is_direct(self) -> bool:
+        """Return whether machine code can take calls: there is one output, and nothing is packed ahead."""
+        program, code = self.kernel.program, self.kernel.code
+        # What is written past the caches must begin at a cache line, and what is packed needs arrays first.
+        simple = not code.ahead_entries and not (code.annotated and code.annotated.nontemporal_stores)
+        return len(program.outputs) == 1 and simple and bool(self.operands and self.operands[0].shape)
+
+    def __reduce__(self) -> tuple[type[CompiledKernel], tuple[Any, ...]]:
+        return CompiledKernel, (self.kernel, self.operands, self.result)
+
+    def __call__(self, *operands: Array) -> Any:
+        """Compute the result.
+
+        Args:
+            operands: arrays of the kinds that `operands` lists.
+
+        Returns:
+            A new array; a scalar where the result has no dimension; a tuple where there are several outputs.
+
+        Raises:
+            ProgramError: an operand is not as it must be.
+        """
+        return self._call(*operands)
+
+    def generic(self, *operands: Array) -> Any:
+        """Do the same without machine code that takes the call; it costs some tens of microseconds."""
+        check_operands(self.kernel.program.inputs, self.operands, operands)
+        program = self.kernel.program
+        outputs = {name: aligned(program.type[name]) for name in program.outputs}
+        order = self.result.order
+        first = outputs[program.outputs[0]].transpose(sorted(range(len(order)), key=order.index))
+        inputs = {
+            name: array.transpose(spec.order)
+            for name, array, spec in zip(program.inputs, operands, self.operands, strict=True)
+        }
+        self.kernel.bind(inputs, outputs)()
+        return results_of([first, *(outputs[name] for name in program.outputs[1:])])
+
+
+def results_of(outputs: Sequence[Array]) -> Any:
+    """Return one output, or a tuple of several; without dimensions as a scalar, as NumPy's reductions do."""
+    results = [array[()] for array in outputs]
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def check_operands(names: Sequence[str], specs: Sequence[ArraySpec], operands: Sequence[object]) -> None:
+    """Refuse operands of other kinds than a function was made for.
+
+    Raises:
+        ProgramError: there are more or fewer, or one is of another class, shape, type, or strides.
+    """
+    if len(operands) != len(names):
+        raise ProgramError(f"{len(operands)} operands given", f"It takes {len(names)}: {', '.join(names)}.")
+    for name, array, spec in zip(names, operands, specs, strict=True):
+        if not spec.fits(array):
+            message = f"{name} is {_description(array)}; this was made for {spec}"
+            raise ProgramError(message, "Make another for such arrays.")
+
+
+def _description(array: object) -> str:
+    if not isinstance(array, np.ndarray):
+        return f"of class {type(array).__name__}"
+    kind: NDArray[Any] = array
+    text = f"{kind.dtype}{list(kind.shape)} of strides {list(kind.strides)}"
+    text += "" if kind.flags.aligned else ", not aligned"
+    return text if type(array) is np.ndarray else f"a {type(array).__name__} of {text}"

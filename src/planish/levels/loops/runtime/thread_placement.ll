@@ -1,4 +1,4 @@
-; Functions of planish.levels.loops.runtime.threads, which move threads to processors.
+; Functions of planish.levels.loops.runtime.kernels, which move threads to processors.
 
 ; Linux may wake a thread on the processor of the one that wakes it, though another is idle, and moves it away
 ; only some tenths of a second later. So workers are kept off the leader's processor, unless there are more of

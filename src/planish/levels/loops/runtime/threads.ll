@@ -1,4 +1,4 @@
-; Functions of planish.levels.loops.runtime.threads, which share jobs among the threads of a team.
+; Functions of planish.levels.loops.runtime.kernels, which share jobs among the threads of a team.
 ; Names between @ signs are replaced before the text is compiled.
 
 define internal void @part(ptr %job, i64 %entry, i64 %lane, i64 %begin, i64 %end) {

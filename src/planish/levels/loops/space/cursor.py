@@ -19,8 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Space, Step
-from planish.levels.loops.ir.graph import Nest
-from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
+from planish.levels.loops.ir.schedule import Nest, Order, Schedule, loop_text, unscheduled
 from planish.levels.loops.lang.program import Program, accesses
 from planish.levels.loops.steps import (
     Fuse,

@@ -1,15 +1,22 @@
-"""Facts of a program and a target that the template space needs before any schedule."""
+"""Facts of a nest and a target, which the template space needs before any schedule, and cost estimates.
+
+A rough count of the cycles that the main nest takes with each register tile only ranks, and says what to try
+first. It is for a core that does two vector operations and two loads a cycle. It knows of what decides
+between register tiles: unused lanes, loads for each operation, results taken to memory one by one, and
+tensors that must be copied because the vector axis does not walk them in sequence. Of memory it knows
+operands that are scattered over pages, streamed once, or evict each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from itertools import product
+from math import gcd, prod
 
 from planish.core import Machine, Target
-from planish.levels.loops.ir.graph import Graph, Nest, graph_of
-from planish.levels.loops.ir.schedule import Order
+from planish.levels.loops.ir.schedule import Graph, Nest, Order, graph_of
 from planish.levels.loops.lang.program import DTYPES, Access, Program
 from planish.levels.loops.lang.subscripts import tables
 
@@ -179,3 +186,312 @@ class Facts:
         gathers = is_index or access in tables(self.nest.statement.value)
         single = ways <= 1 and not gathers
         return Moves(access.tensor, strides, alone, elements, single, access.pad is not None)
+
+
+# Memory
+
+PAGE = 4096
+"""Bytes of a page; lines as far apart as that share a set of the first cache, too."""
+PAGES_NEAR = 96
+"""Pages whose addresses the processor has at hand, in its first-level TLB."""
+WAYS = 10
+"""Lines of one set that stay in the first-level cache beside what flows through it."""
+SHARE = 1 / 6
+"""The share of the second-level cache that a panel may take."""
+REUSES = 192
+"""An operand that is used less often is not worth a copy."""
+
+REDUCE_TILES = (64, 128, 256, 512, 1024)
+"""Steps of a reduction that is split for a cache."""
+SECOND_CACHE = 1 << 20
+"""A usual size, in bytes, for a target that does not state its own."""
+
+
+def second_cache(facts: Facts) -> int:
+    """Bytes of the target's second cache."""
+    cache = facts.machine.cache(2)
+    return cache.size if cache else SECOND_CACHE
+
+
+def item_bytes(facts: Facts) -> int:
+    """Bytes of an element."""
+    return facts.vector_bytes // facts.lanes
+
+
+def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Return whether a reduction walks an operand over so many pages that a packed copy pays.
+
+    It is so for the rows of large matrices: each vector of a column of tiles lies on a page of its own.
+    """
+    return _wanders(facts, operand, vector) and _reuses(facts, operand) >= REUSES
+
+
+def _wanders(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Return whether a reduction walks an operand, which could be packed, over many pages."""
+    # What the vector axis does not walk in sequence is packed for that reason, if at all.
+    if operand.strides.get(vector) != 1 or not operand.single or vector not in operand.alone:
+        return False
+    pages = 1.0
+    for axis in facts.reduced_axes:
+        apart = operand.strides.get(axis, 0) * item_bytes(facts)
+        if axis != vector and apart:
+            # Steps shorter than a page share one.
+            pages *= max(1.0, facts.size[axis] * min(1.0, apart / PAGE))
+    return pages > PAGES_NEAR
+
+
+def is_large(facts: Facts, operand: Moves) -> bool:
+    """Return whether an operand does not fit the second cache."""
+    return operand.elements * item_bytes(facts) > second_cache(facts)
+
+
+def is_beyond(facts: Facts, operand: Moves) -> bool:
+    """Return whether an operand's copy with edges is too large for the second cache, unless made in parts."""
+    return operand.padded and operand.single and is_large(facts, operand)
+
+
+def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
+    """Return which share of the second cache a register tile's panel takes, beyond what does no harm."""
+    if not _wanders(facts, operand, vector) or _reuses(facts, operand) <= 1:
+        return 0.0
+    steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis in operand.strides)
+    return max(0.0, steps * vectors * facts.vector_bytes / second_cache(facts) - SHARE)
+
+
+def is_memory_bound(facts: Facts) -> bool:
+    """Return whether a nest is bound by memory: what it touches is used about once, beyond near caches."""
+    touched = sum(moves.elements for moves in (*facts.operands, facts.output))
+    return prod(facts.size.values()) <= touched and touched * item_bytes(facts) > second_cache(facts)
+
+
+def is_beyond_caches(facts: Facts) -> bool:
+    """Return whether a nest without reductions writes more than the largest known cache holds."""
+    largest = max((cache.size for cache in facts.machine.caches), default=None)
+    written = facts.output.elements * item_bytes(facts)
+    return largest is not None and not facts.reduced_axes and written > largest
+
+
+def streamed(facts: Facts, vector: str) -> str | None:
+    """Find the reduced axis to walk a few rows at a time, where a matrix that is used once is read by rows.
+
+    The results, which each row adds to, stay in a cache; a column of tiles would read a piece of every row.
+    """
+    for operand in facts.operands:
+        if operand.strides.get(vector) != 1 or _reuses(facts, operand) > 1:
+            continue
+        if not is_large(facts, operand) or len(facts.reduced_axes) != 1:
+            continue
+        axis = facts.reduced_axes[0]
+        if axis != vector and operand.strides.get(axis, 0) * item_bytes(facts) >= PAGE // 4:
+            return axis
+    return None
+
+
+def slab(facts: Facts, vector: str) -> tuple[str, int] | None:
+    """Find the split of a reduction that goes outside all else, where what all panels read is too large.
+
+    Each panel of a tensor that vectors are loaded from is multiplied by all of another tensor. If that does
+    not stay in the third cache, it comes from memory for each panel; its columns of one split do stay.
+
+    Returns:
+        A reduced axis and a step; None where everything stays, or nothing would.
+    """
+    cache, axes = facts.machine.cache(3), [axis for axis in facts.reduced_axes if axis != vector]
+    if cache is None or not axes:
+        return None
+    axis, most = max(axes, key=lambda each: facts.size[each]), cache.size / 2
+    panels = {each for m in facts.operands if vector in m.strides for each in m.strides}
+    for operand in facts.operands:
+        if vector not in operand.strides and axis in operand.strides:
+            # What moves both, as the number of a batch, is outside, and counts for neither.
+            moved = [each for each in operand.strides if each in facts.reduced or each not in panels]
+            elements = min(operand.elements, prod(facts.size.get(each, 1) for each in moved))
+            whole = elements * item_bytes(facts)
+            steps = [n for n in REDUCE_TILES if whole * n <= most * facts.size[axis] and facts.fits(axis, n)]
+            if whole > most and steps:
+                return axis, steps[-1]
+    return None
+
+
+def flows(facts: Facts, vector: str) -> bool:
+    """Return whether large tensors are passed through once, each in sequence: memory is the bound."""
+    tensors = (facts.output, *facts.operands)
+    through = all(m.strides.get(vector, 1) == 1 and _reuses(facts, m) <= 1 for m in tensors)
+    return through and not facts.reduced_axes and is_large(facts, facts.output)
+
+
+def conflicts(facts: Facts, operand: Moves, rows: dict[str, int]) -> bool:
+    """Return whether the rows of a tile are so far apart that their lines drive each other from the cache."""
+    for axis, count in rows.items():
+        apart = operand.strides.get(axis, 0) * item_bytes(facts)
+        # Such rows are in PAGE / gcd different sets of the cache, each of which keeps WAYS lines.
+        if apart >= PAGE and count > WAYS * (PAGE // gcd(apart, PAGE)):
+            return True
+    return False
+
+
+def _reuses(facts: Facts, operand: Moves) -> int:
+    return prod(facts.size.values()) // max(1, operand.elements)
+
+
+# Register tiles
+
+COPY = 1.5
+"""Cycles to copy an element where reading or writing is not in sequence."""
+TURN = 0.7
+"""Cycles to store a result where the vector axis does not walk memory in sequence."""
+TURN_RUN = 6.0
+"""Further cycles, there, for each run of results that do lie in sequence."""
+GATHER = 2.5
+"""Loads for each lane of a vector that is not in sequence."""
+ALTERNATE = 3.0
+"""Loads for a vector of every second element, where permutations of two registers are there."""
+BROADCAST = 1.0
+"""Loads for each element that is loaded into all lanes."""
+FAR = 0.02
+"""Further loads of a vector for each row that has cache lines of its own: the rows evict each other's."""
+CONFLICT = 0.15
+"""Cycles of a load from rows that evict each other from the cache."""
+ROWS_BESIDE = 0.1
+"""Cycles for each element of large streamed tensors where several rows are read side by side."""
+SPILL = 0.1
+"""Cycles to load a vector of a panel that takes all of the second-level cache."""
+RELOAD = 0.01
+"""Cycles to load an element of a tensor that exceeds the second-level cache, and is read for each panel."""
+LOAD = 0.003
+"""Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
+SUM_LANES = 12.0
+"""Cycles to sum the lanes of a register."""
+VECTORS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """Tile of the output that is kept in registers.
+
+    Args:
+        rows: (axis, elements), outermost first; not over reduced axes.
+        vector: the axis that is vectorised.
+        width: its elements.
+    """
+
+    rows: tuple[tuple[str, int], ...]
+    vector: str
+    width: int
+
+    def __str__(self) -> str:
+        return " ".join(f"{axis}={n}" for axis, n in (*self.rows, (self.vector, self.width)))
+
+
+def tiles(facts: Facts, vector: str) -> list[tuple[RegisterTile, float]]:
+    """List the register tiles with a vector axis that the register file holds, with their cycles."""
+    found = {tile: cycles(facts, tile) for tile in _tiles(facts, vector)}
+    return sorted(found.items(), key=lambda item: item[1])
+
+
+def _tiles(facts: Facts, vector: str) -> Iterator[RegisterTile]:
+    reduced = vector in facts.reduced
+    for count in VECTORS:
+        if (count - 1) * facts.lanes >= facts.size[vector]:  # one more register would hold nothing
+            break
+        width = min(count * facts.lanes, facts.size[vector])
+        # Where lanes are summed a result takes one register, however wide the tile is.
+        budget = facts.registers // (1 if reduced else count)
+        yield RegisterTile((), vector, width)
+        for axis in facts.parallel_axes:
+            if axis != vector:
+                yield from _rows(facts, axis, vector, width, budget)
+
+
+def _rows(facts: Facts, axis: str, vector: str, width: int, budget: int) -> Iterator[RegisterTile]:
+    """List tiles of rows of an axis; if all rows fit, also of several of a second axis."""
+    extent = facts.size[axis]
+    for rows in range(2, min(extent, budget) + 1):
+        yield RegisterTile(((axis, rows),), vector, width)
+    for other in facts.parallel_axes:
+        if other not in (axis, vector):
+            for rows in range(2, min(facts.size[other], budget // extent) + 1):
+                yield RegisterTile(((other, rows), (axis, extent)), vector, width)
+
+
+def cycles(facts: Facts, tile: RegisterTile) -> float:
+    """Estimate the cycles of the main nest."""
+    reduced = tile.vector in facts.reduced
+    inside = {tile.vector, *(axis for axis, _ in tile.rows)}
+    steps = prod(facts.size[axis] for axis in facts.reduced_axes if axis != tile.vector)
+    outer = prod(facts.size[axis] for axis in facts.parallel_axes if axis not in inside)
+    sides = [_parts(facts.size[axis], rows) for axis, rows in tile.rows]
+    total = ROWS_BESIDE * prod(facts.size.values()) if tile.rows and flows(facts, tile.vector) else 0.0
+    # The tail of each axis is code of its own, with a shape of its own.
+    for (width, count), *rows in product(_parts(facts.size[tile.vector], tile.width), *sides):
+        shape = {axis: n for (axis, _), (n, _) in zip(tile.rows, rows, strict=True)}
+        times = outer * prod(n for _, n in rows)
+        vectors = -(-width // facts.lanes)
+        total += times * count * steps * _step(facts, tile.vector, shape, vectors)
+        total += times * (1 if reduced else count) * _end(facts, tile, shape, vectors)
+    return total + sum(_copy(facts, operand, tile.vector) for operand in facts.operands)
+
+
+def _parts(extent: int, tile: int) -> list[tuple[int, int]]:
+    """List (elements, how often): the full tiles, and the tail."""
+    full, tail = divmod(extent, tile)
+    return [(tile, full)] * (full > 0) + [(tail, 1)] * (tail > 0)
+
+
+def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> float:
+    """Count the cycles of all operations for one step of the reduction."""
+    loads = late = 0.0
+    for operand in facts.operands:
+        each = prod(n for axis, n in rows.items() if axis in operand.strides)
+        if vector not in operand.strides:
+            # Where the vector axis does not move it, one element serves all lanes.
+            loads += each * BROADCAST
+            late += each * (CONFLICT * conflicts(facts, operand, rows) + RELOAD * is_large(facts, operand))
+        else:
+            far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
+            loads += each * vectors * (_loads(facts, operand, vector) + FAR * each * far)
+            late += vectors * SPILL * spilled(facts, operand, vector, vectors)
+    # Two operations and two loads begin in each cycle: the scarcer of both sets the pace.
+    return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
+
+
+def _end(facts: Facts, tile: RegisterTile, rows: dict[str, int], vectors: int) -> float:
+    """Count the cycles to begin a tile and to take its results to memory."""
+    results = prod(rows.values())
+    if tile.vector in facts.reduced:
+        return 6 + results * SUM_LANES
+    if not _strided(facts.output, tile.vector):
+        return 6 + results * vectors * 2.0
+    run = next((n for axis, n in rows.items() if facts.output.strides[axis] == 1), 1)
+    return 6 + results * vectors * facts.lanes * (TURN + TURN_RUN / run)
+
+
+def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Return whether packing an operand pays, so that the vector axis walks it in sequence."""
+    if not _strided(operand, vector) or not operand.single or vector not in operand.alone:
+        return False
+    reuse = prod(facts.size.values()) / operand.elements
+    lane = _strided_loads(facts, operand, vector) / facts.lanes
+    # Constants are copied before the first call, which costs nothing later.
+    return operand.tensor in facts.program.constants or reuse * lane > 2 * COPY
+
+
+def _loads(facts: Facts, operand: Moves, vector: str) -> float:
+    """Count the loads of a vector."""
+    if not _strided(operand, vector) or is_copied(facts, operand, vector):
+        return 1.0
+    return _strided_loads(facts, operand, vector)
+
+
+def _strided_loads(facts: Facts, operand: Moves, vector: str) -> float:
+    two = operand.strides[vector] == 2 and facts.permutes(operand.tensor)
+    return ALTERNATE if two else GATHER * facts.lanes
+
+
+def _copy(facts: Facts, operand: Moves, vector: str) -> float:
+    free = operand.tensor in facts.program.constants or not is_copied(facts, operand, vector)
+    return 0.0 if free else operand.elements * COPY
+
+
+def _strided(moves: Moves, vector: str) -> bool:
+    return moves.strides.get(vector, 1) != 1

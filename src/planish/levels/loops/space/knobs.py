@@ -14,8 +14,7 @@ from planish.levels.loops.ir.fuse import fusable, fused
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space.costs import REDUCE_TILES, RegisterTile, cycles, slab, streamed, tiles
-from planish.levels.loops.space.facts import Facts
+from planish.levels.loops.space.facts import REDUCE_TILES, Facts, RegisterTile, cycles, slab, streamed, tiles
 from planish.levels.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize
 
 # Knobs

@@ -16,8 +16,15 @@ from planish.core import TargetError
 from planish.levels.loops.codegen.x86.assembler import Assembler, Imm, Words
 from planish.levels.loops.codegen.x86.isa import Isa
 from planish.levels.loops.codegen.x86.pointers import Pointer, Pointers
-from planish.levels.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_integer
-from planish.levels.loops.codegen.x86.vector_ops import MINMAX, TESTS, minmax, select
+from planish.levels.loops.codegen.x86.vector_ops import (
+    MINMAX,
+    TESTS,
+    Transfers,
+    gather_at,
+    gather_at_integer,
+    minmax,
+    select,
+)
 from planish.levels.loops.codegen.x86.vectors import (
     Accumulator,
     Element,
