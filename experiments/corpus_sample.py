@@ -17,11 +17,12 @@ from pathlib import Path
 
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.clang import find_compiler
-from planish.train.corpus.build import BuildPlan, BuildTally, build_corpus
+from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.pipeline import CorpusRequest, packages_of
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.corpus.unit import CorpusRecipe
+from planish.tuning.progress import ProgressDisplay
 
 PACKAGES = (
     "lua5.4",
@@ -53,26 +54,15 @@ it. Functions of random programs (csmith) belong to nobody.
 """
 
 
-class Loud:
-    """Says what could not be done."""
-
-    def progress(self, tally: BuildTally) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say it."""
-        print(text)
-
-
 def main() -> None:
     llvm = open_backend().version
     compiler = find_compiler(int(llvm.partition(".")[0]))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "corpus"
         packages = packages_of(CorpusRequest(debian=PACKAGES, csmith=RANDOM), print)
-        build_corpus(
-            folder, BuildPlan(packages, CorpusRecipe(compiler, MOST_CHARS), llvm, keep_sources=True), Loud()
-        )
+        plan = BuildPlan(packages, CorpusRecipe(compiler, MOST_CHARS), llvm, keep_sources=True)
+        with ProgressDisplay() as display:
+            build_corpus(folder, plan, display)
         rows = chosen(read_corpus(folder))
         notices = {name: copyright_of(folder, name) for name in PACKAGES}
     OUT.mkdir(exist_ok=True)

@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
-from planish.cli.corpus_progress import Lines, Teller
-from planish.train.corpus.build import BuildTally
 from planish.train.corpus.reader import SAMPLE
 from planish.train.cost_tables import read_costs
-from planish.train.labelling.label_plan import LabelProgress
 
 IR = "define i32 @f{0}(i32 %x) {{\n  %y = add i32 %x, {0}\n  ret i32 %y\n}}\n"
 
@@ -100,19 +97,6 @@ def test_tables_are_widened_for_one_objective(planish: Planish, tmp_path: Path) 
     assert set(made.columns.lists) == set(known.columns.lists)
 
 
-def test_lines_tell_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = [100.0]
-    lines = Lines(10.0, lambda: clock[0])
-    lines.progress(BuildTally(packages=5, done=1, known=1, functions=500))
-    clock[0] = 110.0
-    lines.progress(BuildTally(packages=5, done=3, known=1, functions=700, failed=1))
-    clock[0] = 111.0
-    lines.progress(BuildTally(packages=5, done=4, known=1, functions=800))
-    assert capsys.readouterr().err.splitlines() == [
-        "3 of 5 packages; 700 functions, 20/s; 1 packages failed; 10.0 s left"
-    ]
-
-
 def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp_path: Path) -> None:
     out = tmp_path / "labels"
     words = ["corpus", "label", SAMPLE, out, "--functions", "8", "--evaluations", "2", "--lists", "0"]
@@ -129,17 +113,3 @@ def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp
     assert held["different_lists"] == 0
     said = planish("corpus", "coreset", SAMPLE, out, "-o", file)
     assert said.error.startswith(f"no training function in {out} has a list that is better than -Oz.")
-
-
-def test_a_line_tells_how_far_labelling_is() -> None:
-    clock, said = [100.0], list[str]()
-    tell = Teller(said.append, 10.0, lambda: clock[0])
-    tell(LabelProgress("searching", done=1, total=100, known=0, saved=1, baseline=100, refused=0))
-    clock[0] = 105.0
-    tell(LabelProgress("searching", done=10, total=100, known=0, saved=1, baseline=100, refused=0))
-    clock[0] = 110.0
-    tell(LabelProgress("searching", done=50, total=100, known=0, saved=2, baseline=100, refused=3))
-    assert said == [
-        "searching: 1 of 100 functions, 1.00% under -Oz",
-        "searching: 50 of 100 functions, 2.00% under -Oz, 3 crashes; 5/s, 10.0 s left",
-    ]

@@ -74,7 +74,7 @@ def test_a_full_disk_tells_which_checkpoint_and_the_same_command_goes_on(
         assert (full.code, full.out) == (2, "")
         assert full.err.splitlines()[-1] == (
             f"planish: error: cannot write the checkpoint {disk / 'lists.checkpoint'}: "
-            "No space left on device. Make room there: the same command goes on from the last whole one."
+            "No space left on device. Make room there: the same command resumes from the last whole one."
         )
         assert [path.name for path in disk.iterdir()] == ["lists.checkpoint"]
         grow(disk)

@@ -329,4 +329,4 @@ def test_ctrl_c_keeps_the_functions_that_are_done(module: Path, place: Path) -> 
     assert process.returncode == 0, err
     assert "f0_sum" in out
     assert "f19_four" not in out
-    assert "Stopped. The same command goes on from here." in out
+    assert "Stopped. Run the same command to resume." in out

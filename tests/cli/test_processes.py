@@ -66,7 +66,7 @@ def test_ctrl_c_ends_the_search_and_keeps_the_best(searching: subprocess.Popen[s
     assert searching.returncode == 0, err
     assert "#1" in out
     assert "faster than the baseline" in out
-    assert "Stopped. The same command goes on from here." in out
+    assert "Stopped. Run the same command to resume." in out
     assert only_run(place).status == "stopped"
 
 
@@ -88,7 +88,7 @@ def test_ctrl_c_before_anything_is_measured_keeps_nothing(environment: dict[str,
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert process.stderr.read().splitlines()[-1] == (
-            "planish: error: stopped before anything was measured. The same command goes on."
+            "planish: error: stopped before anything was measured. Run the same command to resume."
         )
     assert process.returncode == 128 + signal.SIGINT
 

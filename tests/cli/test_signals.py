@@ -95,7 +95,7 @@ def test_a_batch_system_ends_a_search_as_ctrl_c_does(tmp_path: Path, number: sig
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert "Stopped. The same command goes on from here." in out
+    assert "Stopped. Run the same command to resume." in out
     with open_store(store, read_only=True) as opened:
         (run,) = opened.runs()
     assert run.status == "stopped"

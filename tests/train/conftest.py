@@ -1,4 +1,4 @@
-"""A C compiler, a listener that remembers, and corpora of small C files."""
+"""A C compiler, a display that records progress, and corpora of small C files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.sources import Package, SourceFolder
 from planish.train.corpus.unit import CorpusRecipe
-from train.corpus.sources import Build, Notes, lacking
+from train.corpus.sources import Build, Recording, lacking
 
 
 @pytest.fixture(scope="session")
@@ -31,18 +31,18 @@ def compiler(llvm: str) -> Compiler:
 
 
 @pytest.fixture
-def notes() -> Notes:
-    return Notes()
+def display() -> Recording:
+    return Recording()
 
 
 @pytest.fixture
-def build(compiler: Compiler, llvm: str, notes: Notes) -> Build:
+def build(compiler: Compiler, llvm: str, display: Recording) -> Build:
     """Return a function that builds a corpus of packages, or of folders."""
 
     def build(
         out: Path, *sources: Package | Path, jobs: int = 1, max_chars: int = 20_000
     ) -> Mapping[str, Any]:
         packages = [SourceFolder(s.name, s) if isinstance(s, Path) else s for s in sources]
-        return build_corpus(out, BuildPlan(packages, CorpusRecipe(compiler, max_chars), llvm, jobs), notes)
+        return build_corpus(out, BuildPlan(packages, CorpusRecipe(compiler, max_chars), llvm, jobs), display)
 
     return build

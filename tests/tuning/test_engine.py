@@ -260,7 +260,7 @@ def test_a_baseline_that_is_lost_is_no_fault_of_the_program(tmp_path: Path) -> N
     with open_store(tmp_path / "a.db") as store:
         with pytest.raises(LostError, match="the baseline's worker was lost: killed") as caught:
             tune_program(level, Text(), budget=Budget(trials=1), settings=settings, store=store)
-        assert caught.value.hint == "The same command goes on."
+        assert caught.value.hint == "Run the same command to resume."
         (run,) = store.runs()
         assert (run.status, run.trials) == ("failed", 0)
         found = tune_program(

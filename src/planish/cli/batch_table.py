@@ -32,7 +32,7 @@ def tune_each(request: Request, store: str | None, form: Form) -> None:
     else:
         show_parts(found, "function")
         if stopped:
-            say("\nStopped. The same command goes on from here.")
+            say("\nStopped. Run the same command to resume.")
     if found and all(isinstance(part, Unmeasured) for part in found):
         require_all(found)
 
@@ -63,7 +63,8 @@ def gather(tuned: Iterator[Part | Unmeasured], count: int, items: str, form: For
                 display.update()
     except (StoppedError, KeyboardInterrupt) as error:
         if not found:
-            raise StoppedError("stopped before anything was measured", "The same command goes on.") from error
+            hint = "Run the same command to resume."
+            raise StoppedError("stopped before anything was measured", hint) from error
         return found, True
     return found, False
 

@@ -93,7 +93,7 @@ def _carry_out(
     found = [*measured, *unread]
     if stopped:
         raise StoppedError(
-            f"stopped after {len(measured)} of {len(programs)} files", "The same command goes on."
+            f"stopped after {len(measured)} of {len(programs)} files", "Run the same command to resume."
         )
     parts = [part for part in found if isinstance(part, Part)]
     compared = changes(parts, before) if before else []

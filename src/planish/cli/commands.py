@@ -17,7 +17,7 @@ from planish.cli.output import guarded
 
 _COMMANDS = {
     "tune": ("tune:tune", "Search for the best way to run a program."),
-    "inspect": ("inspect:inspect", "Show the class of a network and why, and which passes matter."),
+    "inspect": ("inspect:inspect", "Show the class of a network, and which passes matter."),
     "show": ("stored_runs:show", "Show a run with its result; without ID, list the runs."),
     "report": ("stored_runs:report", "Write a run as one HTML file, or show what a build saved."),
     "validate": ("stored_runs:validate", "Try a stored winner again: does it still hold?"),

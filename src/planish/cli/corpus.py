@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,10 @@ from planish.cli.options import refuse
 
 if TYPE_CHECKING:
     from planish.levels.llvm.clang import Compiler
+    from planish.tuning.progress import ProgressDisplay
+
+_LINE_S = 10.0
+"""Seconds between two lines of progress."""
 
 Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="A corpus: its folder, or a .jsonl.gz file.")]
 Labels = Annotated[Path, typer.Argument(metavar="DIR", help="Where labels go, or are.")]
@@ -94,11 +99,9 @@ def label(
     """Find the best pass list of each function of a corpus.
 
     First a search on each function by itself, then the best lists of all on every one. Ctrl-C loses no
-    more than the last 256 functions: the same command goes on where the last one ended.
+    more than the last 256 functions: the same command resumes where the last one ended.
     """
-    from planish.cli.corpus_progress import watching_labels
     from planish.cli.output import document, say
-    from planish.core import StoppedError, stoppable
     from planish.train.corpus.shards import SPLITS
     from planish.train.labelling.label_plan import LabelPlan
     from planish.train.labelling.run import label_corpus, label_page
@@ -110,11 +113,8 @@ def label(
     splits = tuple(dict.fromkeys(split or SPLITS))
     how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
     plan = LabelPlan(*how, splits, functions, seed, jobs)
-    try:
-        with watching_labels(form) as listener, stoppable():
-            card = label_corpus(corpus, out, plan, listener, shlex.join(["planish", *sys.argv[1:]]))
-    except KeyboardInterrupt as stop:
-        raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop
+    with _resumable(out, form) as display:
+        card = label_corpus(corpus, out, plan, display, _command())
     if form == "json":
         document(card)
     else:
@@ -198,13 +198,12 @@ def costs(
 ) -> None:
     """Run every list of the coresets on functions, and keep what each costs by each objective.
 
-    Functions that the table has are not run again, so the same command goes on where the last one ended, and
+    Functions that the table has are not run again, so the same command resumes where the last one ended, and
     a table may be added to from another corpus. Of some objectives, only their own coresets are run. With
     --widen, of one objective, the table has the lists of others too, and these are not run again.
     """
-    from planish.cli.corpus_progress import watching_labels
     from planish.cli.output import document, table
-    from planish.core import PlanishError, StoppedError, stoppable, unknown
+    from planish.core import PlanishError, unknown
     from planish.train.corpus.shards import SPLITS
     from planish.train.cost_tables import read_costs, read_joined
     from planish.train.labelling.label_plan import OBJECTIVES, LabelPlan, bench
@@ -220,12 +219,9 @@ def costs(
     narrow = read_joined(widen, counted[0]) if widen else None
     others = {one for table in besides or () for one in read_costs(table).identities.tolist()}
     made = bench(LabelPlan(splits=splits, functions=functions, jobs=jobs))
-    try:
-        with watching_labels(form) as listener, stoppable():
-            given_lists = corpus, file, made, coreset_lists(counted), listener, without or ()
-            held = table_corpus(*given_lists, objectives=counted, besides=others, widened=narrow)
-    except KeyboardInterrupt as stop:
-        raise StoppedError(f"stopped; {file} keeps what is done", "The same command goes on.") from stop
+    with _resumable(file, form) as display:
+        given_lists = corpus, file, made, coreset_lists(counted), display, without or ()
+        held = table_corpus(*given_lists, objectives=counted, besides=others, widened=narrow)
     rows = describe_table(held)
     if form == "json":
         document({"splits": rows})
@@ -280,11 +276,10 @@ def build(
 ) -> None:
     """Compile C code to a corpus of different functions, with a data card.
 
-    The same command goes on where the last one ended; other sources may be added later.
+    The same command resumes where the last one ended; other sources may be added later.
     """
-    from planish.cli.corpus_progress import watching
     from planish.cli.output import document, say
-    from planish.core import AllFailedError, StoppedError, stoppable
+    from planish.core import AllFailedError
     from planish.train.corpus.build import BuildPlan, build_corpus
     from planish.train.corpus.pipeline import CorpusRequest, packages_of
     from planish.train.corpus.unit import CorpusRecipe
@@ -294,17 +289,11 @@ def build(
     if not (debian or debian_list):
         refuse(command, "a corpus without Debian packages", {"keep_sources"})
     request = CorpusRequest(debian or (), debian_list or (), folder or (), ir or (), csmith, seed)
-    try:
-        with watching(form) as listener, stoppable():
-            packages = packages_of(request, listener.note)
-            compiler, llvm = _toolchain(any(package.kind != "ir" for package in packages))
-            recipe = CorpusRecipe(compiler, max_chars, alignment, noundef)
-            plan = BuildPlan(
-                packages, recipe, llvm, jobs, keep_sources, shlex.join(["planish", *sys.argv[1:]])
-            )
-            card = build_corpus(out, plan, listener)
-    except KeyboardInterrupt as stop:
-        raise StoppedError(f"stopped; {out} keeps what is done", "The same command goes on.") from stop
+    with _resumable(out, form) as display:
+        packages = packages_of(request, display.log)
+        compiler, llvm = _toolchain(any(package.kind != "ir" for package in packages))
+        recipe = CorpusRecipe(compiler, max_chars, alignment, noundef)
+        card = build_corpus(out, BuildPlan(packages, recipe, llvm, jobs, keep_sources, _command()), display)
     if form == "json":
         document(card)
     else:
@@ -326,6 +315,23 @@ def card(
         document(held)
     else:
         say(page(held))
+
+
+@contextmanager
+def _resumable(path: Path, form: given.Form) -> Generator[ProgressDisplay]:
+    """Show the progress of work that Ctrl-C ends, and that resumes from what a path holds."""
+    from planish.core import StoppedError, stoppable
+    from planish.tuning.progress import ProgressDisplay
+
+    try:
+        with ProgressDisplay(show=form == "text", every=_LINE_S) as display, stoppable():
+            yield display
+    except KeyboardInterrupt as stop:
+        raise StoppedError(f"stopped; {path} keeps what is done", "Run the same command to resume.") from stop
+
+
+def _command() -> str:
+    return shlex.join(["planish", *sys.argv[1:]])
 
 
 def _toolchain(compiles: bool) -> tuple[Compiler | None, str]:

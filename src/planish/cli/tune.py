@@ -128,7 +128,7 @@ def _tell(result: Result, output: Output, words: Sequence[str], budget: Budget) 
     for file in files:
         say(f"wrote {file}")
     if result.stopped:
-        say("\nStopped. The same command goes on from here.")
+        say("\nStopped. Run the same command to resume.")
     run = result.run.id
     say(f"\nplanish show {run}, planish report {run}, planish export {run} DIR")
 

@@ -152,7 +152,7 @@ class Training:
                 part.write_bytes(whole)
         except OSError as error:
             what = f"cannot write the checkpoint {self._checkpoint}: {error.strerror or error}"
-            then = "goes on from the last whole one" if self._checkpoint.exists() else "begins anew"
+            then = "resumes from the last whole one" if self._checkpoint.exists() else "starts again"
             raise PlanishError(what, f"Make room there: the same command {then}.") from error
 
     def _resume(self) -> None:

@@ -192,7 +192,7 @@ def tune_parts(
             found, stopped = _tuned(name, level, task, budget, chosen, opened, workers, start)
             yield found
             if stopped:
-                raise StoppedError(f"stopped at {name}", "The same command goes on.")
+                raise StoppedError(f"stopped at {name}", "Run the same command to resume.")
 
 
 def _tuned(

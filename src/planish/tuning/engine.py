@@ -46,7 +46,7 @@ IMPORTANCE_TRIALS = 64
 
 _RECOMPARED = (
     "the last comparison was undecided, so it was repeated with all the time of this command; once it is "
-    "decided, the same command goes on with the search"
+    "decided, the same command resumes the search"
 )
 
 _log = logging.getLogger("planish")
@@ -208,7 +208,7 @@ class TuningRun:
             stage, reason, detail = trial.outcome.stage, trial.outcome.reason, trial.outcome.detail
             if isinstance(trial.outcome, Lost):
                 raise LostError(
-                    f"the baseline's worker was lost: {reason}: {detail}", "The same command goes on."
+                    f"the baseline's worker was lost: {reason}: {detail}", "Run the same command to resume."
                 )
             what = f"the baseline failed: {stage}: {reason}: {detail}"
             hint = "Fix the program, data or metric, then rerun with --remeasure."
@@ -243,7 +243,7 @@ class TuningRun:
     def _nothing_measured(self) -> PlanishError:
         recorder = self.recorder
         if self.stopped:
-            hint = "The same command goes on."
+            hint = "Run the same command to resume."
             return StoppedError("stopped before anything was measured", hint, self.stops.number)
         found = recorder.progress.failures.most_common(3)
         found += [("lost with their workers", len(recorder.lost))] * bool(recorder.lost)

@@ -1,4 +1,4 @@
-"""Small C sources, what a build tells, and what to do where the machine lacks something."""
+"""Small C sources, a display that records progress, and what to do where the machine lacks something."""
 
 import os
 import signal
@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from planish.train.corpus.build import BuildTally
 from planish.train.corpus.shards import Kind
 from planish.train.corpus.sources import Prepared
+from planish.tuning.progress import ProgressDisplay, Status
 
 Build = Callable[..., Mapping[str, Any]]
 
@@ -21,18 +21,23 @@ def lacking(what: str) -> NoReturn:
     pytest.fail(what) if os.environ.get("CI") else pytest.skip(what)
 
 
-class Notes:
-    """Remembers what a build tells."""
+class Recording(ProgressDisplay):
+    """Records what is logged, and how many items are done, known and to be done at each update."""
 
     def __init__(self) -> None:
-        self.tallies: list[BuildTally] = []
-        self.notes: list[str] = []
+        super().__init__(show=False)
+        self.logged: list[str] = []
+        self.seen: list[tuple[int, int, int | None]] = []
 
-    def progress(self, tally: BuildTally) -> None:
-        self.tallies.append(tally)
+    def begin(self, status: Status) -> None:
+        self.status = status
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def update(self, *, at_once: bool = False) -> None:
+        del at_once
+        self.seen.append((self.status.done, self.status.known, self.status.total))
+
+    def log(self, text: str) -> None:
+        self.logged.append(text)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from planish.core import PlanishError, TargetError
 from planish.train.corpus.programs import Apt, open_apt, unknown_packages
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.sources import DebianPackage
-from train.corpus.sources import Build, Notes, lacking, numbered, write
+from train.corpus.sources import Build, Recording, lacking, numbered, write
 
 CONTROL = "Source: little\nMaintainer: Nobody <nobody@example.org>\n\nPackage: little\nArchitecture: any\n"
 CHANGELOG = "little (1.2) stable; urgency=low\n\n  * New.\n\n -- Nobody <nobody@example.org>  {date}\n"
@@ -70,12 +70,12 @@ def test_a_package_with_its_version_and_licences(apt: Apt, build: Build, tmp_pat
     assert not (tmp_path / "out" / "sources").exists()
 
 
-def test_names_that_do_not_exist(apt: Apt, build: Build, notes: Notes, tmp_path: Path) -> None:
+def test_names_that_do_not_exist(apt: Apt, build: Build, display: Recording, tmp_path: Path) -> None:
     assert apt.names() == {"little"}
     assert unknown_packages(apt, ["little", "litle"]) == {"litle": "Did you mean 'little'?"}
     card = build(tmp_path / "out", DebianPackage("litle", apt))
     assert re.search("Unable to find a source package for litle", card["failed_packages"]["debian-litle"])
-    assert len(notes.notes) == 1
+    assert len(display.logged) == 1
 
 
 def test_entries_of_both_forms_become_those_of_sources(tmp_path: Path) -> None:

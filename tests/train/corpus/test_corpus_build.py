@@ -8,12 +8,12 @@ from planish.core import PlanishError
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.ir.normalise import identity
-from planish.train.corpus.build import BuildPlan, build_corpus
+from planish.train.corpus.build import BuildPlan, BuildStatus, build_corpus
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row, split_of
 from planish.train.corpus.sources import IRFiles
 from planish.train.corpus.unit import CorpusRecipe
-from train.corpus.sources import Build, Deadly, Notes, Unreadable, numbered, write
+from train.corpus.sources import Build, Deadly, Recording, Unreadable, numbered, write
 
 SAME = "int twice(int x) { return x + x; }\n"
 SAME_BY_ANOTHER_NAME = "int zwei(int y) { return y + y; }\n"
@@ -61,24 +61,24 @@ def test_the_data_does_not_depend_on_order_and_processes(build: Build, tmp_path:
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two") == bytes_of(tmp_path / "three")
 
 
-def test_packages_that_are_done_are_left_alone(build: Build, notes: Notes, tmp_path: Path) -> None:
+def test_packages_that_are_done_are_left_alone(build: Build, display: Recording, tmp_path: Path) -> None:
     first, second = write(tmp_path / "a", x=numbered(1)), write(tmp_path / "b", x=numbered(2))
     build(tmp_path / "out", first)
     (first / "x.c").write_text(numbered(7))  # would be seen, if it were compiled again
     card = build(tmp_path / "out", first, second)
     assert {row.function for row in read_corpus(tmp_path / "out")} == {"f1", "f2"}
-    assert notes.tallies[-1].known == 1
+    assert display.seen[-1][1] == 1
     assert card["packages"].keys() == {"folder-a", "folder-b"}
 
 
-def test_files_that_do_not_compile_are_counted(build: Build, notes: Notes, tmp_path: Path) -> None:
+def test_files_that_do_not_compile_are_counted(build: Build, display: Recording, tmp_path: Path) -> None:
     source = write(tmp_path / "pkg", good=numbered(1), bad="int f( {", missing="#include <not/there.h>\n")
     card = build(tmp_path / "out", source)
     assert card["files"] == {"compiled": 1, "failed": 2}
     assert "'not/there.h' file not found" in card["failures"]
     write(tmp_path / "broken", bad="int f( {")
     build(tmp_path / "out", tmp_path / "broken")
-    assert notes.notes == ["broken: no functions (expected parameter declarator)"]
+    assert display.logged == ["broken: no functions (expected parameter declarator)"]
 
 
 def test_long_functions_are_left_out(build: Build, tmp_path: Path) -> None:
@@ -160,23 +160,25 @@ def test_the_card_for_people(build: Build, tmp_path: Path) -> None:
     assert "| pkg |" in page
 
 
-def test_only_ir_needs_no_compiler(llvm: str, notes: Notes, tmp_path: Path) -> None:
+def test_only_ir_needs_no_compiler(llvm: str, display: Recording, tmp_path: Path) -> None:
     (tmp_path / "x.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
     plan = BuildPlan([IRFiles("ir", [tmp_path / "x.ll"])], CorpusRecipe(None, 1_000), llvm, jobs=1)
-    card = build_corpus(tmp_path / "out", plan, notes)
+    card = build_corpus(tmp_path / "out", plan, display)
     assert card["functions"] == 1
     row = next(read_corpus(tmp_path / "out"))
     assert isinstance(row, Row)
     assert row.instructions == 1
 
 
-def test_c_files_may_be_added_to_ir(build: Build, llvm: str, notes: Notes, tmp_path: Path) -> None:
+def test_c_files_may_be_added_to_ir(build: Build, llvm: str, display: Recording, tmp_path: Path) -> None:
     (tmp_path / "x.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
     files = [IRFiles("ir", [tmp_path / "x.ll"])]
-    build_corpus(tmp_path / "out", BuildPlan(files, CorpusRecipe(None, 20_000), llvm, jobs=1), notes)
+    build_corpus(tmp_path / "out", BuildPlan(files, CorpusRecipe(None, 20_000), llvm, jobs=1), display)
     compiled = build(tmp_path / "out", write(tmp_path / "c", x=numbered(1)))
     assert compiled["functions"] == 2
-    again = build_corpus(tmp_path / "out", BuildPlan(files, CorpusRecipe(None, 20_000), llvm, jobs=1), notes)
+    again = build_corpus(
+        tmp_path / "out", BuildPlan(files, CorpusRecipe(None, 20_000), llvm, jobs=1), display
+    )
     assert again["recipe"] == compiled["recipe"]
 
 
@@ -186,18 +188,29 @@ def test_a_file_that_is_gone_is_a_failure(build: Build, tmp_path: Path) -> None:
     assert "No such file" in next(iter(card["failures"]))
 
 
-def test_a_worker_that_dies_costs_its_package_alone(build: Build, notes: Notes, tmp_path: Path) -> None:
+def test_a_worker_that_dies_costs_its_package_alone(build: Build, display: Recording, tmp_path: Path) -> None:
     good = write(tmp_path / "good", x=numbered(1))
     card = build(tmp_path / "out", Deadly(), good, jobs=2)
     assert card["failed_packages"] == {"folder-deadly": "a worker died of it"}
     assert [row.function for row in read_corpus(tmp_path / "out")] == ["f1"]
-    assert notes.notes == ["deadly: a worker died of it"]
+    assert display.logged == ["deadly: a worker died of it"]
 
 
 def test_an_error_of_the_system_costs_its_package_unless_the_disk_is_full(
-    build: Build, notes: Notes, tmp_path: Path
+    build: Build, display: Recording, tmp_path: Path
 ) -> None:
     build(tmp_path / "out", Unreadable(PermissionError(errno.EACCES, "Permission denied")))
-    assert notes.notes == ["unreadable: [Errno 13] Permission denied"]
+    assert display.logged == ["unreadable: [Errno 13] Permission denied"]
     with pytest.raises(PlanishError, match=r"cannot write .*: No space left"):
         build(tmp_path / "out", Unreadable(OSError(errno.ENOSPC, "No space left on device")))
+
+
+def test_the_progress_of_a_build_is_of_functions_and_of_packages() -> None:
+    clock = [100.0]
+    status = BuildStatus(5, known=1, functions=500)
+    status.now, status.started = lambda: clock[0], clock[0]
+    assert (status.line, status.left) == ("1 of 5 packages, 500 functions", "")
+    clock[0] = 110.0
+    status.done, status.functions, status.failed = 3, 700, 1
+    expected = "3 of 5 packages, 700 functions, 1 packages failed; 20 functions/s"
+    assert (status.line, status.left) == (expected, "10.0 s left")

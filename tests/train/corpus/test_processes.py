@@ -131,7 +131,7 @@ def test_interrupted_and_gone_on(folders: list[Path], slow: Path, tmp_path: Path
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
-    assert told == f"planish: error: stopped; {out} keeps what is done. The same command goes on.\n"
+    assert told == f"planish: error: stopped; {out} keeps what is done. Run the same command to resume.\n"
     until(lambda: not list(members(process.pid)))
     check_whole(out, folders, 2)
 
@@ -142,7 +142,7 @@ def test_no_room_and_gone_on(build: Build, tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1500, hard))
     try:
-        with pytest.raises(PlanishError, match=r"cannot write .*out: File too large\. .*goes on"):
+        with pytest.raises(PlanishError, match=r"cannot write .*out: File too large\. .*resumes it"):
             build(out, *sources)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

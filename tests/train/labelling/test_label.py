@@ -23,8 +23,17 @@ from planish.levels.llvm.passes import print_pipeline, space
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split
 from planish.train.labelling.choice import Broadcasting, build_coreset, joined, most_saving
-from planish.train.labelling.label_plan import LABELS, Label, LabelPlan, read_labels, read_shard, write_labels
+from planish.train.labelling.label_plan import (
+    LABELS,
+    Label,
+    LabelPlan,
+    LabelStatus,
+    read_labels,
+    read_shard,
+    write_labels,
+)
 from planish.train.labelling.run import LISTS, SEARCHED, Draw, label_corpus
+from planish.tuning.progress import ProgressDisplay
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
 SWITCH = """
@@ -111,7 +120,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _label(corpus: Path, folder: Path, plan: LabelPlan = PLAN) -> list[Label]:
-    label_corpus(corpus, folder, plan, lambda _: None)
+    label_corpus(corpus, folder, plan, ProgressDisplay(show=False))
     return list(read_labels(folder))
 
 
@@ -242,10 +251,12 @@ def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list
         "from planish.train.labelling.label_plan import LabelPlan\n"
         "from planish.train.labelling.run import label_corpus\n"
         "run._SHARD = 4\n"
-        "def show(progress):\n"
-        "    print(progress.done, flush=True)\n"
-        "    time.sleep(0.05)\n"
-        f"label_corpus(Path(sys.argv[1]), Path(sys.argv[2]), LabelPlan(**{asdict(PLAN)!r}), show)\n"
+        "from planish.tuning.progress import ProgressDisplay\n"
+        "class Slow(ProgressDisplay):\n"
+        "    def update(self, *, at_once=False):\n"
+        "        print('done', flush=True)\n"
+        "        time.sleep(0.05)\n"
+        f"label_corpus(Path(sys.argv[1]), Path(sys.argv[2]), LabelPlan(**{asdict(PLAN)!r}), Slow())\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(corpus), str(tmp_path)], stdout=subprocess.PIPE, text=True
@@ -363,3 +374,17 @@ def _labelled(row: Row, passes: tuple[str, ...]) -> Label:
     baseline, best = _after(row, ("default<Oz>",)), _after(row, passes)
     counts = row.instructions, baseline, best, best
     return Label(row.identity, row.package, row.split, *counts, passes, "search", 2, ())
+
+
+def test_the_progress_of_labelling_has_what_is_saved() -> None:
+    clock = [100.0]
+    status = LabelStatus("searching", 100)
+    status.now, status.started = lambda: clock[0], clock[0]
+    status.add(1, 100, 0)
+    assert status.line.startswith("searching: 1 of 100 functions, 1.00% under -Oz; ")
+    clock[0] = 110.0
+    status.done, status.saved, status.refused = 50, 2, 3
+    assert (status.line, status.left) == (
+        "searching: 50 of 100 functions, 2.00% under -Oz, 3 crashes; 5/s",
+        "10.0 s left",
+    )

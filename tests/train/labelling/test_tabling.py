@@ -19,11 +19,14 @@ from planish.sandbox import Watchdog
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import FAILED, CostRow, read_costs
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, LabelProgress, bench
+from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
 from planish.train.labelling.tabling import CostRows, draw_in_turns, table_corpus
+from planish.tuning.progress import ProgressDisplay
+from train.corpus.sources import Recording
 
 LISTS = [("sroa<modify-cfg>", "simplifycfg"), ("mergereturn", "default<Oz>"), ("default<Oz>", "gvn-sink")]
 OZ = ("default<Oz>",)
+QUIET = ProgressDisplay(show=False)
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +37,15 @@ def made() -> LabelBench:
 @pytest.fixture(scope="module")
 def file(made: LabelBench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("costs") / "t.npz"
-    table_corpus(SAMPLE, path, made, LISTS, lambda _: None)
+    table_corpus(SAMPLE, path, made, LISTS, QUIET)
     return path
 
 
-def _more(path: Path, made: LabelBench, functions: int) -> list[LabelProgress]:
-    heard: list[LabelProgress] = []
+def _more(path: Path, made: LabelBench, functions: int) -> list[tuple[int, int, int | None]]:
+    display = Recording()
     plan = LabelPlan(functions=functions, splits=made.plan.splits, jobs=2)
-    table_corpus(
-        SAMPLE, path, LabelBench(plan, made.backend), LISTS, lambda progress: heard.append(replace(progress))
-    )
-    return heard
+    table_corpus(SAMPLE, path, LabelBench(plan, made.backend), LISTS, display)
+    return display.seen
 
 
 def test_a_table_holds_what_lists_give(file: Path) -> None:
@@ -75,8 +76,7 @@ def test_what_is_known_is_not_run_again(
 ) -> None:
     path = tmp_path / "t.npz"
     path.write_bytes(file.read_bytes())
-    heard = _more(path, made, 9)
-    assert [(each.done, each.known, each.total) for each in heard] == [(n, 6, 9) for n in (7, 8, 9)]
+    assert _more(path, made, 9) == [(n, 6, 9) for n in (7, 8, 9)]
     whole = path.read_bytes()
 
     monkeypatch.setattr(CostRows, "__call__", None)
@@ -85,13 +85,15 @@ def test_what_is_known_is_not_run_again(
 
 
 def test_what_is_done_is_kept_where_it_is_broken_off(made: LabelBench, tmp_path: Path) -> None:
-    def stop(progress: LabelProgress) -> None:
-        if progress.done == 2:
-            raise KeyboardInterrupt
+    class Interrupting(Recording):
+        def update(self, *, at_once: bool = False) -> None:
+            super().update(at_once=at_once)
+            if self.status.done == 2:
+                raise KeyboardInterrupt
 
     path = tmp_path / "t.npz"
     with pytest.raises(KeyboardInterrupt):
-        table_corpus(SAMPLE, path, made, LISTS, stop)
+        table_corpus(SAMPLE, path, made, LISTS, Interrupting())
     assert len(read_costs(path)) == 2
 
 
@@ -108,7 +110,7 @@ def test_a_list_that_fails_has_no_cost(
         run(module, pipeline)
 
     monkeypatch.setattr(kind, "run", refuse)
-    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None)
+    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, QUIET)
 
     assert set(table.costs[:, 1].ravel().tolist()) == {FAILED}
     assert np.array_equal(table.costs[:, (0, 2)], read_costs(file).costs[:, (0, 2)])
@@ -120,7 +122,7 @@ def test_one_objective_is_counted_of_functions_that_another_table_lacks(
     whole = read_costs(file)
     besides = set(whole.identities[:4].tolist())
     path, objectives = tmp_path / "t.npz", ("instructions",)
-    table = table_corpus(SAMPLE, path, made, LISTS, lambda _: None, objectives=objectives, besides=besides)
+    table = table_corpus(SAMPLE, path, made, LISTS, QUIET, objectives=objectives, besides=besides)
     assert table.columns.objectives == objectives
     assert table.identities.tolist() == whole.identities[4:].tolist()
     assert np.array_equal(table.costs, whole.costs[4:, :, :1])
@@ -140,7 +142,7 @@ def test_a_table_with_more_lists_keeps_the_costs_of_those_that_it_had(
         return rows(self, row, watchdog)
 
     monkeypatch.setattr(CostRows, "__call__", noting)
-    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None, widened=narrow)
+    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, QUIET, widened=narrow)
 
     assert table.columns == whole.columns
     assert table.identities.tolist() == narrow.identities.tolist()
@@ -152,18 +154,18 @@ def test_a_table_whose_oz_is_another_is_not_widened(file: Path, made: LabelBench
     whole = read_costs(file)
     other = replace(whole, baseline=whole.baseline + 1)
     with pytest.raises(PlanishError, match="after -Oz in one table, and"):
-        table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None, widened=other)
+        table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, QUIET, widened=other)
 
     older = replace(whole, columns=replace(whole.columns, llvm="0"))
     with pytest.raises(
         PlanishError, match="the table that is widened and what is run now differ in LLVM: 0 and"
     ):
-        table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, lambda _: None, widened=older)
+        table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, QUIET, widened=older)
 
 
 def test_a_table_of_other_lists_is_not_added_to(file: Path, made: LabelBench) -> None:
     with pytest.raises(PlanishError, match=r"and what is run now differ in lists\. Write into another file"):
-        table_corpus(SAMPLE, file, made, LISTS[:2], lambda _: None)
+        table_corpus(SAMPLE, file, made, LISTS[:2], QUIET)
 
 
 def test_all_packages_have_their_turn_and_more_begin_with_the_same() -> None:

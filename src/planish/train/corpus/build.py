@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from planish.core import PlanishError, usable_cores
 from planish.train.corpus.pipeline import Passage, Pipeline
@@ -29,46 +29,40 @@ from planish.train.corpus.shards import (
 )
 from planish.train.corpus.sources import Package
 from planish.train.corpus.unit import CorpusRecipe, Found
+from planish.tuning.progress import ProgressDisplay, Status
 
 SOURCES = "sources"
 _REASONS = 10
 
 
-@dataclass
-class BuildTally:
-    """Progress of a build.
+class BuildStatus(Status):
+    """State of a build.
 
     Args:
         packages: how many there are.
-        done: how many of them need nothing more.
-        known: how many of these were done before.
+        known: how many of them were done before.
+        functions: how many these have.
+
+    Attributes:
+        functions: how many are kept, before duplicates across packages are put together.
         failed: how many packages could not be had.
-        files: how many files were compiled or read.
-        failed_files: how many were not.
-        functions: how many are kept, those of before too, before duplicates across packages are put together.
-        current: the package that was begun first of those under way.
     """
 
-    packages: int
-    done: int = 0
-    known: int = 0
-    failed: int = 0
-    files: int = 0
-    failed_files: int = 0
-    functions: int = 0
-    current: str = ""
+    def __init__(self, packages: int, known: int, functions: int) -> None:
+        super().__init__("packages", packages, known)
+        self.functions = self._before = functions
+        self.failed = 0
 
+    @property
+    def detail(self) -> str:
+        """The functions, and the packages that failed."""
+        failed = f", {self.failed:,} packages failed" if self.failed else ""
+        return f"{self.functions:,} functions{failed}"
 
-class BuildListener(Protocol):
-    """Receives the progress of a build."""
-
-    def progress(self, tally: BuildTally) -> None:
-        """Receive the state; called several times a second."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Receive one line for the user: what could not be done."""
-        ...
+    @property
+    def pace(self) -> str:
+        """How many functions are made in a second."""
+        return f"{(self.functions - self._before) / self.seconds:.0f} functions/s"
 
 
 @dataclass(frozen=True)
@@ -92,13 +86,13 @@ class BuildPlan:
     command: str = ""
 
 
-def build_corpus(folder: Path, plan: BuildPlan, listener: BuildListener) -> Mapping[str, Any]:
+def build_corpus(folder: Path, plan: BuildPlan, display: ProgressDisplay) -> Mapping[str, Any]:
     """Build a corpus, or resume its build.
 
     Args:
         folder: where to; made where it is missing.
         plan: what to build.
-        listener: receives the progress.
+        display: shows the progress, and logs what could not be done.
 
     Returns:
         The data card, as card.json holds it.
@@ -112,10 +106,11 @@ def build_corpus(folder: Path, plan: BuildPlan, listener: BuildListener) -> Mapp
         wanted = [p for p in plan.packages if not manifest.is_done(key_of(p.kind, p.name))]
         known = len(plan.packages) - len(wanted)
         held = sum(entry.functions for entry in manifest.done())
-        tally = BuildTally(len(plan.packages), done=known, known=known, functions=held)
+        status = BuildStatus(len(plan.packages), known, held)
+        display.begin(status)
         (folder / CARD).unlink(missing_ok=True)  # until all is there again
         if wanted:
-            _work(folder, plan, wanted, manifest, tally, listener)
+            _work(folder, plan, wanted, manifest, status, display)
         deduplicate(folder, manifest.done())
         return write_card(folder, manifest, plan.command)
 
@@ -125,8 +120,8 @@ def _work(
     plan: BuildPlan,
     wanted: Sequence[Package],
     manifest: Manifest,
-    tally: BuildTally,
-    listener: BuildListener,
+    status: BuildStatus,
+    display: ProgressDisplay,
 ) -> None:
     compiler = plan.recipe.compiler
     system = compiler.header_folders() if compiler else []
@@ -134,30 +129,28 @@ def _work(
     pipeline = Pipeline(plan.recipe, system, sources, plan.jobs or usable_cores())
     with closing(pipeline.run(wanted)) as passages:
         for passage in passages:
-            tally.current = passage.package.name
+            status.item = passage.package.name
             if passage.is_over:
                 entry = _keep(folder, passage)
                 manifest.entries[entry.key] = entry
                 write_manifest(manifest, folder)
-                _count(tally, entry, listener)
+                _count(status, entry, display)
                 if not plan.keep_sources:
                     shutil.rmtree(sources / entry.key, ignore_errors=True)
-            listener.progress(tally)
+            display.update()
     if not plan.keep_sources:
         shutil.rmtree(sources, ignore_errors=True)
 
 
-def _count(tally: BuildTally, entry: PackageEntry, listener: BuildListener) -> None:
-    tally.done += 1
-    tally.files += entry.files
-    tally.failed_files += entry.failed_files
-    tally.functions += entry.functions
+def _count(status: BuildStatus, entry: PackageEntry, display: ProgressDisplay) -> None:
+    status.done += 1
+    status.functions += entry.functions
     if entry.state == "failed":
-        tally.failed += 1
-        listener.note(f"{entry.package}: {entry.reason}")
+        status.failed += 1
+        display.log(f"{entry.package}: {entry.reason}")
     elif not entry.functions:
         reason = next(iter(entry.failures), "it has no C files")
-        listener.note(f"{entry.package}: no functions ({reason})")
+        display.log(f"{entry.package}: no functions ({reason})")
 
 
 def _keep(folder: Path, passage: Passage) -> PackageEntry:

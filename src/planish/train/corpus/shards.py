@@ -84,7 +84,7 @@ def ours(folder: Path) -> Generator[None]:
             yield
     except OSError as error:
         what = f"cannot write {folder}: {error.strerror or error}"
-        hint = "Make room or name another folder; what is finished is kept, and the same command goes on."
+        hint = "Make room or name another folder; what is finished is kept, and the same command resumes it."
         raise PlanishError(what, hint) from error
 
 

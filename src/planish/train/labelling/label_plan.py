@@ -22,6 +22,7 @@ from planish.train.labelling.function_search import (
     Ranking,
     Values,
 )
+from planish.tuning.progress import Status
 from planish.tuning.settings import Budget
 
 
@@ -238,27 +239,30 @@ def bench(plan: LabelPlan) -> LabelBench:
     return made
 
 
-@dataclass
-class LabelProgress:
-    """Progress of a stage of labelling; a listener receives it after each function.
+class LabelStatus(Status):
+    """State of a stage of labelling.
 
     Args:
         stage: "searching", "choosing" lists, or "broadcasting" them; "costing" functions.
         total: functions of this stage.
-        done: of them.
         known: how many were done before.
+
+    Attributes:
         saved: over -Oz so far.
         baseline: what the functions done cost after -Oz.
         refused: evaluations that ended LLVM's process.
     """
 
-    stage: str
-    total: int
-    done: int = 0
-    known: int = 0
-    saved: int = 0
-    baseline: int = 0
-    refused: int = 0
+    def __init__(self, stage: str, total: int, known: int = 0) -> None:
+        super().__init__("functions", total, known)
+        self.stage = stage
+        self.saved = self.baseline = self.refused = 0
+
+    @property
+    def detail(self) -> str:
+        """What is saved so far, and how often LLVM's process ended."""
+        crashes = f", {self.refused:,} crashes" if self.refused else ""
+        return f"{self.saved / self.baseline if self.baseline else 0.0:.2%} under -Oz{crashes}"
 
     def know(self, items: int, labels: Iterable[Label]) -> None:
         """Count what was done before."""
@@ -281,6 +285,3 @@ class LabelProgress:
         self.saved += saved
         self.baseline += baseline
         self.refused += refused
-
-
-Listener = Callable[[LabelProgress], None]

@@ -24,14 +24,14 @@ from planish.train.labelling.label_plan import (
     Label,
     LabelBench,
     LabelPlan,
-    LabelProgress,
-    Listener,
+    LabelStatus,
     bench,
     read_labels,
     read_shard,
     write_labels,
 )
 from planish.train.recipes import RECIPE, require_same
+from planish.tuning.progress import ProgressDisplay
 
 
 class Saving(NamedTuple):
@@ -231,7 +231,7 @@ _Item = TypeVar("_Item")
 
 
 def label_corpus(
-    corpus: Path, folder: Path, plan: LabelPlan, listener: Listener, command: str = ""
+    corpus: Path, folder: Path, plan: LabelPlan, display: ProgressDisplay, command: str = ""
 ) -> dict[str, Any]:
     """Find a good pass list for each function of a corpus, or resume the labelling.
 
@@ -243,7 +243,7 @@ def label_corpus(
         corpus: the folder of a corpus, or a file of JSON lines.
         folder: where labels go; made where it is missing.
         plan: how.
-        listener: receives the progress.
+        display: shows the progress.
         command: the command that asks for it, for the card.
 
     Returns:
@@ -262,7 +262,7 @@ def label_corpus(
     draw = Draw(min(plan.functions or total, total), total)
     with ours(folder):
         require_same(folder / RECIPE, _recipe(corpus, made, total), f"the labels in {folder}")
-        run = _Run(corpus, folder, made, draw, listener)
+        run = _Run(corpus, folder, made, draw, display)
         run.search()
         run.broadcast(run.lists())
         return write_label_card(folder, made, command)
@@ -294,7 +294,7 @@ class _Run:
     folder: Path
     bench: LabelBench
     draw: Draw
-    listener: Listener
+    display: ProgressDisplay
 
     def search(self) -> None:
         """Search on each function by itself."""
@@ -307,9 +307,10 @@ class _Run:
         if file.is_file():
             return [tuple(passes) for passes in json.loads(file.read_text())]
         labels = [label for shard in self._shards(SEARCHED) for label in read_shard(shard)]
-        progress = LabelProgress("choosing", self.draw.wanted)
-        progress.know(0, labels)
-        self.listener(progress)
+        status = LabelStatus("choosing", self.draw.wanted)
+        status.know(0, labels)
+        self.display.begin(status)
+        self.display.update(at_once=True)
         candidates = most_saving(labels, plan.candidates)
         lists = candidates if plan.lists >= plan.candidates else self._cover(candidates)
         replace_text(file, json.dumps(lists, indent=1))
@@ -341,11 +342,12 @@ class _Run:
         evaluations: int,
     ) -> None:
         """Do what is not done yet of a stage, shard by shard; an item that is given up keeps what it has."""
-        progress = LabelProgress(name, self.draw.wanted)
+        status = LabelStatus(name, self.draw.wanted)
+        self.display.begin(status)
         for number, items in enumerate(read()):
             path = self.folder / where / f"{number:05}.parquet"
             if path.is_file():
-                progress.know(len(items), read_shard(path))
+                status.know(len(items), read_shard(path))
                 continue
             fresh: dict[int, Label] = {}
             # Children are forked, so what is over is this very object.
@@ -358,8 +360,8 @@ class _Run:
                     if label is not None:
                         label = replace(label, refused=(*label.refused, *one.refused))
                         fresh[order[id(one.item)]] = label
-                    progress.add_label(label)
-                    self.listener(progress)
+                    status.add_label(label)
+                    self.display.update(at_once=status.done == status.total)
             # Children end in any order, but a shard is to be the same in each run.
             write_labels([fresh[index] for index in sorted(fresh)], path)
 

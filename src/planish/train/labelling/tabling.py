@@ -37,7 +37,8 @@ from planish.train.cost_tables import (
     write_costs,
 )
 from planish.train.labelling.function_search import FunctionEvaluator, Passes, Values, candidates_of, charge
-from planish.train.labelling.label_plan import OBJECTIVES, LabelBench, LabelProgress, Listener
+from planish.train.labelling.label_plan import OBJECTIVES, LabelBench, LabelStatus
+from planish.tuning.progress import ProgressDisplay
 
 
 def draw_in_turns(
@@ -216,7 +217,7 @@ def table_corpus(
     path: Path,
     bench: LabelBench,
     lists: Sequence[Passes],
-    listener: Listener,
+    display: ProgressDisplay,
     without: Sequence[str] = (),
     *,
     objectives: Sequence[str] = OBJECTIVES,
@@ -233,7 +234,7 @@ def table_corpus(
         path: the file.
         bench: what with; its plan has splits, how many functions, and processes.
         lists: what is run.
-        listener: receives the progress.
+        display: shows the progress.
         without: files that are left out, as `draw_in_turns` takes them.
         objectives: what is counted.
         besides: identities that are left out, as where another file has them; they count as drawn.
@@ -254,7 +255,8 @@ def table_corpus(
         held = set[str](file.table.identities.tolist())
         rows, known = draw_in_turns(corpus, plan.splits, plan.functions, held | besides, without)
         rows = [row for row in rows if wide is None or row.identity in wide.index_of]
-        progress = LabelProgress("costing", known + len(rows), known, known)
+        status = LabelStatus("costing", known + len(rows), known)
+        display.begin(status)
         try:
             with closing(
                 forked(rows, work, CostRow, plan.processes, at_once=bench.at_once(len(lists)))
@@ -263,8 +265,8 @@ def table_corpus(
                     one.check()
                     if one.answer:
                         file.add(wide.row(one.answer) if wide else one.answer)
-                    progress.add(*_gain(one.answer), len(one.refused))
-                    listener(progress)
+                    status.add(*_gain(one.answer), len(one.refused))
+                    display.update(at_once=status.done == status.total)
         finally:
             file.write()
         return file.table
