@@ -1,4 +1,4 @@
-"""Tune a matrix multiplication and a convolution of ResNet-18, beside NumPy, and take the kernels home."""
+"""Tune a matrix multiplication and a convolution of ResNet-18, beside NumPy, and export the kernels."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from planish.levels.loops.workloads import matmul, workload
 from planish.store import open_store
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import Result
-from planish.tuning.settings import Budget
 
 OUT = Path("out/demo")
 SECONDS = 4.0
+NEXT = f"""Three things to try next:
+1. See how the kernels were found, in a browser:
+     .venv/bin/planish report --store {OUT / "demo.db"} -o {OUT / "report.html"}
+2. Make LLVM IR smaller than -Oz does:
+     .venv/bin/planish tune benchmarks/llvm_functions/utf8.ll
+3. Use planish.einsum in place of numpy.einsum:
+     .venv/bin/python -c 'import numpy, planish; a = numpy.eye(96); print(planish.einsum("mk,kn->mn", a, a))'"""
 
 
 def show(title: str, result: Result) -> None:
@@ -30,6 +36,9 @@ def show(title: str, result: Result) -> None:
     for name, seconds in measured.items():
         print(f"  {name:<8}{seconds * 1e6:>9.1f} us{flops / seconds / 1e9:>9.1f} GFLOPS")
     print(f"  {verdict(kernel)}")
+    if kernel is None or kernel.lead.verdict == "undecided":
+        for note in result.notes:
+            print(f"  why: {note}")
     first = next(iter(result.describe().values()))  # the loop tree, or that NumPy's call is best here
     print("\n".join("    " + line for line in first.splitlines()))
 
@@ -42,9 +51,9 @@ def verdict(kernel: Finalist | None) -> str:
     seen = f"{gain.value:.2f} times as fast as NumPy (95 % interval {gain.low:.2f} to {gain.high:.2f})"
     return {
         "better": f"faster: {seen}",
-        "same": f"same: {seen}; NumPy's way is kept",
-        "worse": f"slower: {seen}; NumPy's way is kept",
-        "undecided": f"undecided: about {seen}, not settled; run 'make demo' again",
+        "same": f"same: {seen}; NumPy is kept",
+        "worse": f"slower: {seen}; NumPy is kept",
+        "undecided": f"undecided: about {seen}; run 'make demo' again to continue the comparison",
     }.get(kernel.lead.verdict, kernel.lead.verdict)
 
 
@@ -59,12 +68,11 @@ def main() -> None:
     with open_store(OUT / "demo.db") as store:
         for number, (title, program) in enumerate(programs.items()):
             print(f"tuning {title} for {SECONDS:g} s ...", file=sys.stderr)
-            result = planish.tune(program, budget=Budget(seconds=SECONDS), store=store)
+            result = planish.tune(program, seconds=SECONDS, store=store)
             show(title, result)
             files = result.export(OUT / ("matmul", "convolution")[number])
             print("  exported:", ", ".join(str(f) for f in files))
-    print(f"\nall in {time.monotonic() - started:.0f} s; the runs are in {OUT / 'demo.db'}:")
-    print(f"  .venv/bin/planish report --store {OUT / 'demo.db'} -o {OUT / 'report.html'}")
+    print(f"\nDone in {time.monotonic() - started:.0f} s. {NEXT}")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     ("verdict", "ratio", "said"),
     [
         ("better", Ratio(0.5, 0.4, 0.6), "faster: 2.00 times as fast as NumPy (95 % interval 1.67 to 2.50)"),
-        ("same", Ratio(1.0, 0.99, 1.01), "NumPy's way is kept"),
+        ("same", Ratio(1.0, 0.99, 1.01), "NumPy is kept"),
         ("worse", Ratio(2.0, 1.9, 2.1), "slower: 0.50 times as fast"),
         ("undecided", Ratio(0.66, 0.04, 50.0), "undecided: about 1.52 times as fast as NumPy"),
     ],
