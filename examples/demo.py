@@ -20,7 +20,7 @@ NEXT = f"""Three things to try next:
 2. Make LLVM IR smaller than -Oz does:
      .venv/bin/planish tune benchmarks/llvm_functions/utf8.ll
 3. Use planish.einsum in place of numpy.einsum:
-     .venv/bin/python -c 'import numpy, planish; a = numpy.eye(96); print(planish.einsum("mk,kn->mn", a, a))'"""
+     .venv/bin/python -c 'import numpy, planish; a=numpy.eye(8); print(planish.einsum("mk,kn->mn", a, a))'"""
 
 
 def show(title: str, result: Result) -> None:
