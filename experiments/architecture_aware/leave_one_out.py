@@ -27,7 +27,7 @@ from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.starting_lists import (
     ClassList,
-    ModelTrials,
+    Outcomes,
     learn_lists,
     learned_list,
     recognition_of,
@@ -81,7 +81,7 @@ def main() -> None:
     tasks = [_task(level, word, asked) for word in asked.models]
     winners = [_searched(task, asked) for task in tasks]
     with open_store(asked.store, read_only=True) as store:
-        known = {task.program.text: each for task in tasks for each in _tried(level, store, task)}
+        known = {text: tried for task in tasks for text, tried in _tried(level, store, task).items()}
     found = [_left(level, task, won, known, asked) for task, won in zip(tasks, winners, strict=True)]
     show(found, asked.trials)
 
@@ -101,21 +101,20 @@ def _searched(task: Task[GraphProgram], asked: argparse.Namespace) -> Candidate:
     return result.candidate
 
 
-def _tried(level: GraphLevel, store: Reader, task: Task[GraphProgram]) -> Sequence[ModelTrials]:
-    """Give what was tried on this task's model."""
-    known = past(store, level, task)
-    return [
-        ModelTrials(each.program, [(trial.candidate, each.ratio(trial)) for trial in each.trials])
-        for each in known
+def _tried(level: GraphLevel, store: Reader, task: Task[GraphProgram]) -> Mapping[str, Outcomes]:
+    """Return what was tried on this task's model, by its text."""
+    return {
+        each.program: [(trial.candidate, each.ratio(trial)) for trial in each.trials]
+        for each in past(store, level, task)
         if each.program == task.program.text
-    ]
+    }
 
 
 def _left(
     level: GraphLevel,
     task: Task[GraphProgram],
     winner: Candidate,
-    known: Mapping[str, ModelTrials],
+    known: Mapping[str, Outcomes],
     asked: argparse.Namespace,
 ) -> Left:
     """Leave a model out, and measure what the others taught."""
@@ -123,8 +122,8 @@ def _left(
     recognition = recognition_of(program)
     # The same network by another exporter is no other network.
     own = _network(program.file)
-    others = [tried for text, tried in known.items() if _network(program_from(text).file) != own]
-    learnt = learned_list(learn_lists(r for tried in others for r in records_of(tried)), recognition.classes)
+    others = [item for item in known.items() if _network(program_from(item[0]).file) != own]
+    learnt = learned_list(learn_lists(r for each in others for r in records_of(*each)), recognition.classes)
     paper = starting_list(recognition)
     lists = {"AS-0": paper, "search": winner}
     if learnt is not None:

@@ -34,7 +34,7 @@ from planish.levels.graph.passes import (
 from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.sessions import ModelSession, RefusedError, SessionSettings, open_session
 from planish.levels.graph.space import seeds_of, settable, settings_of, space_of, widest_settings
-from planish.levels.graph.starting_lists import ModelTrials, records_of
+from planish.levels.graph.starting_lists import records_of
 from planish.levels.graph.task_setup import no_optimisation
 from planish.levels.graph.verification import difference, tolerance
 
@@ -177,7 +177,7 @@ def test_a_level_that_makes_the_same_is_the_same_and_other_settings_are_not(tmp_
 def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     program = make(tmp_path).program
     tried = [(Candidate(), 1.0), (selection(settings=[NO_ARENA]).candidate, 0.5)]
-    learnt = [each.candidate for each in records_of(ModelTrials(program.text, tried))]
+    learnt = [each.candidate for each in records_of(program.text, tried)]
     assert learnt == [Candidate()]
     assert selection_of(learnt[0]) == Selection()
 

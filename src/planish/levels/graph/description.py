@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -29,15 +29,12 @@ from planish.measure import deadline, seconds_left
 
 def aligned(rows: Sequence[Sequence[str]], texts: Collection[int]) -> str:
     """Write rows of one length, the first of which is the head, as columns; `texts` are those to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if index in texts else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    columns = [
+        [cell.ljust(width) if index in texts else cell.rjust(width) for cell in column]
+        for index, column in enumerate(zip(*rows, strict=True))
+        for width in [max(map(len, column))]
+    ]
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def times(before: Mapping[str, float] | None, after: Mapping[str, float] | None) -> str:
@@ -50,71 +47,54 @@ def times(before: Mapping[str, float] | None, after: Mapping[str, float] | None)
 _LISTED = 6
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """Counts by type; a pass that fails has none.
+Counts = Mapping[str, int] | None
+"""Nodes by the type of their operator; None after a pass that fails."""
 
-    Args:
-        after: as the runtime runs it.
+
+def node_counts(probe: PassProbe, chosen: Selection) -> Mapping[str, Any]:
+    """Count the nodes of a selection.
+
+    Returns:
+        `counts` after so many passes of the list, the model as it came first; `after` and `usual`, as the
+        runtime runs it, and as it does by default.
     """
 
-    counts: Sequence[Counter[str] | None] = ()
-    after: Counter[str] | None = None
-    usual: Counter[str] | None = None
+    def counted(count: Callable[[], Mapping[str, int]]) -> Counts:
+        try:
+            return dict(count())
+        except PassProbeError:  # what cannot be counted is shown as such
+            return None
 
-    @staticmethod
-    def count(probe: PassProbe, chosen: Selection) -> Nodes:
-        """Count the nodes of a selection."""
-        lists = [chosen.rewrites[:length] for length in range(len(chosen.rewrites) + 1)]
-        level = chosen.session.get("optimization", "")
-        return Nodes(
-            [_counted(partial(probe.counts, each)) for each in lists],
-            _counted(lambda: probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).counts),
-            _counted(lambda: probe.optimised(()).counts),
-        )
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return what `read` reads."""
-        return {"counts": list(self.counts), "after": self.after, "usual": self.usual}
-
-    @staticmethod
-    def read(data: Mapping[str, Any]) -> Nodes:
-        """Read what `to_json` returned."""
-        counts = [_counter(each) for each in data.get("counts", ())]
-        return Nodes(counts, _counter(data.get("after")), _counter(data.get("usual")))
-
-    def change(self, index: int) -> str:
-        """Return what the pass at this index changed: `-35 Identity +2 Constant`; the most first."""
-        before, after = [*self.counts[index : index + 2], None, None][:2]
-        if before is None or after is None:
-            return "-"
-        changes = {name: after[name] - before[name] for name in before.keys() | after.keys()}
-        changed = sorted((n for n in changes if changes[n]), key=lambda name: (-abs(changes[name]), name))
-        listed = [f"{changes[name]:+d} {name}" for name in changed[:_LISTED]]
-        more = [f"and {len(changed) - _LISTED} more types"] if len(changed) > _LISTED else []
-        return " ".join([*listed, *more]) or "no change of counts"
-
-    def table(self) -> str:
-        """List the nodes by type: as they came, rewritten, and as the runtime runs them."""
-        columns = (self.counts[0], self.counts[-1], self.after, self.usual)
-        names = sorted({name for each in columns if each for name in each})
-        total = ["all", *("-" if each is None else str(sum(each.values())) for each in columns)]
-        rows = [
-            [name, *("-" if each is None else str(each[name] or "") for each in columns)] for name in names
-        ]
-        head = ["", "as it came", "rewritten", "as it runs", "as it runs by default"]
-        return aligned([head, total, *rows], texts=(0,))
+    lists = [chosen.rewrites[:length] for length in range(len(chosen.rewrites) + 1)]
+    level = chosen.session.get("optimization", "")
+    return {
+        "counts": [counted(partial(probe.counts, each)) for each in lists],
+        "after": counted(lambda: probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).counts),
+        "usual": counted(lambda: probe.optimised(()).counts),
+    }
 
 
-def _counter(counts: Mapping[str, int] | None) -> Counter[str] | None:
-    return None if counts is None else Counter(counts)
+def change(counts: Sequence[Counts], index: int) -> str:
+    """Return what the pass at this index changed: `-35 Identity +2 Constant`; the most first."""
+    before, after = [*counts[index : index + 2], None, None][:2]
+    if before is None or after is None:
+        return "-"
+    changes = Counter(after)
+    changes.subtract(before)
+    changed = sorted((n for n in changes if changes[n]), key=lambda name: (-abs(changes[name]), name))
+    listed = [f"{changes[name]:+d} {name}" for name in changed[:_LISTED]]
+    more = [f"and {len(changed) - _LISTED} more types"] if len(changed) > _LISTED else []
+    return " ".join([*listed, *more]) or "no change of counts"
 
 
-def _counted(count: Callable[[], Mapping[str, int]]) -> Counter[str] | None:
-    try:
-        return Counter(count())
-    except PassProbeError:  # what cannot be counted is shown as such
-        return None
+def node_table(nodes: Mapping[str, Any]) -> str:
+    """List the nodes by type: as they came, rewritten, and as the runtime runs them."""
+    columns: list[Counts] = [nodes["counts"][0], nodes["counts"][-1], nodes["after"], nodes["usual"]]
+    names = sorted({name for each in columns if each for name in each})
+    total = ["all", *("-" if each is None else str(sum(each.values())) for each in columns)]
+    rows = [[n, *("-" if each is None else str(each.get(n) or "") for each in columns)] for n in names]
+    head = ["", "as it came", "rewritten", "as it runs", "as it runs by default"]
+    return aligned([head, total, *rows], texts=(0,))
 
 
 BUDGET_S = 10.0
@@ -176,7 +156,7 @@ def analyze(task: Task[GraphProgram], candidate: Candidate, executor: Executor) 
     analysis: dict[str, Any] = {"compared": measured(executor, compared)}
     analysis["parts"] = measured(executor, [program.baseline, chosen, *alone]) if alone else {}
     with closing(PassProbe(program, settings_of(task).of_onnxruntime)) as probe:
-        analysis["nodes"] = Nodes.count(probe, chosen).to_json()
+        analysis["nodes"] = node_counts(probe, chosen)
     return analysis
 
 
@@ -225,13 +205,14 @@ def described(
     program, chosen = task.program, selection_of(candidate)
     known = known_relevance(program, widest_settings(task))
     steps = parts(chosen, known.runtime if known else chosen.disabled)
-    nodes = Nodes.read(analysis.get("nodes", {}))
+    nodes: Mapping[str, Any] = analysis.get("nodes", {})
     compared: Figures = analysis.get("compared", {})
     found: Figures = {**compared, **analysis.get("parts", {})}
-    first = {"class": "\n".join(_class(program)), "passes": _passes(program, chosen, steps, found, nodes)}
+    passes = _passes(program, chosen, steps, found, nodes.get("counts", ()))
+    first = {"class": "\n".join(_class(program)), "passes": passes}
     return {
         **(first if len(task.objectives) == 1 else {"class and passes": "\n\n".join(first.values())}),
-        "nodes": nodes.table() if "nodes" in analysis else UNMEASURED,
+        "nodes": node_table(nodes) if nodes else UNMEASURED,
         "compared": _compared(program, compared_selections(program, chosen), compared),
         "relevance": relevance_text(known),
     }
@@ -259,7 +240,7 @@ def _passes(
     chosen: Selection,
     steps: Mapping[str, tuple[Selection, Selection]],
     found: Figures,
-    nodes: Nodes,
+    counts: Sequence[Counts],
 ) -> str:
     if chosen == program.baseline:
         return f"none: the file stays as it is, under {defaults_of(program)}"
@@ -268,7 +249,7 @@ def _passes(
     for index, (text, (alone, rest)) in enumerate(steps.items()):
         gain = times(base, found.get(alone.candidate.hash))
         loss = times(found.get(rest.candidate.hash), whole)
-        rows.append([text, gain, loss, nodes.change(index) if index < len(chosen.rewrites) else ""])
+        rows.append([text, gain, loss, change(counts, index) if index < len(chosen.rewrites) else ""])
     lines = [aligned(rows, texts=(0, 3))] if steps else []
     lines += [] if whole is not None or not steps else [f"Gains and losses: {UNMEASURED}."]
     idle = len(chosen.disabled) - sum(" without " in text for text in steps)
@@ -292,17 +273,10 @@ def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Fig
         if values is None:
             rows.append([name, "-", "-", "-", "-", "-"])
             continue
-        saved = 1 - values["compile_time"] / base["compile_time"]
-        rows.append(
-            [
-                name,
-                f"{1e3 * values['latency']:#.4g} ms",
-                times(base, values),
-                f"{1e3 * values['compile_time']:#.4g} ms",
-                f"{100 * saved:.0f} %",
-                f"{values['model_size'] / 1e6:.2f} MB",
-            ]
-        )
+        latency, session = (f"{1e3 * values[each]:#.4g} ms" for each in ("latency", "compile_time"))
+        saved = f"{100 * (1 - values['compile_time'] / base['compile_time']):.0f} %"
+        size = f"{values['model_size'] / 1e6:.2f} MB"
+        rows.append([name, latency, times(base, values), session, saved, size])
     rounds = min(int(values.get("rounds", ROUNDS)) for values in found.values())
     note = f"\nMedians of {rounds} of {ROUNDS} rounds: there was no time for more." if rounds < ROUNDS else ""
     return aligned(rows, texts=(0,)) + note

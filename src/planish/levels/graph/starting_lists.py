@@ -382,29 +382,21 @@ def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mappin
     return selection(ordered, out, offline=Offline() in helpful).candidate
 
 
-@dataclass(frozen=True)
-class ModelTrials:
-    """Trials of one model."""
-
-    program: str
-    outcomes: Sequence[tuple[Candidate, float | None]]
+Outcomes = Sequence[tuple[Candidate, float | None]]
+"""What was tried on a model, with its cost over the baseline's; None where it failed."""
 
 
-def known_list(
-    tried: Mapping[str, Sequence[tuple[Candidate, float | None]]], classes: Sequence[str]
-) -> ClassList | None:
+def known_list(tried: Mapping[str, Outcomes], classes: Sequence[str]) -> ClassList | None:
     """Learn from what was tried on other models what a network of some classes begins with."""
-    records = (
-        record for text, outcomes in tried.items() for record in records_of(ModelTrials(text, outcomes))
-    )
+    records = (record for text, outcomes in tried.items() for record in records_of(text, outcomes))
     return learned_list(learn_lists(records), classes)
 
 
-def records_of(tried: ModelTrials) -> Iterator[RidgeRow]:
+def records_of(text: str, outcomes: Outcomes) -> Iterator[RidgeRow]:
     """Yield the records of a model; none where its file is gone or not this user's: its class is unknown."""
-    program = with_own_files(tried.program)
+    program = with_own_files(text)
     classes = _classes(Path(program.path), program.digest) if program.path else ()
-    for candidate, ratio in tried.outcomes if classes else ():
+    for candidate, ratio in outcomes if classes else ():
         # What changes results, or sets the session, is one user's wish: the next may not accept it.
         if not any(
             isinstance(step, Set) or (isinstance(step, Rewrite) and find_pass(step.name).is_intended)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from planish.core import (
     Candidate,
     CrossCheck,
+    EvaluatorSpec,
     ExecutorFactory,
     Failed,
     Lost,
@@ -259,7 +260,10 @@ class HloEvaluator:
         timer, timed = self._timer if known_s is None else None, None
         if scores is None:
             scores, timed = self._scorer.score(executable, clock, timer)
-            self._keep(name, executable, scores)
+            if not spec.remember:
+                self._scored[name] = executable, scores
+                if len(self._scored) > KEPT:
+                    self._scored.popitem(last=False)
         elif timer:
             timed = self._scorer.time(executable, clock, timer)
         objective = measured_as(spec.program.workload)
@@ -274,12 +278,6 @@ class HloEvaluator:
         # What is timed alone is not in the baseline's seconds; the clock says enough of it.
         samples = timed.named({"time_s": float}, one_core=spec.cores == 1 and timed.paired)
         return Measured({"time_s": timed.median, **values}, samples)
-
-    def _keep(self, name: str, executable: Executable, scores: Scores) -> None:
-        if not self._spec.remember:
-            self._scored[name] = executable, scores
-            if len(self._scored) > KEPT:
-                self._scored.popitem(last=False)
 
 
 _NOTES = {
@@ -372,19 +370,15 @@ def scores_at_the_end(
     last: tuple[Part, ...] = tuple(part for part in parts if part == "final")
     at_once = task.program.workload.training is not None or not others or not last
     first, *more = (parts,) if at_once else (others, last)
-    found = _scored(task, candidates, start, first)
+    found = _outcomes(end_evaluator_spec(task, first), candidates, start)
     for group in more:
-        found = [*map(_joined, found, _scored(task, candidates, start, group))]
+        found = [*map(_joined, found, _outcomes(end_evaluator_spec(task, group), candidates, start))]
     return found
 
 
-def _scored(
-    task: Task[ScoredProgram],
-    candidates: Sequence[Candidate],
-    start: ExecutorFactory,
-    parts: tuple[Part, ...],
-) -> list[Outcome]:
-    with start(end_evaluator_spec(task, parts)) as executor:
+def _outcomes(spec: EvaluatorSpec, candidates: Sequence[Candidate], start: ExecutorFactory) -> list[Outcome]:
+    """Evaluate candidates; what the deadline came before is lost."""
+    with start(spec) as executor:
         found = evaluate_in_order(executor, candidates, deadline())
     return [each.outcome if each else Lost("worker", "not measured") for each in found]
 
@@ -407,10 +401,9 @@ def original_of(task: Task[ScoredProgram]) -> SecondaryBaseline:
     workload = task.program.workload
     assert workload.original is not None
     # Another form than the one that the task names would be reported as a result of this task.
+    what = "the operations of the original module"
     try:
-        path = unchanged_path(
-            workload.original.path, workload.original.digest, "the operations of the original module"
-        )
+        path = unchanged_path(workload.original.path, workload.original.digest, what)
     except OSError as error:
         what = f"cannot read '{workload.original.path}': {error.strerror}"
         raise ProgramError(what, "Check the path.") from error
@@ -452,9 +445,7 @@ def cross_check(
         # Both must be there before a worker starts: a missing one is an error of the machine, not of a
         # candidate.
         versions(name)
-    with start(Comparing(task.program, tolerance)) as executor:
-        found = evaluate_in_order(executor, candidates, deadline())
-    return [each.outcome if each else Lost("worker", "not measured") for each in found]
+    return _outcomes(Comparing(task.program, tolerance), candidates, start)
 
 
 def cross_checks(

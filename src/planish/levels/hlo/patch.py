@@ -177,7 +177,7 @@ def _of_remaining(original: Original, module: EditableModule) -> list[float]:
 
 
 def _totals(module: EditableModule) -> tuple[int, int]:
-    """Count the FLOPs of what the results need, and the bytes of its results."""
+    """Count the FLOPs of what the results need, and the bytes that it gives."""
     live, infos = module.live(), module.infos
     return sum(flops_of(module, uid) for uid in live), sum(bytes_of(infos[uid]) for uid in live)
 

@@ -133,13 +133,20 @@ class _Stream:
         self._reads = {
             uid: [module.name(value) for op in walk(module.op(uid)) for value in op.operands] for uid in every
         }
-        self.argument = self._main()
+        # The argument on which the most computation depends; of equals the first.
+        work = [
+            sum(self.flops[user] for user in self._after(f"arg{number}"))
+            for number in range(len(module.arguments[""]))
+        ]
+        self.argument = work.index(max(work))
         self.order = list(self._after(f"arg{self.argument}"))
         self._inner = frozenset(self.order)
         self._position = {uid: number for number, uid in enumerate(self.order)}
         self._above: dict[str, str] = {}
         for uid in self.order:
-            self._above[uid] = self._dominator(uid)  # reads those of the operations before it
+            # The nearest operation through which every way from the main input leads: as Cooper, Harvey and
+            # Kennedy do ("A simple, fast dominance algorithm", 2001); without cycles one pass is enough.
+            self._above[uid] = reduce(self._common, self._owners(uid))
 
     def entries(self, uid: str) -> Iterator[str]:
         """List what dominates an operation and gives its type, the nearest first."""
@@ -176,14 +183,6 @@ class _Stream:
         results = self._facts[uid].results
         return results[0] if len(results) == 1 else None
 
-    def _main(self) -> int:
-        """Find the argument on which the most computation depends; of equals the first."""
-        work = [
-            sum(self.flops[uid] for uid in self._after(f"arg{number}"))
-            for number in range(len(self._module.arguments[""]))
-        ]
-        return work.index(max(work))
-
     def _after(self, value: str) -> Mapping[str, None]:
         """List the operations that depend on an argument, in order."""
         found: dict[str, None] = {}
@@ -197,12 +196,6 @@ class _Stream:
         main = f"arg{self.argument}"
         owners = (_INPUT if read == main else read.partition("#")[0] for read in self._reads[uid])
         return [owner for owner in owners if owner == _INPUT or owner in self._inner]
-
-    def _dominator(self, uid: str) -> str:
-        """Return the nearest operation through which every way from the main input leads."""
-        # As Cooper, Harvey and Kennedy do ("A simple, fast dominance algorithm", 2001); without cycles one
-        # pass is enough.
-        return reduce(self._common, self._owners(uid))
 
     def _common(self, one: str, other: str) -> str:
         """Return the nearest that dominates both, or is one of them."""
@@ -259,19 +252,10 @@ def _after(module: EditableModule, edits: Sequence[Edit]) -> EditableModule | No
     return after if identity_of(after) != identity_of(module) else None
 
 
-def _lowered(module: EditableModule) -> list[Edit]:
-    return [Lower(uid, forms[0]) for uid, forms in Lower.match(module).items()]
-
-
-def _relaid(module: EditableModule) -> list[Edit]:
-    found = Relayout.match(module)
-    return [Relayout(found)] if len(found) >= CONVOLUTIONS else []
-
-
 _STAGES: Mapping[str, Callable[[EditableModule], Sequence[Edit]]] = {
-    "Lower": _lowered,
+    "Lower": lambda module: [Lower(uid, forms[0]) for uid, forms in Lower.match(module).items()],
     "Fold": Fold.enumerate,
-    "Relayout": _relaid,
+    "Relayout": lambda m: [Relayout(found)] if len(found := Relayout.match(m)) >= CONVOLUTIONS else [],
     "SinkTransposes": SinkTransposes.enumerate,
     "Hoist": Hoist.enumerate,
     "Share": Share.enumerate,
@@ -534,13 +518,11 @@ REMEMBERED = 64
 
 
 class PatchSpace(Space):
-    """Patches of a module, each of which replays and verifies.
+    """Patches of a program, each of which replays and verifies.
 
     Args:
-        program: what is changed.
         kinds: names of the edits that mutation draws from; all when empty. The paper has CopyOp and DeleteOp.
-        wants: of what an edit must give besides a valid module; see `planish.levels.hlo.space`. The paper
-            wants nothing.
+        wants: of what an edit must give besides a valid module. The paper wants nothing.
 
     Raises:
         ScheduleError: there is no such kind of edit.
@@ -600,12 +582,11 @@ class PatchSpace(Space):
         return (edit, module) if meets_wants(parent, edit, module, self._wants) else None
 
     def _drawn(self, parent: EditableModule, rng: Generator) -> tuple[Edit, EditableModule]:
-        edit, module = propose(parent, rng, self._kinds)
         for _ in range(UNWANTED):
-            if meets_wants(parent, edit, module, self._wants):
-                break
             edit, module = propose(parent, rng, self._kinds)
-        return edit, module
+            if meets_wants(parent, edit, module, self._wants):
+                return edit, module
+        return propose(parent, rng, self._kinds)
 
     @cached_property
     def _structure(self) -> Structure:
@@ -618,7 +599,7 @@ class PatchSpace(Space):
 
     @cached_property
     def _seeds(self) -> Sequence[Candidate]:
-        """Valid patches of the structure; most begin as one before them, which is not edited again."""
+        # Most patches begin as one before them, which is not edited again.
         patches = dict.fromkeys(Candidate(tuple(edits)) for edits in self._structure.patches())
         begun = (candidate for candidate in patches if self._is_valid(Candidate(candidate.steps[:-1])))
         return [candidate for candidate in begun if self._is_valid(candidate)]

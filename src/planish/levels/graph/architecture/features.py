@@ -429,65 +429,35 @@ def _source(graph: DataFlowGraph, name: str) -> str:
 
 @dataclass(frozen=True)
 class Features:
-    """Counts of a graph; names play no part in them.
+    """Counts of a graph; names play no part in them."""
 
-    Args:
-        operations: operation to how many there are, those in the bodies of loops too.
-        parameters: numbers in the weights.
-        convolutions: of any kind, fused ones too.
-        depthwise: convolutions with a filter for each channel.
-        pointwise: convolutions with 1x1 kernels.
-        residuals: sums of a branch of convolutions with what it began with; none is depthwise.
-        residual_convolutions: convolutions in those branches.
-        inverted_residuals: the same sums where the branch holds a depthwise convolution.
-        dense_residuals: the same sums around dense layers or attention.
-        over_frames: depthwise convolutions along one axis alone.
-        patches: convolutions that cut what the model is given into pieces.
-        swishes: values that are multiplied by their own sigmoids.
-        squeezes: feature maps scaled by their own averages (squeeze and excitation).
-        end_convolutions: convolutions after which nothing heavy comes.
-        end_scales: sizes of feature maps that those look at; a detector has several.
-        suppressions: non-maximum suppressions.
-        skips: concatenations of what was upsampled with what was not.
-        joints: other concatenations of branches that lead to convolutions.
-        products: matrix products.
-        attentions: whole or in parts.
-        across: attentions of one text to another.
-        neighbourhoods: sums over the neighbours in a graph that is given.
-        causal: attentions that see only what came before.
-        norms: normalisations over each token.
-        embeddings: tables looked up by what the model is given.
-        recurrent: recurrent layers.
-        gates: sigmoids that gate hyperbolic tangents.
-    """
-
-    operations: Mapping[str, int]
-    parameters: int
-    convolutions: int
-    depthwise: int
-    pointwise: int
-    residuals: int
-    residual_convolutions: int
-    inverted_residuals: int
-    dense_residuals: int
-    over_frames: int
-    patches: int
-    swishes: int
-    squeezes: int
-    end_convolutions: int
-    end_scales: int
-    suppressions: int
-    skips: int
-    joints: int
-    products: int
-    attentions: int
-    across: int
-    neighbourhoods: int
-    causal: int
-    norms: int
-    embeddings: int
-    recurrent: int
-    gates: int
+    operations: Mapping[str, int]  # operation to how many there are, those in the bodies of loops too
+    parameters: int  # numbers in the weights
+    convolutions: int  # of any kind, fused ones too
+    depthwise: int  # convolutions with a filter for each channel
+    pointwise: int  # convolutions with 1x1 kernels
+    residuals: int  # sums of a branch of convolutions with what it began with; none is depthwise
+    residual_convolutions: int  # convolutions in those branches
+    inverted_residuals: int  # the same sums where the branch holds a depthwise convolution
+    dense_residuals: int  # the same sums around dense layers or attention
+    over_frames: int  # depthwise convolutions along one axis alone
+    patches: int  # convolutions that cut what the model is given into pieces
+    swishes: int  # values that are multiplied by their own sigmoids
+    squeezes: int  # feature maps scaled by their own averages (squeeze and excitation)
+    end_convolutions: int  # convolutions after which nothing heavy comes
+    end_scales: int  # sizes of feature maps that those look at; a detector has several
+    suppressions: int  # non-maximum suppressions
+    skips: int  # concatenations of what was upsampled with what was not
+    joints: int  # other concatenations of branches that lead to convolutions
+    products: int  # matrix products
+    attentions: int  # whole or in parts
+    across: int  # attentions of one text to another
+    neighbourhoods: int  # sums over the neighbours in a graph that is given
+    causal: int  # attentions that see only what came before
+    norms: int  # normalisations over each token
+    embeddings: int  # tables looked up by what the model is given
+    recurrent: int  # recurrent layers
+    gates: int  # sigmoids that gate hyperbolic tangents
 
     @property
     def depthwise_share(self) -> float:
@@ -520,32 +490,25 @@ def features(model: ModelProto) -> Features:
     images, texts = _Convolutional(graph), _Sequential(graph)
     plain = [r.convolutions for r in images.residuals if r.convolutions and not r.depthwise]
     counts = Counter(node.op for node in graph.nodes)
+
+    def counted(source: object, *names: str) -> dict[str, int]:
+        return {name: getattr(source, name) for name in names}
+
     return Features(
         operations=dict(counts.most_common()),
         parameters=sum(math.prod(tensor.dims) for tensor in graph.weights.values()),
         convolutions=len(images.convolutions),
         depthwise=len(images.depthwise),
-        pointwise=images.pointwise,
         residuals=len(plain),
         residual_convolutions=len(frozenset[int]().union(*plain)),
         inverted_residuals=sum(r.depthwise for r in images.residuals),
         dense_residuals=sum(not r.convolutions for r in images.residuals),
-        over_frames=images.over_frames,
-        patches=images.patches,
-        swishes=images.swishes,
-        squeezes=images.squeezes,
         end_convolutions=len(images.terminal),
         end_scales=len(images.scales),
         suppressions=counts["NonMaxSuppression"],
-        skips=images.skips,
-        joints=images.joints,
         products=sum(counts[op] for op in _PRODUCTS),
         attentions=len(texts.attentions),
-        across=texts.across,
         neighbourhoods=_neighbourhoods(graph),
-        causal=texts.causal,
-        norms=texts.norms,
-        embeddings=texts.embeddings,
-        recurrent=texts.recurrent,
-        gates=texts.gates,
+        **counted(images, "pointwise", "over_frames", "patches", "swishes", "squeezes", "skips", "joints"),
+        **counted(texts, "across", "causal", "norms", "embeddings", "recurrent", "gates"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -45,10 +45,10 @@ def distance(answers: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -
     Raises:
         NotFiniteError: no example is finite where the other is.
     """
-    return float(f"{max((_one(a, t) for a, t in zip(answers, targets, strict=True)), default=0.0):.6g}")
+    return float(f"{max(map(_distance, answers, targets), default=0.0):.6g}")
 
 
-def _one(answer: NDArray[Any], target: NDArray[Any]) -> float:
+def _distance(answer: NDArray[Any], target: NDArray[Any]) -> float:
     if not target.size:
         return 0.0
     if target.dtype.kind in "biu":
@@ -99,16 +99,13 @@ def check_targets(workload: Workload, answers: tuple[int, ...], targets: NDArray
         return
     wanted = answers if name == "mse" else answers[:-1]
     if targets.shape != wanted and targets.size != int(np.prod(wanted)):
-        what = (
-            f"the targets are of shape {list(targets.shape)}, those of '{name or 'top-1'}' of {list(wanted)}"
-        )
-        raise ProgramError(what, "Give one for each answer.")
+        those = f"those of '{name or 'top-1'}' of {list(wanted)}"
+        raise ProgramError(f"the targets are of shape {list(targets.shape)}, {those}", "Give one each.")
     if name == "mse":
         return
     if targets.dtype.kind not in "iu" or targets.max() >= answers[-1]:
-        what = (
-            f"the targets are {targets.dtype}, up to {targets.max()}; the module gives {answers[-1]} classes"
-        )
+        given = f"{targets.dtype}, up to {targets.max()}"
+        what = f"the targets are {given}; the module gives {answers[-1]} classes"
         raise ProgramError(what, "Give whole numbers from 0; those below 0 are left out.")
     if top >= answers[-1]:
         raise ProgramError(f"top-{top} of {answers[-1]} classes is never wrong", "Take fewer.")
@@ -172,10 +169,6 @@ def _cross_entropy(answers: NDArray[Any], labels: NDArray[Any]) -> float:
     return float((np.log(np.exp(shifted).sum(axis=1)) - own).mean())
 
 
-def _perplexity(answers: NDArray[Any], labels: NDArray[Any]) -> float:
-    return float(np.exp(np.float64(_cross_entropy(answers, labels))))
-
-
 def _mse(answers: NDArray[Any], targets: NDArray[Any]) -> float:
     _all_finite(answers.reshape(len(answers), -1))
     return float(np.square(answers - targets.reshape(answers.shape)).mean())
@@ -197,15 +190,18 @@ def _all_finite(rows: NDArray[Any]) -> None:
 
 
 _ROUNDING = 1e-6
-_LOSSES = {"cross-entropy": _cross_entropy, "perplexity": _perplexity, "mse": _mse}
+_LOSSES: Mapping[str, Callable[[NDArray[Any], NDArray[Any]], float]] = {
+    "cross-entropy": _cross_entropy,
+    "perplexity": lambda answers, labels: float(np.exp(np.float64(_cross_entropy(answers, labels)))),
+    "mse": _mse,
+}
 
 
 def _own(file: File, name: str) -> Callable[..., object]:
     """Execute the user's file, and return the function."""
     try:
-        found = runpy.run_path(str(unchanged_path(file.path, file.digest, "the metric's functions"))).get(
-            name
-        )
+        path = unchanged_path(file.path, file.digest, "the metric's functions")
+        found = runpy.run_path(str(path)).get(name)
     except ProgramError:
         raise
     except Exception as error:
@@ -226,9 +222,8 @@ def _checked_metric(function: Callable[..., object], name: str) -> Metric:
         # A sum by several threads may round otherwise.
         if not np.isclose(number, again, rtol=_ROUNDING, atol=0):
             what = f"'{name}' gives {number:g}, then {again:g} for the same answers: it is random"
-            raise MetricError(
-                f"{what}; seed it in each call, or leave out what draws numbers, as Dropout does"
-            )
+            hint = "seed it in each call, or leave out what draws numbers, as Dropout does"
+            raise MetricError(f"{what}; {hint}")
         is_steady = True
         return number
 
@@ -263,9 +258,8 @@ def check_suits(program: Program, workload: Workload) -> None:
         fitted = fit(program, workload)
         first_parameters(workload, fitted.evolved)
         if workload.metric and top_of(workload.metric) >= fitted.classes:
-            raise ProgramError(
-                f"'{workload.metric}' of {fitted.classes} classes is never wrong", "Take fewer."
-            )
+            what = f"'{workload.metric}' of {fitted.classes} classes is never wrong"
+            raise ProgramError(what, "Take fewer.")
         return
     calls = WorkloadCalls(program, workload)
     shape, targets = calls.answer_shape("search"), calls.targets("search")

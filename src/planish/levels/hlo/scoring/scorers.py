@@ -401,9 +401,8 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
         ProgramError: there is no whole batch.
     """
     if batches < 1:
-        raise ProgramError(
-            "there are fewer examples to train on than one step takes", "Give more, in [split]."
-        )
+        what = "there are fewer examples to train on than one step takes"
+        raise ProgramError(what, "Give more, in [split].")
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.permutation(batches) for _ in range(epochs)])
 
