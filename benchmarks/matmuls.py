@@ -36,7 +36,7 @@ from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul, thesis_split
 from planish.measure.executors import LocalExecutor
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.policies import best_rollout
 from planish.store import Store, open_store

@@ -17,7 +17,7 @@ import numpy as np
 
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.ir.attributes import for_size
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import UNCOUNTED, read_costs, write_costs

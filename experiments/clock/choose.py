@@ -53,7 +53,7 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import prepared
 from planish.measure.executors import LocalExecutor
-from planish.sandbox import in_child
+from planish.sandbox.fork_pool import in_child
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -17,7 +17,8 @@ from functools import partial
 from study import spread
 from training import PARTS, PLAIN, RATE, row, scored, with_rate
 
-from planish.core import Candidate, Measured, Outcome, Ratio, Task, Trial, pareto_front
+from planish.core import Candidate, Measured, Outcome, Ratio, Task, Trial
+from planish.core.front import pareto_front
 from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.level import HloLevel
 from planish.measure import by_processor_time

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planish.core import Trial, pareto_front
+from planish.core import Trial
+from planish.core.front import pareto_front
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scoring.scorers import Race
 from planish.store import open_store

@@ -24,10 +24,9 @@ from planish.core import (
     Task,
     Trial,
     evaluate_in_order,
-    growth_of,
-    pareto_front,
     rng,
 )
+from planish.core.front import growth_of, pareto_front
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
 from planish.measure.executors import LocalExecutor

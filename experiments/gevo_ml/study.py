@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planish.core import Candidate, Measured, Trial, growth_of
+from planish.core import Candidate, Measured, Trial
+from planish.core.front import growth_of
 from planish.levels.registry import level_named, load_program
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -18,7 +18,7 @@ from unseen import PROGRAMS
 
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.workloads import matmul, thesis_split
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
 from planish.search.policies import best_rollout, greedy_rollout, new_programs

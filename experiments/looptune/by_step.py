@@ -20,7 +20,7 @@ from planish.core import Candidate
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space.cursor import ACTIONS_MAX
 from planish.levels.loops.workloads import matmul, thesis_split
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.factory import make_searcher
 from planish.search.policies import best_rollout, greedy_rollout

@@ -21,7 +21,7 @@ from pathlib import Path
 from cases import SAMPLES, SEARCHES, Case, remeasured, searched
 
 from planish.levels.loops.workloads import matmul, thesis_split
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
 from planish.search.policies import best_rollout, new_programs

@@ -19,7 +19,7 @@ from programs import cursor_space
 from planish.core import Step
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.cursor import ACTIONS_MAX
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.search.decoding import priority_samples

@@ -18,7 +18,7 @@ from cases import SAMPLES, Case, remeasured, searched
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.policy_files import policy_for
 from planish.search.decoding import priority_samples
 from planish.search.policies import best_rollout, new_programs

@@ -28,7 +28,7 @@ from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.autophase import autophase
 from planish.levels.llvm.passes import available, print_pipeline
 from planish.levels.llvm.passes.catalogue import base_name
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.shards import Row
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
 from planish.train.labelling.tabling import draw_in_turns

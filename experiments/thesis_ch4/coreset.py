@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planish.core import rng
 from planish.levels.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
-from planish.sandbox import forked
+from planish.sandbox.fork_pool import forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.labelling.choice import Costing, greedy_cover, most_saving

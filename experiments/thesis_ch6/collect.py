@@ -30,7 +30,7 @@ from planish.levels.llvm.ir.instruction_rows import CutWarning
 from planish.levels.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
 from planish.models.networks import ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.shards import Row
 from planish.train.labelling.function_search import FunctionCosts, candidates_of, search
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench

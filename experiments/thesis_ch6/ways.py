@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planish.core import rng
 from planish.levels.llvm.passes import PassSpace, passes_of
-from planish.models.network_policies import WritingPolicy, policy_of
+from planish.models.named_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape
 from planish.search.decoding import Decoding, Node, PrefixTree, decode

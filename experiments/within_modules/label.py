@@ -39,7 +39,8 @@ from planish.levels.llvm.modules.transform import (
 from planish.levels.llvm.passes import print_pipeline
 from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
 from planish.levels.llvm.source import compiler_of
-from planish.sandbox import ExitStatus, in_child
+from planish.sandbox import ExitStatus
+from planish.sandbox.fork_pool import in_child
 from planish.train.corpus.programs import open_apt
 from planish.train.cost_tables import Columns, CostRow, empty_table, read_costs, write_costs
 

@@ -33,7 +33,7 @@ from planish.levels.llvm.modules.transform import (
     whole_backend,
 )
 from planish.levels.llvm.passes import print_pipeline
-from planish.sandbox import ForkLimits, in_child
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 COUNTS = 1, 2, 3, 5, 8, 12, 25
 _LARGEST = 700_000

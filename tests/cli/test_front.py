@@ -12,7 +12,8 @@ from rich.console import Console
 from cli.conftest import PROGRAM, Planish
 from planish.cli import front
 from planish.cli.front import show_front, show_members
-from planish.core import Candidate, HypervolumeTracker
+from planish.core import Candidate
+from planish.core.front import HypervolumeTracker
 from planish.report.front_table import FrontTable
 from planish.store import open_store
 from planish.tuning.progress import ProgressDisplay, RunStatus

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.measure import PairedSamples, Variant, remeasure_all
+from planish.measure import PairedSamples, Variant
+from planish.measure.comparison import remeasure_all
 from planish.store import open_store
 from planish.tuning import remeasure
 from planish.tuning.result import read_result

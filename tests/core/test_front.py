@@ -10,23 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import (
-    Candidate,
-    Failed,
-    Measured,
-    Objective,
-    Outcome,
-    Step,
-    Trial,
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Step, Trial
+from planish.core.front import (
     best_non_regressing,
     crowding_distances,
     dominates,
     front_of,
+    growth_of,
     hypervolume,
     nondominated_sort,
     pareto_front,
+    reference_point,
 )
-from planish.core.front import growth_of, reference_point
 
 TIME, SCORE = Objective("time_s", "s"), Objective("score", "", "up")
 SIDE = 5

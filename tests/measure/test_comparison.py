@@ -18,7 +18,8 @@ from planish.core import (
     PlanishError,
     StageClock,
 )
-from planish.measure import Plan, Variant, remeasure, remeasure_all
+from planish.measure import Plan, Variant
+from planish.measure.comparison import remeasure, remeasure_all
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.testing.scripted import LoggingSpec, ScriptedEvaluator, action
 from sandbox.processes import read_log

@@ -33,9 +33,9 @@ from planish.measure import (
     by_processor_time,
     comparison,
     intervals,
-    remeasure,
     rounds,
 )
+from planish.measure.comparison import remeasure
 from planish.measure.intervals import noise, ratio
 from planish.testing.scripted import Action, ScriptedEvaluator, action
 

@@ -42,9 +42,9 @@ from planish.measure import (
     Timing,
     Variant,
     comparison,
-    remeasure,
 )
 from planish.measure import rounds as measured_rounds
+from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
 from planish.measure.rounds import VariantTag
 from planish.sandbox import Limits

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import rng
+from planish.models.combined import LEAST_OF_PROCESS_BESIDE, NOISES, SCALES, GaussianProcess
 from planish.models.cost_model import Dataset, Prediction
-from planish.models.gaussian import LEAST_BESIDE, NOISES, SCALES, GaussianProcess
 from planish.models.learner import batch_sizes, make_learner
 from planish.testing.lattice import Lattice
 
@@ -78,7 +78,7 @@ def test_a_global_model_is_asked_alone_at_first_and_then_corrected() -> None:
     features = rows(200)
     costs = 3 * features.sum(axis=1) + 2 * features[:, 0]
     found = GaussianProcess(Known())
-    few = LEAST_BESIDE - 1
+    few = LEAST_OF_PROCESS_BESIDE - 1
     found.fit(data_of(features[:few], costs[:few]))
     assert np.allclose(found.predict(features).mean, Known().predict(features).mean, atol=1e-5)
     assert found.predict(features).deviation is None

@@ -30,7 +30,7 @@ from planish.models.decoder import (
 from planish.models.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
 from planish.models.ir_text import ModelAnswer, Tasks, answer_tokens, question
 from planish.models.language_policy import LanguageModelPolicy
-from planish.models.network_policies import policy_of
+from planish.models.named_policies import policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search import make_searcher
 from planish.search.decoding import priority_samples

@@ -14,7 +14,7 @@ import pytest
 from planish.core import PlanishError
 from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.levels.llvm.passes import PassSpace, elements, passes_of
-from planish.models.network_policies import ListPolicy, policy_of
+from planish.models.named_policies import ListPolicy, policy_of
 from planish.models.networks import HEADS, PackedRows, ReaderShape, list_scores, pack_rows, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search.decoding import priority_samples

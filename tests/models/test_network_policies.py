@@ -16,7 +16,7 @@ from planish.core import Candidate, PlanishError, rng
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import CursorSpace, TemplateSpace
 from planish.levels.loops.workloads import matmul
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, policy_paths, write_policy
 from planish.train.continuations import DISCOUNT, FARTHEST, STEPS, UNKNOWN, StateDataset, shortfalls, worths

@@ -22,7 +22,7 @@ from models.test_list_policy import CODE, LISTS, MORE, dataset, space
 from planish.core import PlanishError
 from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
 from planish.levels.llvm.passes import PassSpace, elements, passes_of
-from planish.models.network_policies import WritingPolicy, policy_of
+from planish.models.named_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.models.writer import ListGrammar, WriterShape, encode_observed, token_scores
 from planish.search.decoding import priority_samples

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from planish.sandbox import ExitStatus, ForkLimits, ForkPool, Watchdog, forked, in_child
+from planish.sandbox import ExitStatus
+from planish.sandbox.fork_pool import ForkLimits, ForkPool, Watchdog, forked, in_child
 from sandbox.processes import dies_out, living
 
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from planish.core import Failed, Lost, Measured, PlanishError, TargetError
 from planish.levels.llvm.backend import IRError
-from planish.sandbox import ExitStatus, forked, in_child
+from planish.sandbox import ExitStatus
+from planish.sandbox.fork_pool import forked, in_child
 from planish.sandbox.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads
 from planish.sandbox.protocol import EvaluationReply, EvaluatorReady, decode_reply, encode_reply
 from sandbox.evaluators import Trap

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.sandbox import run_tool
+from planish.sandbox.tool import run_tool
 
 
 def test_what_it_is_given_and_gives(tmp_path: Path) -> None:

@@ -5,22 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from planish.core import Candidate, Objective, Searcher
-from planish.search import (
-    Annealing,
-    BeamBFS,
-    BeamDFS,
-    Exhaustive,
-    Genetic,
-    Gevo,
-    Greedy1,
-    Greedy2,
-    Nsga2,
-    Portfolio,
-    Random,
-    RandomMinimise,
-    make_searcher,
-)
+from planish.search import make_searcher
+from planish.search.annealing import Annealing
+from planish.search.genetic import Genetic
 from planish.search.guided import ModelGuided
+from planish.search.minimisation import Portfolio, RandomMinimise
+from planish.search.nsga2 import Gevo, Nsga2
+from planish.search.random_search import Exhaustive, Random
+from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
 from planish.testing.lattice import RIDGE_HEIGHT, Lattice
 from planish.testing.searchers import SearcherConformance, drive
 from search.test_factory import OURS

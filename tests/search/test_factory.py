@@ -6,7 +6,6 @@ import pytest
 
 from planish.core import PlanishError, Space, registry
 from planish.search import (
-    Genetic,
     Option,
     OptionValue,
     describe_searcher,
@@ -15,6 +14,7 @@ from planish.search import (
     split_settings,
 )
 from planish.search.factory import options_of, read_options
+from planish.search.genetic import Genetic
 from planish.testing.lattice import Lattice
 from search.spaces import TIME, Trail
 

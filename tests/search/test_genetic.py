@@ -28,9 +28,12 @@ from planish.models.cost_model import Prediction, dataset_of
 from planish.models.learner import Prior
 from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
-from planish.search import Annealing, Genetic, Gevo, Random, make_searcher
-from planish.search.genetic import POOL, TAKEN, prescreen
+from planish.search import make_searcher
+from planish.search.annealing import Annealing
+from planish.search.genetic import POOL, TAKEN, Genetic, prescreen
+from planish.search.nsga2 import Gevo
 from planish.search.proposals import Visited
+from planish.search.random_search import Random
 from planish.search.rounds import quality
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import best_so_far, drive

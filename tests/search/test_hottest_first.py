@@ -21,7 +21,8 @@ from planish.core import (
     Step,
     Trial,
 )
-from planish.search import HottestFirst, fitting_searchers
+from planish.search import fitting_searchers
+from planish.search.hottest_first import HottestFirst
 from planish.testing.searchers import drive, drive_disorderly
 
 TIME = Objective("time_s", "s")

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import Candidate, Measured, Trial, best_trial
-from planish.search import Portfolio, Random, RandomMinimise, Rounds, RoundSearcher, ddmin, shrink
-from planish.search.minimisation import minimise
+from planish.search import Rounds, RoundSearcher
+from planish.search.minimisation import Portfolio, RandomMinimise, ddmin, minimise, shrink
 from planish.search.proposals import Archive
+from planish.search.random_search import Random
 from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
 from search.spaces import TIME, Focusable, Words, holds, spell, word

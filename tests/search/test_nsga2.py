@@ -8,22 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
 
-from planish.core import (
-    EMPTY_CONTEXT,
-    Candidate,
-    Failed,
-    Measured,
-    Outcome,
-    SearchContext,
-    Searcher,
-    Trial,
-    crowding_distances,
-    hypervolume,
-    nondominated_sort,
-    pareto_front,
-)
-from planish.search import Nsga2, Random
-from planish.search.nsga2 import TRIES, Individual, ranked
+from planish.core import EMPTY_CONTEXT, Candidate, Failed, Measured, Outcome, SearchContext, Searcher, Trial
+from planish.core.front import crowding_distances, hypervolume, nondominated_sort, pareto_front
+from planish.search.nsga2 import TRIES, Individual, Nsga2, ranked
+from planish.search.random_search import Random
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import drive
 from search.spaces import BOTH, REFERENCE, Tradeoff

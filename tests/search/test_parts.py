@@ -20,8 +20,7 @@ from planish.core import (
     Step,
     Trial,
 )
-from planish.search import Parts
-from planish.search.parts import SettingSearch
+from planish.search.parts import Parts, SettingSearch
 
 SIZE = Objective("size", exact=True)
 CALLERS = {"a": {"x"}, "b": {"y"}, "x": set[str](), "y": set[str]()}

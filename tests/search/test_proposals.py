@@ -7,8 +7,9 @@ import pytest
 from numpy.random import Generator
 
 from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searcher, Space, rng
-from planish.search import Exhaustive, Random, make_searcher
+from planish.search import make_searcher
 from planish.search.proposals import TRIES, Visited, changed, neighbour, new_sample, sample
+from planish.search.random_search import Exhaustive, Random
 from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
 from search.spaces import BOTH, TIME, Go, Tradeoff, Trail

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Measured, Objective
-from planish.search import BeamBFS, BeamDFS, Greedy1, Greedy2
+from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
 from planish.testing.searchers import drive
 from search.spaces import TIME, Trail
 

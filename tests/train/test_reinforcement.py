@@ -15,7 +15,7 @@ from planish.core import Candidate, PlanishError
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.space.cursor import SplitBy
 from planish.levels.loops.workloads import matmul
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import load_policy
 from planish.search.policies import greedy_rollout

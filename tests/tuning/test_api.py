@@ -17,16 +17,15 @@ from planish.core import (
     Candidate,
     CanEnumerate,
     Failed,
-    HypervolumeTracker,
     Level,
     Measured,
     PlanishError,
     Target,
     Task,
     Trial,
-    growth_of,
     usable_cores,
 )
+from planish.core.front import HypervolumeTracker, growth_of
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program as TensorProgram
 from planish.levels.loops.level import LoopsLevel

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from fake_executors import SameProcessExecutor
 from planish.core import Candidate, PlanishError, TargetError, Task
-from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
+from planish.measure.comparison import remeasure_all
 from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.tuning import ablation, remeasure

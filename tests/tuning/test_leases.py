@@ -13,7 +13,7 @@ from fake_executors import FakeExecutor, HashExecutor, SameProcessExecutor
 from planish.core import Candidate, Evaluation
 from planish.store import Store, locks, open_store
 from planish.testing.stores import begin
-from planish.tuning import in_flight
+from planish.tuning import search_loop
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.settings import Budget, Settings
@@ -34,7 +34,7 @@ def test_a_lease_is_renewed_while_its_candidate_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "LEASE_S", 0.5)
-    monkeypatch.setattr(in_flight, "RENEWED_S", 0.05)
+    monkeypatch.setattr(search_loop, "RENEWED_S", 0.05)
     place, taken = tmp_path / "a.db", list[Candidate]()
 
     class Slow(FakeExecutor):

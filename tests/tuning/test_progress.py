@@ -8,7 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from planish.core import Candidate, Failed, HypervolumeTracker, Measured, Objective, Outcome, Trial
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Trial
+from planish.core.front import HypervolumeTracker
 from planish.core.wording import amount, multiple
 from planish.testing.stored import make_candidate, make_task
 from planish.tuning.progress import ProgressDisplay, RunStatus, Status

@@ -29,7 +29,7 @@ from planish.core import (
     TrialPrediction,
 )
 from planish.levels.registry import load_program
-from planish.search import Nsga2
+from planish.search.nsga2 import Nsga2
 from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program

@@ -10,21 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import (
-    Candidate,
-    Costs,
-    Failed,
-    Measured,
-    Objective,
-    Outcome,
-    PlanishError,
-    Target,
-    Task,
-    Trial,
-    best_non_regressing,
-    bounds,
-    front_of,
-)
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, PlanishError, Target, Task, Trial
+from planish.core.front import Costs, best_non_regressing, bounds, front_of
 from planish.levels.loops.build import Backend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize

@@ -11,7 +11,8 @@ from planish.core import Candidate, PlanishError, Step
 from planish.levels.loops.build import schedule_of
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lang.program import Apply, Expr, Program, Statement, accesses
-from planish.sandbox import ExitStatus, ForkLimits, in_child
+from planish.sandbox import ExitStatus
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 PATIENCE_S = 10
 """Of the processor, for one case."""

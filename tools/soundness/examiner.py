@@ -12,7 +12,8 @@ from typing import Literal
 from planish.levels.llvm.backend import Backend, Module, PassError
 from planish.levels.llvm.backend.protocol import IRError
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
-from planish.sandbox import ExitStatus, ForkLimits, in_child
+from planish.sandbox import ExitStatus
+from planish.sandbox.fork_pool import ForkLimits, in_child
 from soundness.subject import Subject
 
 Kind = Literal["right", "refused", "crashed", "hung", "invalid", "wrong"]

@@ -37,12 +37,11 @@ from planish.levels.llvm.modules.transform import survived, whole_backend
 from planish.levels.llvm.passes import parse_pipeline
 from planish.levels.llvm.source import reading_directive
 from planish.measure.executors import ForkedExecutor
-from planish.sandbox import Done, ForkLimits, ForkPool, Watchdog
-from planish.search import Parts
+from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog
+from planish.search.parts import Parts
 from planish.tuning.budget import SearchLimits
-from planish.tuning.in_flight import InFlight, Pending
 from planish.tuning.recorder import Recorder
-from planish.tuning.search_loop import SearchLoop
+from planish.tuning.search_loop import InFlight, Pending, SearchLoop
 
 _OBJECTIVE = Objective("text_bytes", "bytes", exact=True)
 _PATIENCE = 4.0

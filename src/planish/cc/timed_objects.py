@@ -18,7 +18,7 @@ from planish.cc.object_cache import CachedObject, ObjectCache, digest
 from planish.cc.settings import ReadsFilesError
 from planish.levels.llvm.backend.elf import code_bytes
 from planish.levels.llvm.modules.transform import CHILD_LIMITS, reading_directive_of
-from planish.sandbox import in_child
+from planish.sandbox.fork_pool import in_child
 
 _KIND, _MADE = "units", "made"
 """What objects were made of, by its content, and which object was made of which."""

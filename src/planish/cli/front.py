@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from planish.cli.output import GAP, say, table, width
-from planish.core import (
-    Measured,
-    growth_of,
-    pareto_front,
-    reference_point,
-)
+from planish.core import Measured
+from planish.core.front import growth_of, pareto_front, reference_point
 from planish.core.wording import number
 from planish.report.front_table import FrontTable, Grid, effect_grids, front_table
 from planish.tuning.comparison import Compared, Finalist

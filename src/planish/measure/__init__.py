@@ -1,7 +1,6 @@
 """Measurement: timing, alone and interleaved, and comparison of candidates with a baseline."""
 
 from planish.measure.clock import deadline, ends_by, runqueue_delay, seconds_left
-from planish.measure.comparison import remeasure, remeasure_all
 from planish.measure.intervals import Evidence, PairedSamples, judged
 from planish.measure.machine_lock import exclusive
 from planish.measure.rounds import CutShortError, Plan, Variant
@@ -41,8 +40,6 @@ __all__ = [
     "ends_by",
     "exclusive",
     "judged",
-    "remeasure",
-    "remeasure_all",
     "repeated",
     "runqueue_delay",
     "seconds_left",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from planish.models.combined import GaussianProcess
     from planish.models.cost_model import CostModel, LocalModel, Predicts
-    from planish.models.gaussian import GaussianProcess
     from planish.models.model_files import SavedModel
 
 FIRST, MOST, GROWTH = 4, 64, 0.125
@@ -313,8 +313,7 @@ def make_learner(
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
             global model, nor the library by which local ones are learnt, nor a Gaussian process.
     """
-    from planish.models.combined import ACQUISITIONS, Bootstrap, Combined
-    from planish.models.gaussian import GaussianProcess
+    from planish.models.combined import ACQUISITIONS, Bootstrap, Combined, GaussianProcess
 
     for name, value, legal in (
         ("objective", objective, OBJECTIVES),

@@ -9,7 +9,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from planish.core import Candidate, Objective, PlanishError, Step, Trial, did_you_mean, front_of, growth_of
+from planish.core import Candidate, Objective, PlanishError, Step, Trial, did_you_mean
+from planish.core.front import front_of, growth_of
 from planish.core.wording import label
 from planish.plot.axes import (
     BLUE,

@@ -13,16 +13,12 @@ from planish.core import (
     Candidate,
     CanEvolve,
     CanSeed,
-    Costs,
     Objective,
     PlanishError,
     SearchContext,
-    bounds,
-    crowding_distances,
-    dominates,
-    nondominated_sort,
     rng,
 )
+from planish.core.front import Costs, bounds, crowding_distances, dominates, nondominated_sort
 from planish.search.factory import Option
 from planish.search.proposals import Visited, changed, neighbour, new_from, new_sample
 from planish.search.rounds import CostVectors, Recall, VectorRounds, VectorRoundSearcher, recording

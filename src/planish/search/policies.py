@@ -454,8 +454,7 @@ def multi_turn_policy(space: CanCompile, name: str) -> MultiTurnPolicy:
     Raises:
         PlanishError: there is none, or it is for another space, or takes no feedback.
     """
-    from planish.models.named_policies import AUTO
-    from planish.models.network_policies import policy_of
+    from planish.models.named_policies import AUTO, policy_of
     from planish.models.policy_files import load_policy, policy_for, policy_paths
 
     if name == AUTO:

@@ -17,7 +17,7 @@ import numpy as np
 
 from planish.core import CanObserve, PlanishError, StoppedError
 from planish.core.files import replace_text
-from planish.models.network_policies import NetworkPolicy
+from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, load_policy, vector_bytes_of, write_policy
 from planish.train.environment import EpisodeTask, ScaledObservation, StepEnvironment

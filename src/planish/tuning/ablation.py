@@ -26,7 +26,7 @@ from planish.core import (
 )
 from planish.measure import deadline
 from planish.measure.paired import OutOfTimeError, PairedMeasurement, known_rounds, times_worse
-from planish.search import shrink
+from planish.search.minimisation import shrink
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome, open_bench
 

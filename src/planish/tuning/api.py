@@ -22,7 +22,6 @@ from planish.core import (
     CanEnumerate,
     Executor,
     ExecutorFactory,
-    HypervolumeTracker,
     Level,
     Objective,
     Program,
@@ -35,6 +34,7 @@ from planish.core import (
     unknown,
 )
 from planish.core.arguments import check_type, wrong_argument
+from planish.core.front import HypervolumeTracker
 from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
 from planish.levels.registry import load_program
-from planish.measure import PairedSamples, Plan, Variant, judged, remeasure
+from planish.measure import PairedSamples, Plan, Variant, judged
+from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
 from planish.store import Reader, Store, open_store
 from planish.tuning.api import require_fit, tune_program

@@ -35,10 +35,9 @@ from planish.core import (
 from planish.tuning.budget import BudgetTracker
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
-from planish.tuning.in_flight import InFlight, Leases, Pending
 from planish.tuning.recorder import TrialRecorder
 from planish.tuning.result import Result
-from planish.tuning.search_loop import SearchLoop
+from planish.tuning.search_loop import InFlight, Leases, Pending, SearchLoop
 from planish.tuning.settings import Budget, Settings
 
 IMPORTANCE_TRIALS = 64

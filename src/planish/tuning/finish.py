@@ -25,7 +25,6 @@ from planish.core import (
     NOTICED,
     Analyze,
     Candidate,
-    Costs,
     CrossCheck,
     Failed,
     Level,
@@ -38,11 +37,8 @@ from planish.core import (
     StoreError,
     Task,
     Trial,
-    best_non_regressing,
-    bounds,
-    hypervolume,
-    pareto_front,
 )
+from planish.core.front import Costs, best_non_regressing, bounds, hypervolume, pareto_front
 from planish.measure import CutShortError, by_processor_time, ends_by, seconds_left
 from planish.measure.timing import error
 from planish.tuning.ablation import ablate, minimise, prune

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from planish.core import HypervolumeTracker, Trial
+from planish.core import Trial
+from planish.core.front import HypervolumeTracker
 from planish.core.wording import (
     MINUTE_S,
     amount,

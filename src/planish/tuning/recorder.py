@@ -20,7 +20,6 @@ from planish.core import (
     Candidate,
     Evaluation,
     Failed,
-    HypervolumeTracker,
     Level,
     Lost,
     Measured,
@@ -30,6 +29,7 @@ from planish.core import (
     Trial,
     TrialPrediction,
 )
+from planish.core.front import HypervolumeTracker
 from planish.core.trial import checked_for
 
 if TYPE_CHECKING:

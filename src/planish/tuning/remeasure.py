@@ -25,7 +25,8 @@ from planish.core import (
     SecondaryBaseline,
     Verdict,
 )
-from planish.measure import CutShortError, PairedSamples, Plan, Variant, remeasure_all, seconds_left
+from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
+from planish.measure.comparison import remeasure_all
 from planish.measure.paired import times_worse
 from planish.tuning.comparison import Clocks, Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState, SearchOutcome

@@ -22,10 +22,10 @@ from planish.core import (
     TargetError,
     Task,
     Trial,
-    best_non_regressing,
     describe,
 )
 from planish.core.arguments import check_type, check_whole_number, wrong_argument
+from planish.core.front import best_non_regressing
 from planish.core.wording import title
 from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from planish.core import Costs, HypervolumeTracker, Objective, reference_point
+from planish.core import Objective
+from planish.core.front import Costs, HypervolumeTracker, reference_point
 from planish.core.wording import label, number, scale
 
 WIDTH, HEIGHT = 78, 14

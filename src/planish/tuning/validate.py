@@ -17,7 +17,8 @@ from planish.core import (
     PlanishError,
     ProgramError,
 )
-from planish.measure import PairedSamples, Plan, Variant, remeasure_all
+from planish.measure import PairedSamples, Plan, Variant
+from planish.measure.comparison import remeasure_all
 from planish.measure.executors import LocalExecutor
 from planish.store import Reader, open_store
 from planish.tuning.result import OF_CALLS, Result, read_result

@@ -26,7 +26,7 @@ from planish.levels.llvm.modules.space import FunctionSpace, groups_of, usual_pi
 from planish.levels.llvm.passes import candidate_of, parse_pipeline
 from planish.levels.llvm.program import IRProgram
 from planish.measure.executors import ForkedExecutor
-from planish.sandbox import ForkLimits, in_child
+from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result

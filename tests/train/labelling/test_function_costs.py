@@ -5,7 +5,7 @@ import pytest
 from planish.core import PlanishError
 from planish.levels.llvm.backend import IRError, PassError, open_backend
 from planish.measure.executors import InlineExecutor
-from planish.sandbox import Watchdog
+from planish.sandbox.fork_pool import Watchdog
 from planish.train.labelling.function_search import FunctionCosts, FunctionEvaluator, Ranking
 
 IR = """define i32 @f(i32 %x) {

@@ -15,7 +15,7 @@ from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.autophase import autophase
 from planish.levels.llvm.passes import print_pipeline
 from planish.models.ir_text import lexemes
-from planish.sandbox import Watchdog
+from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import FAILED, CostRow, read_costs

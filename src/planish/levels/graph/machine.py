@@ -20,8 +20,8 @@ from planish.core import PlanishError, Target, TargetError, processor, usable_co
 from planish.levels.graph.feeds import Feed
 from planish.levels.graph.installed import OPENVINO, has_openvino, session_settings, versions
 from planish.levels.graph.sessions import PROVIDERS, RefusedError, SessionSettings, open_session
-from planish.sandbox import run_tool
 from planish.sandbox.confinement import sandbox_status
+from planish.sandbox.tool import run_tool
 
 _RAPL = Path("/sys/class/powercap")
 _HWMON = Path("/sys/class/hwmon")

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError, cache_folder
-from planish.sandbox import Ran, run_tool
 from planish.sandbox.scratch import check_room
+from planish.sandbox.tool import Ran, run_tool
 
 OLDEST = 17  # older ones write typed pointers
 VARIABLE = "PLANISH_CLANG"

@@ -57,8 +57,9 @@ from planish.levels.llvm.task_setup import (
     timed_spec_of,
 )
 from planish.measure import deadline, seconds_left
-from planish.sandbox import ExitStatus, ForkLimits, in_child
+from planish.sandbox import ExitStatus
 from planish.sandbox.confinement import sandbox_status
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 SHOWN = 0.01
 """Functions with a smaller share of the time are not listed, unless they have a list of their own."""

@@ -23,8 +23,8 @@ from planish.core import ProgramError, TargetError
 from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.program import OBJECTS, PROGRAM, Harness, LinkCommand, Running
 from planish.measure import Clocks
-from planish.sandbox import run_tool
 from planish.sandbox.confinement import end_orphans, launch, program_environment
+from planish.sandbox.tool import run_tool
 
 OUTPUT_MOST = 64 << 20
 LIMIT_S = 10.0

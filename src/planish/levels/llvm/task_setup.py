@@ -28,7 +28,8 @@ from planish.levels.llvm.ir.attributes import for_size, without_optnone
 from planish.levels.llvm.machine import elements_of
 from planish.levels.llvm.passes import candidate_of, oz_of, passes_of, print_pipeline, vary
 from planish.levels.llvm.program import IRProgram, Running
-from planish.sandbox import ForkLimits, Limits, in_child
+from planish.sandbox import Limits
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 _FAST = "default<O3>"
 _PAIRED_S = 40.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, ProgramError, cache_folder
-from planish.sandbox import Done, ForkLimits, ForkPool, Watchdog
+from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog
 from planish.sandbox.scratch import is_no_room
 from planish.train.corpus.programs import csmith_version, find_csmith, open_apt, unknown_packages
 from planish.train.corpus.shards import KINDS, key_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planish.core import PlanishError, TargetError, did_you_mean
-from planish.sandbox import Ran, run_tool
 from planish.sandbox.scratch import check_room
+from planish.sandbox.tool import Ran, run_tool
 
 _DAY_S = 86400.0
 _SECONDS = 900.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.core import Candidate, PlanishError
 from planish.levels.llvm.passes import pass_cost
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import CostTable

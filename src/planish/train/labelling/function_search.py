@@ -25,14 +25,13 @@ from planish.levels.llvm.backend import Backend, IRError, Module, PassError
 from planish.levels.llvm.evaluator import fingerprint, reproduces
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes import PassSpace, candidate_of, passes_of, print_pipeline, vary
-from planish.sandbox import Watchdog
-from planish.search import Portfolio, RandomMinimise, Rounds, RoundSearcher
-from planish.search.minimisation import minimise
+from planish.sandbox.fork_pool import Watchdog
+from planish.search import Rounds, RoundSearcher
+from planish.search.minimisation import Portfolio, RandomMinimise, minimise
 from planish.search.proposals import Archive
 from planish.tuning.budget import SearchLimits
-from planish.tuning.in_flight import InFlight, Pending
 from planish.tuning.recorder import Recorder
-from planish.tuning.search_loop import SearchLoop
+from planish.tuning.search_loop import InFlight, Pending, SearchLoop
 from planish.tuning.settings import Budget
 
 Passes = tuple[str, ...]

@@ -13,7 +13,7 @@ from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, 
 from planish.levels.llvm.backend import Backend, IRError, open_backend
 from planish.levels.llvm.passes import PassSpace, available, oz_of, pass_space
 from planish.measure.executors import InlineExecutor
-from planish.sandbox import Watchdog
+from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table
 from planish.train.labelling.function_search import (
     FunctionCosts,

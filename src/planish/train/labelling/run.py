@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planish.core import PlanishError, canonical_json, content_hash
 from planish.core.files import replace_text
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import CARD, PAGE, card_in, read_card, read_corpus, table
 from planish.train.corpus.shards import MANIFEST, SPLITS, Row, ours
 from planish.train.labelling.choice import Broadcasting, Searching, choose, drawn, most_saving

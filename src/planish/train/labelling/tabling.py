@@ -20,7 +20,7 @@ from planish.levels.llvm.backend import IRError, Module
 from planish.levels.llvm.ir.autophase import FEATURES, VERSION, autophase
 from planish.levels.llvm.passes import load_coreset, print_pipeline
 from planish.models.ir_text import lexemes
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row, ours
 from planish.train.cost_tables import (

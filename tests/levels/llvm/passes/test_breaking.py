@@ -10,7 +10,7 @@ import pytest
 from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.machine import elements_of, llvm_target
 from planish.levels.llvm.passes import elements, pass_space, passes_of, print_pipeline
-from planish.sandbox import ForkLimits, in_child
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 MUSTTAIL = """\
 define i32 @even(i32 %n, ptr %p) minsize optsize {

@@ -11,7 +11,7 @@ import sys
 
 from planish.core import ProgramError
 from planish.levels.hlo.ir.mlir import context, ir, stablehlo, tensor_type, walk
-from planish.sandbox import run_tool
+from planish.sandbox.tool import run_tool
 
 MAGIC = b"ML\xefR"
 BROKEN = "it is broken"

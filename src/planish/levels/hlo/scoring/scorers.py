@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import Objective, ProgramError, StageClock, bounds
+from planish.core import Objective, ProgramError, StageClock
+from planish.core.front import bounds
 from planish.levels.hlo.backend import Backend, DeviceArray, Executable, device_argument
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import Workload

@@ -80,7 +80,7 @@ def _llvm_config_folders() -> list[Path]:
     program = shutil.which("llvm-config")
     if program is None:
         return []
-    from planish.sandbox import run_tool  # here: a second build needs no process, and starts sooner
+    from planish.sandbox.tool import run_tool
 
     try:
         ran = run_tool([program, "--libdir"], seconds=_PATIENCE_S)

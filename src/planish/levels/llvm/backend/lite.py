@@ -22,7 +22,7 @@ from planish.levels.llvm.backend import elf
 from planish.levels.llvm.backend.c_api import NAMES, Address, Functions, Signatures
 from planish.levels.llvm.backend.c_module import CBackend, LlvmSession
 from planish.levels.llvm.backend.protocol import Backend
-from planish.sandbox import ForkLimits, in_child
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from planish.levels.llvm.modules.transform import ModuleRecipe, begin, end, sing
 from planish.levels.llvm.passes.catalogue import base_name, elements
 from planish.levels.llvm.passes.pipeline import PipelineItem, read_items
 from planish.levels.llvm.program import OBJECTS, LinkedObject
-from planish.sandbox import run_tool
+from planish.sandbox.tool import run_tool
 
 _PREPARED = 4
 """Modules that are kept of which all but one function is done."""

@@ -19,7 +19,8 @@ from planish.levels.llvm.backend.c_definitions import WITHOUT
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
 from planish.levels.llvm.source import reading_directive
-from planish.sandbox import ExitStatus, ForkLimits, in_child
+from planish.sandbox import ExitStatus
+from planish.sandbox.fork_pool import ForkLimits, in_child
 
 Answer = TypeVar("Answer")
 

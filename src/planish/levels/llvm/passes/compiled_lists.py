@@ -11,7 +11,7 @@ from planish.levels.llvm.backend import Backend, IRError, PassError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.normalise import normalise
 from planish.levels.llvm.passes.pipeline import print_pipeline
-from planish.sandbox import Watchdog, forked
+from planish.sandbox.fork_pool import Watchdog, forked
 
 Passes = tuple[str, ...]
 
