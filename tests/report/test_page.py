@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import planish
-from planish.core import Candidate, Measured, Objective, PlanishError, Trial
+from planish.core import Candidate, Measured, Objective, PlanishError, Trial, TrialPrediction
 from planish.report import write_report
 from planish.report.page import provenance, repeat
 from planish.store import Store, open_store
@@ -178,16 +178,37 @@ def test_a_program_that_the_level_refuses_today_is_still_reported(store: Store, 
     assert "Saw(at=2)" in page.sections["winner"]
 
 
-def test_thousands_of_trials_keep_the_file_small(store: Store, tmp_path: Path) -> None:
-    noise = "x" * 10_000
+MOST_BYTES = 1_500_000
+
+
+def test_the_largest_run_has_a_small_file(store: Store, tmp_path: Path) -> None:
+    """Texts of megabytes, markup in them, hundreds of trials on the front, and long lists of steps."""
+    noise, count = "<&\ud800>" * 10_000, 1600
+    long = Candidate(tuple(map(Saw, range(4000))))
     trials = [
-        failed(i, f"reason {i % 500}", noise) if i % 2 else measured(i, 1 + (i * 7919 % 997), error=i / 10)
-        for i in range(6000)
+        failed(i, f"reason {i % 500}", noise) if i % 2 else measured(i, 1 + i / 10, error=float(count - i))
+        for i in range(count)
     ]
-    run_id = save_run(store, trials, task=task_of("elm " * 500_000, TIME, ERROR))
-    page = _page(store, run_id, tmp_path)
-    assert len(page.html) < 8e6
+    trials[0] = replace(trials[0], candidate=long)
+    finalists = [replace(finalist(i, 0.5, "better"), candidate=long.then(Saw(i))) for i in range(2, 40)]
+    task = task_of("elm <tensor> " * 500_000, TIME, ERROR)
+    path = tmp_path / "report.html"
+    write_report(read_result(store, save_run(store, trials, finalists, task=task), level=Planks()), path)
+    assert path.stat().st_size <= MOST_BYTES
+    page = Page(path.read_text(encoding="utf-8"))
     assert "other reasons" in page.sections["failures"]
+    assert len(page.charts) == 8
+
+
+def test_a_model_of_many_trials_has_a_small_file(store: Store, tmp_path: Path) -> None:
+    trials = [
+        replace(measured(i, 1 + i * 7919 % 997), prediction=TrialPrediction(float(i), i))
+        for i in range(10_000)
+    ]
+    path = tmp_path / "report.html"
+    run_id = save_run(store, trials, searcher="model-guided")
+    write_report(read_result(store, run_id, level=Planks()), path)
+    assert path.stat().st_size <= MOST_BYTES
 
 
 def test_what_is_wrong_is_said(store: Store, tmp_path: Path) -> None:

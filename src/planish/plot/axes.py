@@ -20,6 +20,7 @@ _FINE_DECADES = 2.5
 # Each has a contrast of 3 to 1 with the backgrounds of both templates, as WCAG 2.1 asks of graphics, and
 # differs from the others also for readers who cannot tell red from green, or blue from yellow.
 BLUE, ORANGE, RED, GREEN, PURPLE = "#1460f6", "#d17c03", "#c3252d", "#11a46f", "#b24eb7"
+GREY = "#838a94"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """Lines of several runs differ in both, so that no reader needs the colours."""
@@ -235,6 +236,6 @@ def bars(
     figure.update_layout(
         bargap=0.35,
         xaxis={**scaled(axis, title), "range": [low * 1.25, high * 1.25 or 1]},
-        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category", "ticksuffix": " "},
     )
     return figure

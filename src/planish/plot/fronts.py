@@ -36,6 +36,8 @@ UNSEEN = "final"
 
 _LINES = 12
 _LINE_CHARACTERS = 90
+_ALL_LINES = 600
+"""Lines of all hover labels of a front, which hold most of a figure's characters."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,10 @@ def _dot(member: Compared, x: Objective, y: Objective) -> Dot:
     return Dot(member.name, at, unseen, steps, member.cross_check.agrees is False)
 
 
-def step_lines(candidate: Candidate) -> str:
-    """List a candidate's steps for a hover label, in plotly's markup."""
-    lines = [_step_line(number, step) for number, step in enumerate(candidate.steps[:_LINES], 1)]
-    more = len(candidate.steps) - _LINES
+def step_lines(candidate: Candidate, limit: int = _LINES) -> str:
+    """List a candidate's first steps for a hover label, in plotly's markup."""
+    lines = [_step_line(number, step) for number, step in enumerate(candidate.steps[:limit], 1)]
+    more = len(candidate.steps) - limit
     return "<br>".join([*(lines or ["unchanged"]), *([f"and {more} more"] if more > 0 else [])])
 
 
@@ -109,8 +111,10 @@ def dots_of(found: Remeasured) -> Sequence[Point]:
     return [point for dot in dots for point in (dot.at, dot.unseen) if point is not None]
 
 
-TRADEOFF_POINTS = 4000
+TRADEOFF_POINTS = 2000
 """Points drawn at most, those on the front apart."""
+
+_FRONT_MARKS = 500
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,8 @@ def tradeoffs(
     measured = [(t.candidate, c) for t in trials if (c := t.costs(objectives)) is not None]
     known = [(candidate.hash, _values(costs, objectives)) for candidate, costs in measured]
     front = front_of([c for _, c in measured])
-    best = [(known[index][1], step_lines(measured[index][0])) for index in front]
+    lines = min(_LINES, max(1, _ALL_LINES // max(1, len(front))))
+    best = [(known[index][1], step_lines(measured[index][0], lines)) for index in front]
     by_hash = dict(known)
     kept = thinned([values for _, values in known], TRADEOFF_POINTS)
     marked = [by_hash[c.hash] for c in finalists if c.hash in by_hash]
@@ -243,8 +248,10 @@ def _draw_fronts(runs: Sequence[Result], found: Sequence[Tradeoff], template: st
     symbols = ("circle", "square", "triangle-up", "pentagon", "hexagram")
     for index, (name, each) in enumerate(zip(run_names(runs), found, strict=True)):
         colour, symbol = COLOURS[index % len(COLOURS)], symbols[index % len(symbols)]
-        axes.line(each.front, "", color=colour, width=1, shape="hv" if x.direction == "down" else "vh")
-        axes.marks(each.front, name, each.hover, color=colour, size=8, symbol=symbol)
+        shape = "hv" if x.direction == "down" else "vh"
+        axes.line(thinned(each.front), "", color=colour, width=1, shape=shape)
+        marked, hover = thinned(each.front, _FRONT_MARKS), thinned(each.hover, _FRONT_MARKS)
+        axes.marks(marked, name, hover, color=colour, size=8, symbol=symbol)
         if each.baseline:
             axes.marks([each.baseline], f"baseline of {name}", color=colour, size=12, symbol="diamond-open")
     axes.name_axes(label(x), label(y))
@@ -262,8 +269,10 @@ def _draw_front(tradeoff: Tradeoff, *, joined: bool, template: str) -> go.Figure
     axes = Axes(blank(template, 520), axis_of(across, tradeoff.x.unit), axis_of(up, tradeoff.y.unit))
     axes.marks(points, "trials", color=BLUE, opacity=0.35, size=5)
     if joined:
-        axes.line(tradeoff.front, "", color=BLUE, shape="hv" if tradeoff.x.direction == "down" else "vh")
-    axes.marks(tradeoff.front, "front of the search", tradeoff.hover, color=BLUE, size=8)
+        shape = "hv" if tradeoff.x.direction == "down" else "vh"
+        axes.line(thinned(tradeoff.front), "", color=BLUE, shape=shape)
+    marked, hover = thinned(tradeoff.front, _FRONT_MARKS), thinned(tradeoff.hover, _FRONT_MARKS)
+    axes.marks(marked, "front of the search", hover, color=BLUE, size=8)
     if again is None:
         circle: dict[str, Any] = {"symbol": "circle-open", "size": 15, "color": GREEN, "line": {"width": 2}}
         axes.marks(tradeoff.finalists, "finalists", **circle)
@@ -334,7 +343,7 @@ def hypervolume(result: Result, *, template: str = LIGHT) -> go.Figure:
         what = f"the hypervolume of run {result.run.id} is not known: its baseline was not measured"
         raise NothingToDrawError(what, "")
     points = [
-        *((float(at), value) for at, value in growth.volumes),
+        *((float(at), value) for at, value in thinned(growth.volumes)),
         (float(growth.evaluations), growth.volume),
     ]
     axes = Axes(blank(template, 300), axis_of([growth.evaluations], ""), COUNTS)

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from planish.core.wording import label
 from planish.plot.axes import BLUE, COUNTS, GREEN, LIGHT, ORANGE, SHARES, Axes, axis_of, blank
 from planish.plot.runs import NothingToDrawError, one_result
+from planish.plot.search import thinned
 from planish.tuning.predictions import ModelSection, model_section
 from planish.tuning.result import Result
 
@@ -26,9 +27,9 @@ def predictions(result: Result, *, template: str = LIGHT) -> go.Figure:
     values = [value for batch in section.batches for value in batch.values]
     axes = Axes(blank(template, 320), SHARES, axis_of(values, result.objective.unit))
     before = [pair for batch in earlier for pair in zip(batch.predicted_ranks, batch.values, strict=True)]
-    axes.marks(before, "earlier batches", color=BLUE, opacity=0.5, size=5)
+    axes.marks(thinned(before), "earlier batches", color=BLUE, opacity=0.5, size=5)
     axes.marks(
-        [*zip(last.predicted_ranks, last.values, strict=True)],
+        thinned([*zip(last.predicted_ranks, last.values, strict=True)]),
         "the last batch",
         color=GREEN,
         size=7,
@@ -49,7 +50,7 @@ def rank_correlation(result: Result, *, template: str = LIGHT) -> go.Figure:
         PlanishError: it is no result, or no model guided it.
     """
     section = _section(result, "rank_correlation")
-    points = [(float(batch.before), batch.correlation) for batch in section.batches]
+    points = thinned([(float(batch.before), batch.correlation) for batch in section.batches])
     axes = Axes(blank(template, 260), axis_of([x for x, _ in points], ""), COUNTS)
     axes.line([(0.0, 0.0), (points[-1][0], 0.0)], "chance", color=ORANGE, dash="dash")
     axes.line(points, "rank correlation with the next batch", color=GREEN)

@@ -232,14 +232,12 @@ def distribution(results: Results, *, template: str = LIGHT) -> go.Figure:
     objective = runs[0].objective
     found = [_shares(each.stored_trials, objective) for each in runs]
     baselines = [baseline_value(each) for each in runs]
-    values = [value for points in found for value, _ in points]
-    if not values:
+    # The worst few would press the others together; they lie beyond the chart.
+    near = [value for points in found for value, share in points if share <= _SHOWN_SHARE]
+    if not any(found):
         raise NothingToDrawError(_unmeasured(runs), "See 'planish show' for how its candidates failed.")
-    axes = Axes(
-        blank(template, 320),
-        axis_of([*values, *(b for b in baselines if b is not None)], objective.unit),
-        SHARES,
-    )
+    shown = [*near, *(points[0][0] for points in found if points), *(b for b in baselines if b is not None)]
+    axes = Axes(blank(template, 320), axis_of(shown, objective.unit), SHARES)
     names = ["trials"] if len(runs) == 1 else run_names(runs)
     for index, (name, points, baseline) in enumerate(zip(names, found, baselines, strict=True)):
         colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
@@ -256,11 +254,18 @@ def distribution(results: Results, *, template: str = LIGHT) -> go.Figure:
             )
     better = "at most" if objective.direction == "down" else "at least"
     axes.name_axes(label(objective), f"trials with {better} this {label(objective)}")
-    axes.figure.update_layout(yaxis={"range": [0, 102]})
+    low, high = put([min(shown), max(shown)], axes.across)
+    if axes.across.log:
+        low, high = math.log10(low), math.log10(high)
+    margin = (high - low) / 30 or 0.5
+    axes.figure.update_layout(xaxis={"range": [low - margin, high + margin]}, yaxis={"range": [0, 102]})
     return axes.figure
 
 
-def _shares(trials: Sequence[Trial], objective: Objective) -> Sequence[Point]:
+_SHOWN_SHARE = 0.95
+
+
+def _shares(trials: Sequence[Trial], objective: Objective) -> list[Point]:
     """Return the values from the best to the worst, each with the share of all trials up to it."""
     values = sorted((v for t in trials if (v := value_of(t, objective)) is not None), key=objective.cost)
     points = [(value, rank / len(trials)) for rank, value in enumerate(values, 1)]
@@ -309,7 +314,7 @@ def stages(results: Results, *, of: Literal["run", "trial"] = "run", template: s
     figure.update_layout(
         barmode="group",
         xaxis={**scaled(across, title), "range": [0, longest * across.factor * 1.2 or 1]},
-        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category", "ticksuffix": " "},
     )
     return figure
 

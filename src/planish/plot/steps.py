@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
@@ -12,8 +13,9 @@ import plotly.graph_objects as go
 
 from planish.core import Candidate, PlanishError, Step, Trial, rng
 from planish.core.wording import amount, label, scale
-from planish.plot.axes import BLUE, COUNTS, GREEN, LIGHT, ORANGE, bars, blank
+from planish.plot.axes import BLUE, COUNTS, GREEN, GREY, LIGHT, ORANGE, bars, blank
 from planish.plot.runs import NothingToDrawError, check_choice, one_result
+from planish.plot.search import thinned
 from planish.tuning.result import Result
 
 if TYPE_CHECKING:
@@ -123,8 +125,11 @@ def _merged(row: Mapping[str, Value], rare: set[str]) -> dict[str, Value]:
 
 
 _LEAST_TRIALS = 20
+_MOST_TRIALS = 2000
 _FOLDS = 3
-_SHUFFLES = 5
+_SHUFFLES = 3
+_LEAST_ACCURACY = 0.1
+"""A model that explains less of the variance says nothing of the steps."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,8 @@ class Importances:
     model: str
 
 
-def importances_of(columns: Sequence[Column], costs: Sequence[float], seed: int = 0) -> Importances:
+@lru_cache(maxsize=4)  # parallel coordinates ask for the same
+def importances_of(columns: tuple[Column, ...], costs: tuple[float, ...], seed: int = 0) -> Importances:
     """Compute permutation importance: the accuracy that a model loses where one column is shuffled.
 
     The model learns the order of the costs from two thirds of the trials, and predicts the others, three
@@ -185,6 +191,9 @@ Fit = Callable[
 ]
 
 
+_LIBRARIES = ("sklearn", "xgboost")
+
+
 def _model(seed: int) -> tuple[str, Fit]:
     """Choose the model: scikit-learn's forest, else boosted trees."""
     if find_spec("sklearn") is not None:
@@ -219,13 +228,17 @@ def _boosted(
 
 
 def _measured(result: Result) -> tuple[list[Trial], list[float]]:
-    """Return the measured trials, each candidate once, with their costs by the leading objective."""
+    """Return the measured trials, each candidate once, with their costs by the leading objective.
+
+    Of many, they are every so manieth.
+    """
     known = {
         trial.candidate.hash: (trial, costs[0])
         for trial in result.stored_trials
         if (costs := trial.costs((result.objective,))) is not None
     }
-    return [trial for trial, _ in known.values()], [cost for _, cost in known.values()]
+    kept = thinned([*known.values()], _MOST_TRIALS)
+    return [trial for trial, _ in kept], [cost for _, cost in kept]
 
 
 def _table(result: Result, function: str) -> tuple[list[Column], list[Trial], list[float]]:
@@ -269,7 +282,13 @@ def importances(
         title = "worse with other trials' values, in deviations of predictions"
     else:
         columns, _, costs = _table(result, "importances")
-        found = importances_of(columns, costs)
+        found = importances_of(tuple(columns), tuple(costs))
+        if found.accuracy < _LEAST_ACCURACY:
+            what = f"which steps matter in run {result.run.id} is not known: a model of trees"
+            accuracy = (
+                f"{what} cannot predict the order of its trials from their steps (R² {found.accuracy:.2f})"
+            )
+            raise NothingToDrawError(accuracy, "Search for longer.")
         rows = found.rows
         title = f"accuracy lost when shuffled ({found.model}, R² {found.accuracy:.2f})"
     shown = rows[:top]
@@ -284,7 +303,7 @@ _AXES = 7
 _GROUPS = (
     ("best 5 %", 0.05, GREEN, 2.0, 0.9),
     ("best 25 %", 0.25, BLUE, 1.0, 0.5),
-    ("others", 1.0, ORANGE, 1.0, 0.2),
+    ("others", 1.0, GREY, 1.0, 0.35),
 )
 _LABELLED = 6
 
@@ -342,11 +361,12 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
 
 
 def _most_important(columns: Sequence[Column], costs: Sequence[float]) -> list[Column]:
-    try:
-        found = dict(importances_of(columns, costs).rows)
-    except PlanishError:
-        return sorted(columns, key=lambda column: -_spread(column))
-    return sorted(columns, key=lambda column: -found[column.name])
+    if any(map(find_spec, _LIBRARIES)):
+        found = importances_of(tuple(columns), tuple(costs))
+        if found.accuracy >= _LEAST_ACCURACY:
+            importance = dict(found.rows)
+            return sorted(columns, key=lambda column: -importance[column.name])
+    return sorted(columns, key=lambda column: -_spread(column))
 
 
 def _spread(column: Column) -> float:
@@ -379,8 +399,10 @@ def _heights(column: Column, worst: float | None) -> list[float]:
 def _draw_scales(figure: go.Figure, columns: Sequence[Column], heights: Sequence[Sequence[float]]) -> None:
     """Draw a vertical axis for each column, with its values, or with its ends where there are many."""
     for position, (column, height) in enumerate(zip(columns, heights, strict=True)):
-        figure.add_vline(position, line={"width": 1, "color": "#8a919c"})
-        marks = dict(sorted(zip(height, column.values, strict=True), key=lambda pair: pair[0]))
+        figure.add_vline(position, line={"width": 1, "color": GREY})
+        codes = column.codes
+        order = sorted(range(len(codes)), key=lambda index: (height[index], codes[index]))
+        marks = {height[index]: column.values[index] for index in order}
         if len(marks) > _LABELLED:
             ends = min(marks), max(marks)
             marks = {end: marks[end] for end in ends}

@@ -9,10 +9,12 @@ from typing import Any
 
 from planish.core import Candidate, PlanishError, Ratio
 from planish.core.wording import title
-from planish.report.page import STEPS_MAX, TEXT_MAX, drawn, provenance, render, repeat
+from planish.report.page import STEPS_MAX, TEXT_MAX, common_limit, drawn, provenance, render, repeat
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import value_of
 from planish.tuning.verdict import RunVerdict, verdict_of
+
+_STEPS_BYTES = 200_000
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,20 @@ def runs_page(runs: Sequence[Result]) -> str:
     if twice := next((run for run in ids if ids.count(run) > 1), None):
         raise PlanishError(f"run {twice} is named twice", "Name each run once.")
     check_comparable(runs)
+    rows = [_row(each) for each in runs]
     programs = list(dict.fromkeys(each.stored.program for each in runs))
     return render(
         "runs.html.jinja",
         level=runs[0].stored.level,
         objective=runs[0].objective,
-        rows=[_row(each) for each in runs],
+        rows=rows,
         programs=programs if len(programs) == 1 else [],
         mixed=len(programs) > 1,
         notes=_notes(runs, len(programs)),
         sections=_sections(runs),
         differences=_differences(runs),
         text_max=TEXT_MAX,
-        steps_max=STEPS_MAX,
+        steps_max=common_limit([str(row.candidate) for row in rows], STEPS_MAX, _STEPS_BYTES),
     )
 
 
@@ -85,10 +88,10 @@ def _row(result: Result) -> RunRow:
         run=result.run.id,
         searcher=result.run.searcher,
         program=title(result.stored.program),
-        trials=len(result.trials),
+        trials=len(result.stored_trials),
         failed=result.failed,
         seconds=sum(result.run.seconds.values())
-        or sum(sum(trial.seconds.values()) for trial in result.trials if not trial.cached),
+        or sum(sum(trial.seconds.values()) for trial in result.stored_trials if not trial.cached),
         verdict=verdict_of(result),
         candidate=found.candidate if found else best.candidate if best else None,
         best=found.lead.median if found else value_of(best, result.objective) if best else None,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gzip
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Objective, canonical_json, wording
 from planish.core.wording import duration, label, when
 from planish.report.front_table import effect_grids, front_table
-from planish.tuning.predictions import ModelSection, model_section, policy_section
+from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import (
     MEANING,
+    FailureGroup,
     by_time,
     failure_groups,
     flops_of,
@@ -42,8 +44,17 @@ def captions(result: Result) -> Mapping[str, str]:
         "chance. A batch holds what the model takes for good, which is harder to put in order than all there "
         "is. Last, the winner is given other trials' values, one feature at a time: how much worse it is "
         "predicted to be then.",
+        "steps": _STEPS_CAPTION,
         "time": _time_caption(result),
     }
+
+
+_STEPS_CAPTION = (
+    "Each line is a candidate, from its steps to the value that was measured. A step of which there are "
+    "several is numbered; 0 or a dash is a candidate without it. Importance is the accuracy that a model of "
+    "trees, which predicts the order of the trials from their steps, loses where the values of one step are "
+    "exchanged between trials. Where such a model predicts badly, or its library is missing, none is shown."
+)
 
 
 def _search_caption(result: Result) -> str:
@@ -66,7 +77,7 @@ def _tradeoff_caption(result: Result) -> str:
 
     better = "; ".join(f"{label(o)}: {_better(o)}" for o in result.stored.objectives)
     thinned = (
-        f" At most {TRADEOFF_POINTS:,} trials are drawn, and all of the front."
+        f" At most {TRADEOFF_POINTS:,} trials are drawn, evenly chosen."
         if len(result.stored_trials) > TRADEOFF_POINTS
         else ""
     )
@@ -163,9 +174,46 @@ def repeat(result: Result) -> str:
 
 
 TEXT_MAX = 200_000
-_DETAIL_MAX = 4_000
+DETAIL_MAX = 4_000
 STEPS_MAX = 20_000
 _GROUPS_MAX = 50
+
+# A report has at most 1.5 MB: some 0.55 are the code of the charts and the page itself, 0.4 the charts.
+_TEXT_BYTES = 300_000
+_DETAIL_BYTES = 100_000
+_STEPS_BYTES = 100_000
+
+
+def common_limit(texts: Iterable[str], most: int, budget: int) -> int:
+    """Return how many characters of each text are shown, so that together they fit into a part of the page.
+
+    Args:
+        texts: that are shown.
+        most: characters of each, at most.
+        budget: bytes of all of them, as HTML.
+    """
+    known = [text[:most] for text in texts]
+    while known and sum(len(escape(text).encode(errors="backslashreplace")) for text in known) > budget:
+        most = most * 3 // 4
+        known = [text[:most] for text in known]
+    return most
+
+
+def _limits(
+    result: Result, groups: Sequence[FailureGroup], proposals: Sequence[Proposal]
+) -> Mapping[str, int]:
+    """Return the characters of each text that are shown: descriptions, details of failures, steps."""
+    described = (result.description, *result.descriptions)
+    texts = [result.stored.program, *(text for each in described for text in each.values())]
+    details = [text for each in groups for text in (each.reason, each.detail, str(each.example))]
+    comparison = result.comparison
+    finalists = (*comparison.finalists, *comparison.unmeasured) if comparison else ()
+    steps = [*(each.candidate for each in finalists), *(each.trial.candidate for each in proposals)]
+    return {
+        "text_max": common_limit(texts, TEXT_MAX, _TEXT_BYTES),
+        "detail_max": common_limit(details, DETAIL_MAX, _DETAIL_BYTES),
+        "steps_max": common_limit(map(str, steps), STEPS_MAX, _STEPS_BYTES),
+    }
 
 
 def run_page(result: Result) -> str:
@@ -175,8 +223,7 @@ def run_page(result: Result) -> str:
         StoreError: the store cannot be read.
         ProgramError: the level does not have a step of a trial.
     """
-    contents = _contents(result, model_section(result))
-    return render("report.html.jinja", contents, policy_section=policy_section(result))
+    return render("report.html.jinja", _contents(result, model_section(result), policy_section(result)))
 
 
 def render(template: str, *contents: Mapping[str, Any], **more: Any) -> str:
@@ -208,7 +255,7 @@ def _plotly() -> str:
     return b64encode(gzip.compress(code, mtime=0)).decode("ascii")
 
 
-def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
+def _contents(result: Result, model: ModelSection | None, proposals: Sequence[Proposal]) -> Mapping[str, Any]:
     front = result.front
     stages = stage_times(result.stored_trials, result.run.seconds)
     groups = failure_groups(result.stored_trials)
@@ -231,9 +278,8 @@ def _contents(result: Result, model: ModelSection | None) -> dict[str, Any]:
         "provenance": provenance(result),
         "repeat": repeat(result),
         "charts": _charts(result, model),
-        "text_max": TEXT_MAX,
-        "detail_max": _DETAIL_MAX,
-        "steps_max": STEPS_MAX,
+        "policy_section": proposals,
+        **_limits(result, groups[:_GROUPS_MAX], proposals),
     }
 
 
@@ -249,6 +295,10 @@ def _charts(result: Result, model: ModelSection | None) -> Mapping[str, Sequence
         "finalists": [partial(draw, result, template=plot.PLAIN) for draw in (plot.comparison, plot.samples)],
         "tradeoffs": [
             partial(plot.pareto_front, result, against=name, template=plot.PLAIN) for name in others
+        ],
+        "steps": [
+            partial(draw, result, template=plot.PLAIN)
+            for draw in (plot.parallel_coordinates, plot.importances)
         ],
         "growth": [partial(plot.hypervolume, result, template=plot.PLAIN)] if others else [],
         "time": [partial(plot.stages, result, of=whole, template=plot.PLAIN) for whole in ("run", "trial")],
