@@ -8,7 +8,7 @@ from types import ModuleType
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
 if TYPE_CHECKING:
-    from planish import plot
+    from planish import callbacks, plot
     from planish.einsum import einsum, kernel
     from planish.store import Store, open_store
     from planish.tuning.api import tune
@@ -24,6 +24,7 @@ __all__ = [
     "Settings",
     "Store",
     "__version__",
+    "callbacks",
     "einsum",
     "kernel",
     "load_run",
@@ -48,7 +49,7 @@ _LAZY = {
     "validate": "planish.tuning.validate",
 }
 
-_MODULES = ("plot",)
+_MODULES = ("callbacks", "plot")
 
 
 def __dir__() -> list[str]:

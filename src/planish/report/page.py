@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from planish.core import Objective, canonical_json, wording
 from planish.core.wording import duration, label, when
 from planish.report.front_table import effect_grids, front_table
+from planish.tuning.constraint import WHERE
 from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import (
@@ -145,13 +146,13 @@ def _better(objective: Objective) -> str:
 def repeat(result: Result) -> str:
     """Write the Python lines that search again by the same seed, and measure everything anew."""
     run, task = result.run, result.stored
-    short = len(task.program) <= _LONG
+    short, constrained = len(task.program) <= _LONG, WHERE in run.options
     settings = {
         "level": task.level,
         "objectives": tuple(o.name for o in task.objectives),
         "searcher": run.searcher,
         "space": run.space,
-        "searcher_options": dict(run.options),
+        "searcher_options": {name: value for name, value in run.options.items() if name != WHERE},
         "seed": run.seed,
         "cores": task.target.cores,
         "remeasure": True,
@@ -159,10 +160,9 @@ def repeat(result: Result) -> str:
     return "\n".join(
         (
             *(() if short else ("from pathlib import Path", "")),
-            "from planish import tune",
-            "from planish.tuning.settings import Budget",
-            "from planish.tuning.settings import Settings",
+            "from planish import Budget, Settings, tune",
             "",
+            *(("# The constraint where= is not stored: add yours to the settings.",) if constrained else ()),
             *(() if short else ("# The program's whole text; it is too long to be shown here.",)),
             f"program = {task.program!r}" if short else "program = Path('program').read_text()",
             "settings = Settings(",

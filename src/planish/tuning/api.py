@@ -8,14 +8,16 @@ from __future__ import annotations
 import logging
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
+from typing import Self
 
+from planish.callbacks import ActiveRun, Callback, TrialCallback
 from planish.core import (
     EMPTY_CONTEXT,
     ArgumentError,
@@ -28,6 +30,7 @@ from planish.core import (
     Space,
     StoreError,
     Task,
+    Trial,
     UnknownNameError,
     WrongBaselineError,
     did_you_mean,
@@ -40,7 +43,9 @@ from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
+from planish.tuning.constraint import WHERE, Constraint, constraint_key
 from planish.tuning.engine import TuningRun
+from planish.tuning.progress import is_shown, run_progress
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
 from planish.tuning.result import A_STORE, STORES, Result, read_comparison
 from planish.tuning.settings import Budget, Settings
@@ -64,6 +69,9 @@ def tune(
     cores: int | None = None,
     seed: int | None = None,
     store: Store | str | Path | None = None,
+    callbacks: Iterable[TrialCallback] = (),
+    where: Constraint | None = None,
+    show_progress: bool | None = None,
     budget: Budget | None = None,
     settings: Settings | None = None,
     **options: object,
@@ -84,8 +92,12 @@ def tune(
         cores: how many cores the program may use; 1 by default.
         seed: all the search's randomness comes from it; 0 by default.
         store: an open store, or its location; None for the user's own.
+        callbacks: each is called as `callback(run, trial)` after a trial is stored; see `planish.callbacks`.
+        where: a function of a candidate that returns whether it may be measured; see `planish.Settings`. The
+            baseline is always measured.
+        show_progress: whether the progress is shown on standard error. None: in terminals and notebooks.
         budget: `trials`, `seconds` and `target` as one object, in place of these.
-        settings: `searcher`, `objective`, `cores`, `seed` and more as one object, in place of these.
+        settings: `searcher`, `objective`, `cores`, `seed`, `where` and more as one object, in place of these.
         options: how to read the program, as on the command line: `size="m=192,n=192,k=192"`, or a dict,
             `size={"m": 192, "n": 192, "k": 192}`. What is no text, as a path, is taken as its text.
 
@@ -111,12 +123,21 @@ def tune(
     short = {"trials": trials, "seconds": seconds, "target": target}
     _refuse_both("budget", budget, Budget, short)
     limits = budget or _budget(trials, seconds, target)
-    how = {"searcher": searcher, "objective": objective, "cores": cores, "seed": seed}
+    how = {"searcher": searcher, "objective": objective, "cores": cores, "seed": seed, "where": where}
     _refuse_both("settings", settings, Settings, how)
-    chosen = settings or _settings(searcher, objective, cores, seed)
+    chosen = settings or _settings(searcher, objective, cores, seed, where)
     check_type("store", store, STORES, A_STORE)
+    check_type("show_progress", show_progress, (bool, type(None)), "True, False or None")
+    called = _callbacks(callbacks)
+    show = is_shown() if show_progress is None else show_progress
     try:
-        return tune_source(program, options, budget=limits, settings=chosen, store=store)
+        with store_at(store) as opened, run_progress(opened, limits, show=show) as listener:
+            observed = _Observer(listener, called)
+            with observed:
+                observed.result = tune_source(
+                    program, options, budget=limits, settings=chosen, store=opened, listener=observed
+                )
+            return observed.result
     except UnknownNameError as error:
         if error.name not in options or not error.what.endswith("has no option"):
             raise
@@ -153,14 +174,69 @@ def _budget(trials: int | None, seconds: float | None, target: float | None) -> 
 
 
 def _settings(
-    searcher: str | None, objective: str | Sequence[str] | None, cores: int | None, seed: int | None
+    searcher: str | None,
+    objective: str | Sequence[str] | None,
+    cores: int | None,
+    seed: int | None,
+    where: Constraint | None,
 ) -> Settings:
     names: Sequence[str] = objective or ()
     if isinstance(names, str):
         names = tuple(filter(None, (name.strip() for name in names.split(","))))
     check_type("objective", names, (tuple, list), "a name or a list of names")
-    given = {"searcher": searcher, "cores": cores, "seed": seed}
+    given = {"searcher": searcher, "cores": cores, "seed": seed, "where": where}
     return Settings(objectives=tuple(names), **{k: v for k, v in given.items() if v is not None})  # pyright: ignore[reportArgumentType]  (checked by Settings)
+
+
+def _callbacks(callbacks: Iterable[TrialCallback]) -> Sequence[TrialCallback]:
+    """Check the callbacks; return them as a list."""
+    hint = "Write callbacks=[...]." if callable(callbacks) else ""
+    check_type("callbacks", callbacks, Iterable, "a list of functions", hint)
+    found = [*callbacks]
+    for each in found:
+        if isinstance(each, type):
+            raise wrong_argument("callbacks", each, "instances", f"Write {each.__name__}(...).")
+        if not callable(each):
+            raise wrong_argument("callbacks", each, "functions of (run, trial)")
+    return found
+
+
+class _Observer:
+    """Listener that passes a run's progress to another one, and to callbacks."""
+
+    def __init__(self, listener: Listener, callbacks: Sequence[TrialCallback]) -> None:
+        self._listener, self._callbacks = listener, callbacks
+        self._run: ActiveRun | None = None
+        self.result: Result | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._run is not None:
+            for each in self._callbacks:
+                if isinstance(each, Callback):
+                    each.end(self._run, self.result)
+
+    def started(self, progress: Progress) -> None:
+        self._listener.started(progress)
+        self._end()  # of a run whose baseline was wrong, and which begins anew with another
+        self._run = ActiveRun(progress)
+        for each in self._callbacks:
+            if isinstance(each, Callback):
+                each.begin(self._run)
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        self._listener.trial(trial, progress)
+        assert self._run is not None
+        for each in self._callbacks:
+            each(self._run, trial)
+
+    def ending(self, progress: Progress, what: str) -> None:
+        self._listener.ending(progress, what)
 
 
 def _option_text(name: str, value: object) -> str:
@@ -314,6 +390,8 @@ def _begin(
     space_name = settings.space or level.spaces[0]
     name = settings.searcher or level.default_searcher(task, space_name)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
+    if settings.where is not None:
+        decides[WHERE] = constraint_key(settings.where)
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started
     # As of the run's beginning: a run that is taken up proposes what it would have without the interruption.
@@ -342,8 +420,10 @@ def _begin(
     growth = HypervolumeTracker(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
     progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
+    progress.searcher, progress.seed = name, seed
     trials = Trials(store, run_id, level.steps)
     recorder = TrialRecorder(level, task, settings.seed, store, listener, progress, trials)
+    recorder.where = settings.where
     recorder.seconds["load"] = progress.loading_s
     recompare_s = _recompare_s(store, level, task, budget, old) if compares and old is not None else None
     size = space.size() if isinstance(space, CanEnumerate) else None

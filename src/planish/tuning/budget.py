@@ -85,7 +85,9 @@ class BudgetTracker(SearchLimits):
         return self.is_spent() and (self.progress.best is not None or self.stops.count > 0)
 
     def is_reached(self) -> bool:
-        """Return whether the best is as good as is wanted."""
+        """Return whether the best is as good as is wanted, or a callback ended the search."""
+        if self.progress.stop_reason:
+            return True
         best, wanted = self.progress.best_value, self.budget.target
         cost = self.progress.objective.cost
         return best is not None and wanted is not None and cost(best) <= cost(wanted)

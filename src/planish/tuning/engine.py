@@ -146,6 +146,9 @@ class TuningRun:
 
     def _ended_early(self, tracker: BudgetTracker) -> Sequence[str]:
         """Describe why a search ended before its budget was spent; nothing where it did not."""
+        progress = self.recorder.progress
+        if progress.stop_reason:
+            return (f"the search was stopped: {progress.stop_reason}",)
         if tracker.is_spent() or tracker.trials_left() == 0:
             return ()
         count = self.recorder.trials.n_indexed
@@ -182,7 +185,7 @@ class TuningRun:
             if recorder.progress.growth is not None or isinstance(self.spec, NeedsBaseline):
                 # The baseline has an index too: a proposal's number is not its index then.
                 self._measure_baseline(loop, executor)
-            else:
+            elif self.settings.where is None:  # else what was rejected has no index
                 self.searcher.replay(recorder.trials.candidate_at)
             loop.search()
             if recorder.progress.best is not None:
@@ -240,10 +243,13 @@ class TuningRun:
         )
 
     def _nothing_measured(self) -> PlanishError:
-        recorder = self.recorder
+        recorder, rejected = self.recorder, self.recorder.progress.rejected
         if self.stopped:
             hint = "Run the same command to resume."
             return StoppedError("stopped before anything was measured", hint, self.stops.number)
+        if rejected and not (recorder.trials or recorder.lost):
+            what = f"where= rejected all {rejected:,} candidates that the searcher proposed"
+            return AllFailedError(what, "Let it return True for some, or choose another searcher or space.")
         found = recorder.progress.failures.most_common(3)
         found += [("lost with their workers", len(recorder.lost))] * bool(recorder.lost)
         reasons = ", ".join(f"{reason} ({n})" for reason, n in found)

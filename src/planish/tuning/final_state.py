@@ -5,13 +5,14 @@ Each stage of `planish.tuning.finish` reads a `SearchOutcome` and makes a new `F
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from planish.core import (
     Candidate,
+    CanShrink,
     Executor,
     ExecutorFactory,
     FinalChecks,
@@ -24,6 +25,7 @@ from planish.core import (
 from planish.measure.paired import LEAST_NOISE, PairedMeasurement
 from planish.store import Store
 from planish.tuning.comparison import Compared, Comparison, Finalist
+from planish.tuning.constraint import Constraint
 from planish.tuning.recorder import Progress
 from planish.tuning.settings import Settings
 
@@ -75,12 +77,41 @@ class SearchOutcome:
     startup_s: float = 0.0
 
     def space(self) -> Space:
-        """Make the space that was searched."""
-        return self.level.space(self.task, self.settings.space or self.level.spaces[0])
+        """Make the space that was searched; it shortens candidates only where the constraint accepts that."""
+        space = self.level.space(self.task, self.settings.space or self.level.spaces[0])
+        where = self.settings.where
+        return ConstrainedSpace(space, where) if where and isinstance(space, CanShrink) else space
 
     def final_checks(self) -> FinalChecks:
         """Return what the level does for finalists besides."""
         return self.level.final_checks(self.task)
+
+
+class ConstrainedSpace(Space):
+    """A space whose candidates lose steps only where the user's constraint accepts what is left.
+
+    Args:
+        space: the whole one.
+        where: the constraint.
+    """
+
+    def __init__(self, space: CanShrink, where: Constraint) -> None:
+        self._space, self._where = space, where
+        self.machine = space.machine
+
+    def start(self) -> Candidate:
+        return self._space.start()
+
+    def state_key(self, candidate: Candidate) -> str:
+        return self._space.state_key(candidate)
+
+    def program_key(self, candidate: Candidate) -> str:
+        return self._space.program_key(candidate)
+
+    def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate | None:
+        """Return the candidate of some steps alone; None where it is not legal, or rejected."""
+        shorter = self._space.selected(candidate, indices)
+        return shorter if shorter is not None and self._where(shorter) else None
 
 
 @contextmanager

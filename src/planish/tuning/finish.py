@@ -154,6 +154,9 @@ def select(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     del end
     first, count = search.space().start(), search.settings.finalists
     candidates, best = choose(search.level, search.task, search.trials, count, first)
+    if where := search.settings.where:  # the first guess, and other ways to build the best, may be rejected
+        known = search.trials.of(candidates)
+        candidates = [each for each in candidates if each.hash in known or where(each)]
     tried = search.trials.of(candidates)
     outcomes = [tried[each.hash].outcome if each.hash in tried else None for each in candidates]
     finalists = (

@@ -56,6 +56,11 @@ def is_interactive() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def is_shown() -> bool:
+    """Return whether progress is shown where nothing else is asked for: in terminals and in notebooks."""
+    return sys.stderr is not None and ("ipykernel" in sys.modules or is_interactive())
+
+
 class Status:
     """The state of some work, in words; its clock starts when it is made.
 

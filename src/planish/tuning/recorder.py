@@ -34,6 +34,7 @@ from planish.core.trial import checked_for
 
 if TYPE_CHECKING:
     from planish.store import Store
+    from planish.tuning.constraint import Constraint
 
 
 @dataclass
@@ -53,6 +54,10 @@ class Progress:
         compares: whether the best few are measured again once the search is over.
         stopped: whether the user ended the search.
         loading_s: how long it took to read the program and make its space; no budget counts it.
+        searcher: the searcher's name.
+        seed: of the search.
+        rejected: how many of the proposed candidates the user's constraint rejected; they are no trials.
+        stop_reason: why a callback ended the search; empty where none did.
     """
 
     task: Task
@@ -67,6 +72,10 @@ class Progress:
     compares: bool = True
     stopped: bool = False
     loading_s: float = 0.0
+    searcher: str = ""
+    seed: int = 0
+    rejected: int = 0
+    stop_reason: str = ""
 
     @property
     def objective(self) -> Objective:
@@ -279,6 +288,11 @@ class Recorder(ABC):
         del candidate
         return False
 
+    def rejects(self, candidate: Candidate) -> bool:
+        """Return whether a constraint keeps a candidate from being measured; there is none by default."""
+        del candidate
+        return False
+
     def known(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:
         """Return the trials of those that have an outcome, each once."""
         found = {candidate.hash: self.trial(candidate) for candidate in candidates}
@@ -304,6 +318,7 @@ class TrialRecorder(Recorder):
         trials: so far; what the store holds of this run is its beginning, which costs no budget.
         lost: those of which nothing is known, since they were lost with their workers, by hash.
         seconds: spent, by stage.
+        where: the user's constraint on candidates; None where there is none.
 
     Attributes:
         predictions: what the searcher predicted for candidates without a trial, by hash.
@@ -318,6 +333,8 @@ class TrialRecorder(Recorder):
     trials: Trials
     lost: dict[str, Trial] = field(default_factory=dict[str, Trial])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    where: Constraint | None = None
+    _rejected: dict[str, bool] = field(default_factory=dict[str, bool], init=False)
     predictions: dict[str, TrialPrediction] = field(default_factory=dict[str, TrialPrediction], init=False)
 
     @property
@@ -355,6 +372,16 @@ class TrialRecorder(Recorder):
     def was_resumed(self, candidate: Candidate) -> bool:
         """Return whether it had one when the run was resumed."""
         return self.trials.was_resumed(candidate)
+
+    def rejects(self, candidate: Candidate) -> bool:
+        """Return whether the user's constraint rejects a candidate; it is asked once for each."""
+        if self.where is None:
+            return False
+        name = candidate.hash
+        if name not in self._rejected:
+            self._rejected[name] = not self.where(candidate)
+            self.progress.rejected += self._rejected[name]
+        return self._rejected[name]
 
     def trial(self, candidate: Candidate) -> Trial | None:
         """Return what became of a candidate, lost ones too; None where nothing did."""

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Evaluation, Executor, Searcher, StoreError, Trial, gc_paused
+from planish.core import Candidate, Evaluation, Executor, Failed, Searcher, StoreError, Trial, gc_paused
 from planish.tuning.budget import SearchLimits
 from planish.tuning.recorder import Recorder, TrialRecorder
 
@@ -243,6 +243,11 @@ class Leases(Pending):
 REPEATS_MAX = 3_200
 """Proposals in a row that are none for the first time, after which a search is at its end."""
 
+REJECTED_MAX = 10_000
+"""Proposals in a row that the user's constraint rejects, after which a search is at its end."""
+_REJECTED = Failed("transform", "rejected", "by the constraint where=")
+"""The outcome of a rejected candidate for its searcher; no store has it."""
+
 REPLAYED = 64
 """What a run had when it was taken up is proposed again so many at once: no evaluation is waited for."""
 
@@ -277,7 +282,7 @@ class SearchLoop:
         self._unreported: Counter[str] = Counter()
         self._open: set[str] = set()
         self._proposed: set[str] = set()
-        self._repeats = 0
+        self._repeats = self._rejected = 0
         self._replay = ExitStack()
 
     def search(self) -> None:
@@ -290,7 +295,8 @@ class SearchLoop:
         """Measure what the searcher concludes once the budget is spent; a second Ctrl-C leaves it out."""
         self._budget.concluding = True
         for candidate in self._searcher.conclude():
-            self.measure(candidate)
+            if not self._recorder.rejects(candidate):
+                self.measure(candidate)
         self._budget.concluding = False
 
     def measure(self, candidate: Candidate) -> Trial | None:
@@ -355,9 +361,24 @@ class SearchLoop:
                 self._in_flight.submit(mine, self._budget.deadline())
 
     def _ask(self, free_slots: int) -> Sequence[Candidate]:
-        """Ask the searcher; once the budget is spent nothing is proposed."""
+        """Ask the searcher for candidates that may be measured; once the budget is spent there are none.
+
+        A searcher may wait for the outcomes of what is rejected: it receives them, and is asked again.
+        """
+        while asked := self._proposals(free_slots):
+            allowed = [candidate for candidate in asked if not self._recorder.rejects(candidate)]
+            self._rejected = 0 if allowed else self._rejected + len(asked)
+            for candidate in asked:
+                if self._recorder.rejects(candidate):
+                    self._tell(Trial(candidate, _REJECTED))
+            if allowed:
+                return allowed
+        return ()
+
+    def _proposals(self, free_slots: int) -> Sequence[Candidate]:
         left = self._budget.trials_left()
-        if self._budget.is_spent() or left == 0 or self._repeats >= REPEATS_MAX:
+        is_over = self._repeats >= REPEATS_MAX or self._rejected >= REJECTED_MAX
+        if self._budget.is_spent() or left == 0 or is_over:
             return ()
         with self._recorder.timed("search"):
             asked = self._searcher.ask(free_slots if left is None else min(free_slots, left))

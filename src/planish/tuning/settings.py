@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from planish.core import ArgumentError, Candidate
+from planish.core import ArgumentError
 from planish.core.arguments import check_number, check_type, check_whole_number, wrong_argument
+from planish.tuning.constraint import Constraint
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,6 @@ class Budget:
         return math.inf if self.seconds is None else self.seconds - (clock() - started)
 
 
-Constraint = Callable[[Candidate], bool]
-"""Returns whether a candidate may be measured."""
-
-
 @dataclass(frozen=True)
 class Settings:
     """Settings of a search. Empty names stand for the level's defaults.
@@ -85,6 +82,8 @@ class Settings:
         finalists: how many of the best are measured again at the end, at least 1, beside the first guess
             and the baseline. None: 3, and 8 of the front of several objectives.
         remeasure: measure candidates again that the store knows, in a run of its own.
+        where: the constraint on candidates: a function of a `planish.core.Candidate` that returns whether it
+            may be measured. A run is resumed by the same constraint (see `planish.tuning.constraint`).
 
     Raises:
         ArgumentError: one is of a wrong type, or there are to be no finalists, or fewer than no workers.
@@ -111,6 +110,7 @@ class Settings:
     workers: int = 0
     finalists: int | None = None
     remeasure: bool = False
+    where: Constraint | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("level", "searcher", "space"):
@@ -122,6 +122,8 @@ class Settings:
         object.__setattr__(self, "objectives", tuple(names))
         check_type("searcher_options", self.searcher_options, Mapping, "a dict of option names to values")
         check_type("remeasure", self.remeasure, bool, "True or False")
+        if isinstance(self.where, type) or not (self.where is None or callable(self.where)):
+            raise wrong_argument("where", self.where, "a function of a candidate")
         for name, least in (("seed", 0), ("cores", 1), ("workers", None)):
             check_whole_number(name, getattr(self, name), least)
         if self.finalists is not None:
