@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
@@ -77,8 +77,10 @@ def _is_narrow(column: Column) -> bool:
 
 
 def _filled(values: Sequence[Value | None]) -> tuple[Value, ...]:
-    missing: Value = "" if any(isinstance(value, str) for value in values) else 0.0
-    return tuple(missing if value is None else str(value) if missing == "" else value for value in values)
+    """Return the values of a column, of which None is a candidate without the step."""
+    if not any(isinstance(value, str) for value in values):
+        return tuple(0.0 if value is None else value for value in values)
+    return tuple("" if value is None else value if isinstance(value, str) else "default" for value in values)
 
 
 def _row(candidate: Candidate) -> dict[str, Value]:
@@ -124,6 +126,9 @@ def _merged(row: Mapping[str, Value], rare: set[str]) -> dict[str, Value]:
     return {**kept, **{name: float(count) for name, count in others.items()}}
 
 
+LIBRARIES = ("sklearn", "xgboost")
+"""What models of importance are of; the first that is installed is taken."""
+
 _LEAST_TRIALS = 20
 _MOST_TRIALS = 2000
 _FOLDS = 3
@@ -148,7 +153,12 @@ class Importances:
 
 
 @lru_cache(maxsize=4)  # parallel coordinates ask for the same
-def importances_of(columns: tuple[Column, ...], costs: tuple[float, ...], seed: int = 0) -> Importances:
+def importances_of(
+    columns: tuple[Column, ...],
+    costs: tuple[float, ...],
+    seed: int = 0,
+    libraries: tuple[str, ...] = LIBRARIES,
+) -> Importances:
     """Compute permutation importance: the accuracy that a model loses where one column is shuffled.
 
     The model learns the order of the costs from two thirds of the trials, and predicts the others, three
@@ -157,7 +167,8 @@ def importances_of(columns: tuple[Column, ...], costs: tuple[float, ...], seed: 
     Args:
         columns: of the candidates.
         costs: of the candidates; less is better.
-        seed: of the folds, the forest and the shuffling.
+        seed: of the folds, the model and the shuffling.
+        libraries: of the model; the first that is installed is taken.
 
     Raises:
         PlanishError: neither scikit-learn nor XGBoost is installed.
@@ -169,7 +180,7 @@ def importances_of(columns: tuple[Column, ...], costs: tuple[float, ...], seed: 
     draw = rng(seed)
     fold = draw.permutation(len(ranks)) % _FOLDS
     variance = float(ranks.var()) or 1.0
-    model, fit = _model(seed)
+    model, fit = _model(libraries, seed)
     errors, losses = list[float](), np.zeros(len(columns))
     for held in range(_FOLDS):
         predict = fit(features[fold != held], ranks[fold != held])
@@ -191,15 +202,11 @@ Fit = Callable[
 ]
 
 
-_LIBRARIES = ("sklearn", "xgboost")
-
-
-def _model(seed: int) -> tuple[str, Fit]:
+def _model(libraries: Sequence[str], seed: int) -> tuple[str, Fit]:
     """Choose the model: scikit-learn's forest, else boosted trees."""
-    if find_spec("sklearn") is not None:
-        return "random forest", lambda features, targets: _forest(features, targets, seed)
-    if find_spec("xgboost") is not None:
-        return "boosted trees", lambda features, targets: _boosted(features, targets, seed)
+    for library in filter(find_spec, libraries):
+        name, fit = _MODELS[library]
+        return name, partial(fit, seed)
     raise PlanishError(
         "importances need scikit-learn or XGBoost, and neither is installed",
         "pip install scikit-learn, or planish[learn].",
@@ -207,17 +214,18 @@ def _model(seed: int) -> tuple[str, Fit]:
 
 
 def _forest(
-    features: NDArray[np.float32], targets: NDArray[np.float32], seed: int
+    seed: int, features: NDArray[np.float32], targets: NDArray[np.float32]
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    import numpy as np
     from sklearn.ensemble import RandomForestRegressor  # pyright: ignore[reportMissingImports]
 
     forest = RandomForestRegressor(n_estimators=100, min_samples_leaf=2, random_state=seed, n_jobs=1)
     forest.fit(features, targets)
-    return forest.predict
+    return lambda unseen: np.asarray(forest.predict(unseen), np.float32)
 
 
 def _boosted(
-    features: NDArray[np.float32], targets: NDArray[np.float32], seed: int
+    seed: int, features: NDArray[np.float32], targets: NDArray[np.float32]
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
     from planish.models.cost_model import Dataset
     from planish.models.trees import XgboostTrees
@@ -225,6 +233,9 @@ def _boosted(
     trees = XgboostTrees("regression", rounds=100, depth=4, rate=0.1, columns=0.8, seed=seed)
     trees.fit(Dataset(features, targets[:, None]))
     return lambda unseen: trees.predict(unseen).mean[:, 0]
+
+
+_MODELS = {"sklearn": ("random forest", _forest), "xgboost": ("boosted trees", _boosted)}
 
 
 def _measured(result: Result) -> tuple[list[Trial], list[float]]:
@@ -361,7 +372,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
 
 
 def _most_important(columns: Sequence[Column], costs: Sequence[float]) -> list[Column]:
-    if any(map(find_spec, _LIBRARIES)):
+    if any(map(find_spec, LIBRARIES)):
         found = importances_of(tuple(columns), tuple(costs))
         if found.accuracy >= _LEAST_ACCURACY:
             importance = dict(found.rows)
