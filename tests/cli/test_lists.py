@@ -13,7 +13,8 @@ from cli.conftest import Planish
 from planish.core import processor, registry
 
 COMMANDS = [
-    *("tune", "inspect", "show", "report", "validate", "export", "compare", "passes", "bench-passes"),
+    *("tune", "inspect", "show", "report", "dashboard", "validate", "export", "compare"),
+    *("passes", "bench-passes"),
     *("levels", "searchers", "targets"),
 ]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"

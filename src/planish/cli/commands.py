@@ -20,6 +20,7 @@ _COMMANDS = {
     "inspect": ("inspect:inspect", "Show the class of a network, and which passes matter."),
     "show": ("stored_runs:show", "Show a run with its result; without ID, list the runs."),
     "report": ("stored_runs:report", "Write a run as one HTML file, or show what a build saved."),
+    "dashboard": ("dashboard:dashboard", "Show the runs of a store in a browser, live."),
     "validate": ("stored_runs:validate", "Try a stored winner again: does it still hold?"),
     "export": ("stored_runs:export", "Write a winner for use without planish."),
     "compare": ("compare:compare", "Compare searchers, or stored winners, side by side."),

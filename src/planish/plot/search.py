@@ -31,7 +31,7 @@ from planish.plot.axes import (
 )
 from planish.plot.runs import NothingToDrawError, Results, check_choice, results_of, run_names
 from planish.tuning.result import Result
-from planish.tuning.trial_statistics import by_time, stage_times, value_for, value_of
+from planish.tuning.trial_statistics import StageTime, by_time, stage_times, value_for, value_of
 
 CURVE_POINTS = 2000
 """Points of a search curve at most."""
@@ -141,12 +141,34 @@ def history(
         else curve(each.stored_trials, by_number(each.stored_trials), each.objective)
         for each in runs
     ]
+    return draw_history(runs, curves, [baseline_value(each) for each in runs], over, template)
+
+
+def draw_history(
+    runs: Sequence[Result],
+    curves: Sequence[Curve],
+    baselines: Sequence[float | None],
+    over: Literal["trials", "time"],
+    template: str,
+) -> go.Figure:
+    """Draw what `history` does, of curves; the trials of the runs are not read.
+
+    Args:
+        runs: of the same objective.
+        curves: one for each.
+        baselines: the baseline's value for each; None where it is not known.
+        over: the x axis of the curves.
+        template: see `history`.
+
+    Raises:
+        NothingToDrawError: nothing was measured.
+    """
     if not any(each.best for each in curves):
         raise NothingToDrawError(_unmeasured(runs), "See 'planish show' for how its candidates failed.")
     draw = _one_history if len(runs) == 1 else _histories
     end = max(each.end for each in curves)
     across = span_axis(end) if over == "time" else axis_of([end], "")
-    figure = draw(blank(template, 360), across, runs, curves)
+    figure = draw(blank(template, 360), across, runs, curves, baselines)
     figure.update_layout(
         xaxis={
             **scaled(across, "time" if over == "time" else "trials"),
@@ -162,10 +184,14 @@ def _unmeasured(runs: Sequence[Result]) -> str:
 
 
 def _one_history(
-    figure: go.Figure, across: Any, runs: Sequence[Result], curves: Sequence[Curve]
+    figure: go.Figure,
+    across: Any,
+    runs: Sequence[Result],
+    curves: Sequence[Curve],
+    baselines: Sequence[float | None],
 ) -> go.Figure:
-    (result,), (found,) = runs, curves
-    objective, baseline = result.objective, baseline_value(result)
+    (result,), (found,), (baseline,) = runs, curves, baselines
+    objective = result.objective
     limit = limit_of(found, baseline, objective)
     good = [(x, v) for x, v in found.measured if objective.cost(v) <= objective.cost(limit)]
     bad = [(x, limit) for x, v in found.measured if objective.cost(v) > objective.cost(limit)]
@@ -201,8 +227,13 @@ def _crosses(axes: Axes, failed: Sequence[float]) -> None:
         )
 
 
-def _histories(figure: go.Figure, across: Any, runs: Sequence[Result], curves: Sequence[Curve]) -> go.Figure:
-    baselines = [baseline_value(each) for each in runs]
+def _histories(
+    figure: go.Figure,
+    across: Any,
+    runs: Sequence[Result],
+    curves: Sequence[Curve],
+    baselines: Sequence[float | None],
+) -> go.Figure:
     values = [value for each in curves for _, value in each.best] + [v for v in baselines if v is not None]
     objective = runs[0].objective
     axes = Axes(figure, across, axis_of(values, objective.unit))
@@ -285,7 +316,29 @@ def stages(results: Results, *, of: Literal["run", "trial"] = "run", template: s
     """
     runs = results_of(results, "stages")
     check_choice("of", of, ("run", "trial"))
-    tables = [_stage_seconds(each, of) for each in runs]
+    return draw_stages(
+        runs, [stage_times(each.stored_trials, each.run.seconds) for each in runs], of, template
+    )
+
+
+def draw_stages(
+    runs: Sequence[Result],
+    times: Sequence[Sequence[StageTime]],
+    of: Literal["run", "trial"],
+    template: str,
+) -> go.Figure:
+    """Draw what `stages` does, of times; the trials of the runs are not read.
+
+    Args:
+        runs: what the times are of.
+        times: by stage, for each run.
+        of: see `stages`.
+        template: see `stages`.
+
+    Raises:
+        NothingToDrawError: there are none.
+    """
+    tables = [_stage_seconds(each, of) for each in times]
     names = list(dict.fromkeys(stage for table in tables for stage in table))
     if not names:
         ids = ", ".join(each.run.id for each in runs)
@@ -319,8 +372,7 @@ def stages(results: Results, *, of: Literal["run", "trial"] = "run", template: s
     return figure
 
 
-def _stage_seconds(result: Result, of: Literal["run", "trial"]) -> Mapping[str, float]:
-    found = stage_times(result.stored_trials, result.run.seconds)
+def _stage_seconds(found: Sequence[StageTime], of: Literal["run", "trial"]) -> Mapping[str, float]:
     if of == "run":
         return {each.stage: each.total_s for each in found}
     return {each.stage: each.median_s for each in found if each.median_s is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from importlib.resources import files
@@ -30,13 +31,19 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+FINALISTS = (
+    "First the gain of each finalist, with its 95 % confidence interval: one that does not contain 1 is a "
+    "difference. Then the samples of the comparison: the box holds the middle half, the line in it is the "
+    "median, whiskers reach 1.5 times the box, and what lies beyond is counted."
+)
+"""Caption of the charts of a comparison."""
+
+
 def captions(result: Result) -> Mapping[str, str]:
     """Explain the charts of each section."""
     return {
         "search": _search_caption(result),
-        "finalists": "First the gain of each finalist, with its 95 % confidence interval: one that does not "
-        "contain 1 is a difference. Then the samples of the comparison: the box holds the middle half, the "
-        "line in it is the median, whiskers reach 1.5 times the box, and what lies beyond is counted.",
+        "finalists": FINALISTS,
         "tradeoffs": _tradeoff_caption(result),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
@@ -99,11 +106,38 @@ def _time_caption(result: Result) -> str:
 _LONG = 2000
 
 
-def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
-    """List what decided the run: title to table, name to text."""
-    run, task = result.run, result.stored
-    hosts = sorted({trial.host for trial in result.stored_trials if trial.host} | {run.host})
-    cached = f", {result.cached:,} taken from the store" if result.cached else ""
+@dataclass(frozen=True)
+class TrialCounts:
+    """Counts of a run's trials.
+
+    Args:
+        tried: how many there are.
+        failed: how many of them failed.
+        cached: how many outcomes were taken from the store.
+        hosts: the machines that measured them.
+    """
+
+    tried: int
+    failed: int
+    cached: int
+    hosts: frozenset[str]
+
+
+def _counts(result: Result) -> TrialCounts:
+    hosts = frozenset(trial.host for trial in result.stored_trials if trial.host)
+    return TrialCounts(len(result.stored_trials), result.failed, result.cached, hosts)
+
+
+def provenance(result: Result, counts: TrialCounts | None = None) -> Mapping[str, Mapping[str, str]]:
+    """List what decided the run: title to table, name to text.
+
+    Args:
+        result: of the run.
+        counts: of its trials; None counts them.
+    """
+    run, task, counts = result.run, result.stored, counts or _counts(result)
+    hosts = sorted(counts.hosts | {run.host})
+    cached = f", {counts.cached:,} taken from the store" if counts.cached else ""
     return {
         "run": {
             "run": run.id,
@@ -111,7 +145,7 @@ def provenance(result: Result) -> Mapping[str, Mapping[str, str]]:
             "started": when(run.started),
             "ended": when(run.ended),
             "host": ", ".join(hosts),
-            "trials": f"{len(result.stored_trials):,} ({result.failed:,} failed{cached})",
+            "trials": f"{counts.tried:,} ({counts.failed:,} failed{cached})",
             **run.versions,
         },
         "search": {
@@ -168,7 +202,7 @@ def repeat(result: Result) -> str:
             "settings = Settings(",
             *(f"    {name}={value!r}," for name, value in settings.items()),
             ")",
-            f"tune(program, budget=Budget(trials={max(1, len(result.stored_trials))}), settings=settings)",
+            f"tune(program, budget=Budget(trials={max(1, run.trials)}), settings=settings)",
         )
     )
 
@@ -249,16 +283,20 @@ def templates(*packages: str) -> Environment:
     return environment
 
 
+def charts_code() -> bytes:
+    """Return the code that draws charts in a browser."""
+    return (files("planish.report") / "static" / "plotly-basic.min.js").read_bytes()
+
+
 def _plotly() -> str:
     """Return the code of the charts, compressed and in letters."""
-    code = (files("planish.report") / "static" / "plotly-basic.min.js").read_bytes()
-    return b64encode(gzip.compress(code, mtime=0)).decode("ascii")
+    return b64encode(gzip.compress(charts_code(), mtime=0)).decode("ascii")
 
 
 def _contents(result: Result, model: ModelSection | None, proposals: Sequence[Proposal]) -> Mapping[str, Any]:
     front = result.front
     stages = stage_times(result.stored_trials, result.run.seconds)
-    groups = failure_groups(result.stored_trials)
+    groups, counts = failure_groups(result.stored_trials), _counts(result)
     return {
         "result": result,
         "objective": result.objective,
@@ -271,11 +309,11 @@ def _contents(result: Result, model: ModelSection | None, proposals: Sequence[Pr
         "flops": flops_of(result.best_trial, result.objective),
         "stages": stages,
         "meaning": MEANING,
-        "failed": result.failed,
-        "tried": len(result.stored_trials),
+        "failed": counts.failed,
+        "tried": counts.tried,
         "failures": groups[:_GROUPS_MAX],
         "other_failures": sum(group.count for group in groups[_GROUPS_MAX:]),
-        "provenance": provenance(result),
+        "provenance": provenance(result, counts),
         "repeat": repeat(result),
         "charts": _charts(result, model),
         "policy_section": proposals,

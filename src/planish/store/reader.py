@@ -30,8 +30,9 @@ _Query = Select[*tuple[Any, ...]]
 _RUN, _INDEX, _HASH = (trials.c.keys().index(name) for name in ("run_id", "index", "candidate_hash"))
 _CHUNK = 500  # well below what a database takes in one statement
 
-_RUNS = select(runs).order_by(runs.c.started.desc(), runs.c.id)
-_IDS = select(runs.c.id).order_by(runs.c.started.desc(), runs.c.id)
+_NEWEST = (runs.c.started.desc(), runs.c.id)
+_RUNS = select(runs).order_by(*_NEWEST)
+_IDS = select(runs.c.id).order_by(*_NEWEST)
 _LAST_TRIAL = select(func.max(trials.c.time)).where(trials.c.run_id == runs.c.id).scalar_subquery()
 _BY_WORK = select(runs).order_by(func.coalesce(runs.c.ended, _LAST_TRIAL, runs.c.started).desc(), runs.c.id)
 _TRIALS, _RESULTS = select(trials), select(results)
@@ -88,6 +89,11 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def label(self) -> str:
+        """Return what the store is called to people: its file, or its URL without secrets."""
+        return self._session.label
+
     def close(self) -> None:
         """Close the connection; harmless when called twice. A run not finished is interrupted."""
         self._session.close()
@@ -143,6 +149,33 @@ class Reader:
         """
         return self._runs(_RUNS if task_key is None else _RUNS.where(runs.c.task_key == task_key), limit)
 
+    def changes(self) -> int | None:
+        """Return a number that differs once another connection has changed the store; takes microseconds.
+
+        None for a server, which has none.
+        """
+
+        def read(connection: Connection) -> int | None:
+            if connection.dialect.name != "sqlite":
+                return None
+            return connection.exec_driver_sql("PRAGMA data_version").scalar_one()
+
+        return self._session.read(read)
+
+    def stamps(self) -> dict[str, tuple[int, bool]]:
+        """Return the ids of all runs, the newest first, each with what differs after any change of the run.
+
+        That is a number, which its trials and its result change too, and whether a process writes to it.
+        """
+        query = select(runs.c.id, runs.c.checksum, runs.c.status).order_by(*_NEWEST)
+
+        def read(connection: Connection) -> dict[str, tuple[int, bool]]:
+            rows = connection.execute(query).all()
+            written = self._session.locks.held([row.id for row in rows if row.status == "running"])
+            return {row.id: (row.checksum or 0, row.id in written) for row in rows}
+
+        return self._session.read(read)
+
     def last_run(self) -> Run | None:
         """Return the run that was begun, resumed or ended last; None in an empty store."""
         return next(iter(self._runs(_BY_WORK, 1)), None)
@@ -164,6 +197,29 @@ class Reader:
         """Read a run's trials by index, a few at a time; no process may write to the run meanwhile."""
         for rows in self._each(run_id):
             yield from trials_from_rows(rows, steps, self._session.label)
+
+    def trials_after(self, run_id: str, row: int, steps: Steps) -> Iterator[tuple[list[Trial], int]]:
+        """Read the trials of a run that were stored after another one, a few at a time, as they were stored.
+
+        A process may write to the run meanwhile. That none is missing is not checked.
+
+        Args:
+            run_id: the whole id.
+            row: what came with the last trials that are known; 0 for all.
+            steps: step name to class.
+
+        Yields:
+            Trials, and what a later call takes to go on after them.
+        """
+        # Of a run that is followed, few rows of any run come after those that are known: the index by run,
+        # which all of its trials are in, would take longer.
+        of_run = trials.c.run_id == run_id if row == 0 else trials.c.run_id.concat("") == run_id
+        query = select(trials.c.id).where(of_run, trials.c.id > row)
+        ids = sorted(self._session.read(lambda connection: connection.execute(query).scalars().all()))
+        for start in range(0, len(ids), _CHUNK):
+            chunk = ids[start : start + _CHUNK]
+            rows = self._rows(_TRIALS.where(trials.c.id.in_(chunk)).order_by(trials.c.id))
+            yield trials_from_rows(rows, steps, self._session.label), chunk[-1]
 
     def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
         """List a run's trials of these indices; indices without a trial are skipped."""

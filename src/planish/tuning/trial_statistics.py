@@ -64,6 +64,16 @@ def stage_times(trials: Sequence[Trial], run_seconds: Mapping[str, float]) -> li
     for trial in trials:
         for stage, seconds in () if trial.cached else trial.seconds.items():
             spent.setdefault(stage, []).append(seconds)
+    return stage_table(spent, run_seconds)
+
+
+def stage_table(spent: Mapping[str, Sequence[float]], run_seconds: Mapping[str, float]) -> list[StageTime]:
+    """Add the time up by stage.
+
+    Args:
+        spent: stage to the seconds of each trial that came to it.
+        run_seconds: stage to seconds, as the run noted them at its end.
+    """
     totals = {**run_seconds, **{stage: sum(seconds) for stage, seconds in spent.items()}}
     whole = sum(totals.values()) or 1.0
     return [

@@ -1,0 +1,38 @@
+"""`planish dashboard`: the runs of a store in a browser, live."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from planish.cli import options as given
+
+
+def dashboard(
+    store: given.StorePlace = None,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen at; from other machines it needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")] = 8080,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Show the runs of a store in a browser, live."""
+    from planish.cli.output import say
+    from planish.core import TargetError
+
+    try:
+        from planish.dashboard.server import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        what = f"the dashboard needs {error.name}, which is missing here"
+        raise TargetError(what, "Install it: pip install 'planish[serve]'.") from error
+
+    def show(line: str) -> None:
+        import sys
+
+        say(line)
+        sys.stdout.flush()
+
+    serve(store, host, port, browse=not no_browser, say=show)

@@ -1,0 +1,1 @@
+"""Live page of a store's runs, in a browser."""

@@ -1,0 +1,252 @@
+"""The pages as a web application (ASGI)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from planish.core import PlanishError, StoreError
+from planish.dashboard.live import Live
+from planish.dashboard.runs import Runs
+from planish.dashboard.security import Guard
+from planish.dashboard.source import Source
+from planish.dashboard.views import RunsQuery, RunsView, RunView, TrialsQuery, View, environment
+from planish.report.page import charts_code
+from planish.sandbox.scratch import Scratch
+
+MAIN = "main"
+"""The key of the store that the dashboard was started for."""
+UPLOAD_MOST = 1 << 30
+"""Bytes of stores that are opened from the page, all together."""
+_ANSWER_S = 15.0
+_Shown = TypeVar("_Shown", bound=View)
+
+
+class _TooLargeError(Exception):
+    """A file is larger than what may be kept of uploaded ones."""
+
+
+@dataclass
+class Shown:
+    """What the pages show.
+
+    Args:
+        runs: of each store, by its key.
+        scratch: where stores are kept that are opened from the page.
+        live: sends what changes.
+        used: bytes of the stores in the scratch folder.
+    """
+
+    runs: dict[str, Runs]
+    scratch: Scratch
+    live: Live = field(init=False)
+    used: int = 0
+
+    def __post_init__(self) -> None:
+        self.live = Live(lambda: [each.source for each in self.runs.values()])
+
+    def close(self) -> None:
+        """Close the stores, and remove the copies."""
+        for each in self.runs.values():
+            each.source.close()
+        self.scratch.remove()
+
+
+def application(shown: Shown, token: str, port: int) -> Starlette:
+    """Return the application.
+
+    Args:
+        shown: what it shows; its main store is open.
+        token: that each request needs; empty for none.
+        port: that it is served at.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        poller = asyncio.create_task(shown.live.poll())
+        try:
+            yield
+        finally:
+            poller.cancel()
+
+    pages = _Pages(shown)
+    routes = [
+        Route("/", pages.home),
+        Route("/static/{name}", _static),
+        Route("/open", pages.open, methods=["POST"]),
+        Route("/s/{key}", pages.show(pages.runs_view)),
+        Route("/s/{key}/events", pages.events(pages.runs_view)),
+        Route("/s/{key}/runs/{run}", pages.show(pages.run_view)),
+        Route("/s/{key}/runs/{run}/events", pages.events(pages.run_view)),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, token=token, port=port)],
+        exception_handlers={HTTPException: pages.refused, PlanishError: pages.failed},
+        lifespan=lifespan,
+    )
+
+
+_MakeView = Callable[[Request], View]
+
+
+class _Pages:
+    """Answers of the application."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    async def home(self, _: Request) -> Response:
+        return RedirectResponse(f"/s/{MAIN}", 303)
+
+    def show(self, make: _MakeView) -> Callable[[Request], Any]:
+        """Return the answer with a page as a whole."""
+
+        async def answer(request: Request) -> Response:
+            view = make(request)
+
+            def render() -> str:
+                view.runs.source.poll()
+                view.stamp()
+                return self._page(
+                    request,
+                    view.template,
+                    events=f"{request.url.path}/events",
+                    sections={name: view.render(name).html for name in view.sections()},
+                    **vars(view),
+                    **view.page(),
+                )
+
+            try:
+                async with asyncio.timeout(_ANSWER_S):
+                    return HTMLResponse(_encoded(await self._shown.live.in_thread(render)))
+            except TimeoutError:
+                raise HTTPException(503, f"The store {view.runs.source.label} does not answer.") from None
+
+        return answer
+
+    def events(self, make: _MakeView) -> Callable[[Request], Any]:
+        """Return the answer with a page's events."""
+
+        async def answer(request: Request) -> Response:
+            stream = self._shown.live.events(make(request))
+            return StreamingResponse(stream, media_type="text/event-stream")
+
+        return answer
+
+    def runs_view(self, request: Request) -> RunsView:
+        given = request.query_params
+        query = RunsQuery(
+            text=given.get("text", "")[:200],
+            level=given.get("level", ""),
+            status=given.get("status", ""),
+            verdict=given.get("verdict", ""),
+            sort=given.get("sort", "age"),
+            page=_number(given.get("page", "")),
+        )
+        return RunsView(self._runs(request), request.path_params["key"], query)
+
+    def run_view(self, request: Request) -> RunView:
+        given, runs = request.query_params, self._runs(request)
+        query = TrialsQuery(
+            given.get("outcome", ""), given.get("order", "newest"), _number(given.get("page", ""))
+        )
+        return RunView(runs, request.path_params["key"], request.path_params["run"], query)
+
+    def _runs(self, request: Request) -> Runs:
+        found = self._shown.runs.get(request.path_params["key"])
+        if found is None:
+            raise HTTPException(404, "This store is not open here any more.")
+        return found
+
+    async def open(self, request: Request) -> Response:
+        """Open a store that is sent."""
+        name = Path(request.query_params.get("name", "") or "store").name
+        key = f"{len(self._shown.runs)}"
+        path = self._shown.scratch.path / f"{key}.db"
+        try:
+            await self._receive(request, path)
+            source = Source(key, path, label=name)
+            await self._shown.live.in_thread(source.open)
+        except (StoreError, _TooLargeError, ClientDisconnect, OSError) as error:
+            path.unlink(missing_ok=True)
+            return JSONResponse({"error": str(error).replace(str(path), name)})
+        self._shown.runs[key] = Runs(source)
+        return JSONResponse({"page": f"/s/{key}"})
+
+    async def _receive(self, request: Request, path: Path) -> None:
+        with path.open("wb") as file:
+            async for chunk in request.stream():
+                self._shown.used += len(chunk)
+                if self._shown.used > UPLOAD_MOST:
+                    self._shown.used -= file.tell()
+                    raise _TooLargeError(
+                        f"The file is larger than {UPLOAD_MOST >> 20:,} MiB: name it by --store."
+                    )
+                file.write(chunk)
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return self._message(
+            request, "Not found" if error.status_code == 404 else "Sorry", error.detail, error.status_code
+        )
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        return self._message(request, "Not shown", str(error), 404)
+
+    def _message(self, request: Request, headline: str, text: str, status: int) -> Response:
+        page = self._page(request, "message.html.jinja", headline=headline, text=text, events="", key="")
+        return HTMLResponse(_encoded(page), status)
+
+    def _page(self, request: Request, template: str, **contents: Any) -> str:
+        del request
+        sources = [each.source for each in self._shown.runs.values()]
+        shared: dict[str, Any] = {"sources": sources, "builds": False, "drawn": template == "run.html.jinja"}
+        return environment().get_template(template).render({**shared, **contents})
+
+
+def _encoded(text: str) -> bytes:
+    # What failed programs say may hold halves of characters.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch("[1-9][0-9]{0,6}", text) else 1
+
+
+_TYPES = {".js": "text/javascript", ".css": "text/css"}
+
+
+@cache
+def _contents(name: str) -> bytes | None:
+    """Return a file of the page; None where there is none of this name."""
+    if name == "plotly.js":
+        return charts_code()
+    for package, folder in (("planish.dashboard", "static"), ("planish.report", "templates")):
+        found = files(package) / folder / name
+        if re.fullmatch(r"[a-z]+\.(js|css)", name) and found.is_file():
+            return found.read_bytes()
+    return None
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    found = _contents(name)
+    if found is None:
+        raise HTTPException(404, "There is no such file.")
+    headers: Mapping[str, str] = {"Cache-Control": "max-age=3600"}
+    return Response(found, media_type=_TYPES[Path(name).suffix], headers=headers)

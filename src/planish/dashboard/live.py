@@ -1,0 +1,188 @@
+"""Live sections: one poller for all stores, one publisher for each view, however many clients look at it.
+
+A section that takes long to render is rendered more seldom, so that a dashboard takes a small share of a core
+while a search goes on, whatever is shown of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from planish.dashboard.source import Source
+from planish.dashboard.views import GoneError, View
+
+_POLL_S = 0.2
+"""A store that clients look at is asked so often for changes."""
+_LEAST_S = 0.4
+"""A section is rendered so often at most."""
+_SHARE = 0.02
+"""Of the time that passes, rendering one section may take this share."""
+_KEEP_ALIVE_S = 15.0
+_STILL_HERE = b": still here\n\n"
+_T = TypeVar("_T")
+
+
+def _message(data: object, event: str = "") -> bytes:
+    """Return a server-sent event."""
+    head = f"event: {event}\n" if event else ""
+    return f"{head}data: {json.dumps(data)}\n\n".encode("utf-8", "backslashreplace")
+
+
+@dataclass
+class _Section:
+    """What is known of a section.
+
+    Args:
+        html: as it was sent last.
+        stamp: of the view when it was rendered; None where something was left out.
+        due: when it may be rendered again, by the monotonic clock.
+    """
+
+    html: str = ""
+    stamp: object = None
+    due: float = 0.0
+
+
+@dataclass
+class _Publisher:
+    """A view that clients look at.
+
+    Args:
+        view: what they see.
+        sections: by name.
+        clients: a queue of messages for each.
+        gone: why there is nothing to be seen any more; empty where there is.
+        changed: set when its store has changed.
+        task: renders and sends.
+    """
+
+    view: View
+    sections: dict[str, _Section]
+    clients: set[asyncio.Queue[bytes]] = field(default_factory=set["asyncio.Queue[bytes]"])
+    gone: str = ""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def send(self, message: bytes) -> None:
+        """Send a message to all clients; one that does not read gets no more until it does."""
+        for queue in self.clients:
+            if queue.full():  # it is behind: what it missed comes again, as a whole
+                while not queue.empty():
+                    queue.get_nowait()
+                queue.put_nowait(self.everything())
+            else:
+                queue.put_nowait(message)
+
+    def everything(self) -> bytes:
+        """Return the message with all sections."""
+        if self.gone:
+            return _message(self.gone, "gone")
+        return _message({name: each.html for name, each in self.sections.items() if each.html})
+
+
+class Live:
+    """Sends clients what changes.
+
+    Args:
+        sources: returns the stores.
+    """
+
+    def __init__(self, sources: Callable[[], Iterable[Source]]) -> None:
+        self._sources = sources
+        self._publishers: dict[View, _Publisher] = {}
+        self._threads = CapacityLimiter(3)
+        self._ended = False
+
+    async def in_thread(self, work: Callable[[], _T]) -> _T:
+        """Return what work returns that may wait for a store."""
+        return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+
+    async def poll(self) -> None:
+        """Look for changes until it is cancelled; only while clients look at something."""
+        while True:
+            await asyncio.sleep(_POLL_S)
+            if self._publishers:
+                changed = [await self.in_thread(source.poll) for source in list(self._sources())]
+                for publisher in self._publishers.values() if any(changed) else ():
+                    publisher.changed.set()
+
+    async def end(self) -> None:
+        """Let all clients go."""
+        self._ended = True
+        for publisher in self._publishers.values():
+            publisher.send(_STILL_HERE)
+
+    async def events(self, view: View) -> AsyncIterator[bytes]:
+        """Yield the events of a view: first all sections, then those that change."""
+        publisher = self._publishers.get(view)
+        if publisher is None:
+            sections = {name: _Section() for name in view.sections()}
+            publisher = self._publishers[view] = _Publisher(view, sections)
+            publisher.task = asyncio.create_task(self._publish(publisher))
+        queue = asyncio.Queue[bytes](8)
+        publisher.clients.add(queue)
+        try:
+            yield publisher.everything()
+            while not self._ended:
+                try:
+                    yield await asyncio.wait_for(queue.get(), _KEEP_ALIVE_S)
+                except TimeoutError:
+                    yield _STILL_HERE
+            yield _message("", "bye")
+        finally:
+            publisher.clients.discard(queue)
+            if not publisher.clients and self._publishers.get(view) is publisher:
+                del self._publishers[view]
+                if publisher.task:
+                    publisher.task.cancel()
+
+    async def _publish(self, publisher: _Publisher) -> None:
+        """Render what has changed, when it is due, and send it."""
+        while True:
+            publisher.changed.clear()
+            with anyio.move_on_after(await self._render(publisher)):
+                await publisher.changed.wait()
+
+    async def _render(self, publisher: _Publisher) -> float | None:
+        """Render what is due; return the seconds until something else is, None where nothing will be."""
+        view = publisher.view
+        try:
+            stamp = view.stamp()
+        except GoneError as error:
+            if publisher.gone != str(error):
+                publisher.gone = str(error)
+                publisher.send(_message(publisher.gone, "gone"))
+            return None
+        publisher.gone = ""
+        left = list[float]()
+        for name, section in publisher.sections.items():
+            if section.stamp == stamp:
+                continue
+            now = time.monotonic()
+            if section.due > now:
+                left.append(section.due - now)
+                continue
+
+            def render(name: str = name) -> tuple[str, bool, float]:
+                began = time.thread_time()
+                html, whole = view.render(name)
+                return html, whole, time.thread_time() - began
+
+            html, whole, took = await self.in_thread(render)
+            section.stamp = stamp if whole else None
+            section.due = time.monotonic() + max(_LEAST_S, took / _SHARE)
+            if not whole:
+                section.due = time.monotonic() + _LEAST_S
+                left.append(_LEAST_S)
+            if html != section.html:
+                section.html = html
+                publisher.send(_message({name: html}))
+        return min(left, default=None)

@@ -1,0 +1,152 @@
+"""The server of the dashboard: its socket, its address, the browser, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from planish.core import PlanishError
+from planish.dashboard.app import MAIN, Shown, application
+from planish.dashboard.runs import Runs
+from planish.dashboard.security import TOKEN
+from planish.dashboard.source import Source
+from planish.sandbox.scratch import Scratch
+
+_NICE = 10
+"""How much the server gives way to other processes: searches are measured on the same machine."""
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def serve(
+    location: str | Path | None, host: str, port: int, *, browse: bool, say: Callable[[str], None]
+) -> None:
+    """Serve the pages of a store until a signal ends it.
+
+    Args:
+        location: the store: a file or a URL; None for the default one.
+        host: the address to listen at. Where other machines can reach it, pages need a token.
+        port: 0 chooses a free one.
+        browse: whether a browser is opened.
+        say: is called with each line for the user.
+
+    Raises:
+        StoreError: the store cannot be read.
+        PlanishError: the address cannot be listened at.
+    """
+    source = Source(MAIN, location)
+    source.open()
+    shown = Shown({MAIN: Runs(source)}, Scratch())
+    try:
+        with _listening(host, port) as listener:
+            bound, chosen = listener.getsockname()[:2]
+            token = "" if ipaddress.ip_address(bound).is_loopback else secrets.token_urlsafe(24)
+            address = _address(host, bound, chosen, token)
+            say(f"Dashboard of {source.label}: {address}")
+            say("Ctrl-C ends it.")
+            if browse and not _browse(address):
+                say("No browser was found: open the address in one.")
+            os.nice(_NICE)
+            asyncio.run(_serve(shown, listener, token, chosen))
+    finally:
+        shown.close()
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    """Listen at an address.
+
+    Raises:
+        PlanishError: it cannot be.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        listener = socket.create_server(address[:2], family=family, backlog=128)
+    except OSError as error:
+        raise _refused(host, port, error) from error
+    with listener:
+        yield listener
+
+
+def _refused(host: str, port: int, error: OSError) -> PlanishError:
+    if error.errno == errno.EADDRINUSE:
+        hint = "Name another one with --port; --port 0 takes any that is free."
+        return PlanishError(f"port {port} of {host} is in use", hint)
+    what = f"port {port} of {host} cannot be listened at: {error.strerror}"
+    return PlanishError(what, "Name another one with --host and --port.")
+
+
+def _address(host: str, bound: str, port: int, token: str) -> str:
+    """Return the address of the pages as another machine's browser takes it too."""
+    name = host
+    if ipaddress.ip_address(bound).is_unspecified:
+        name = socket.gethostname()
+    elif ":" in name:
+        name = f"[{name}]"
+    return f"http://{name}:{port}/" + (f"?{TOKEN}={token}" if token else "")
+
+
+def _browse(address: str) -> bool:
+    """Open a browser, where this machine has one with a window; return whether it does."""
+    has_window = sys.platform == "darwin" or any(
+        map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
+    )
+    try:
+        browser = webbrowser.get() if has_window else None
+    except webbrowser.Error:
+        browser = None
+    if browser is None:
+        return False
+    # A browser may not return before it is closed.
+    threading.Thread(target=browser.open, args=(address,), daemon=True).start()
+    return True
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to its caller."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+async def _serve(shown: Shown, listener: socket.socket, token: str, port: int) -> None:
+    config = uvicorn.Config(
+        application(shown, token, port),
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    server, loop = _Server(config), asyncio.get_running_loop()
+    ended = asyncio.Event()
+    for number in _STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, ended.set)
+
+    async def end() -> None:
+        await ended.wait()
+        await shown.live.end()
+        server.should_exit = True
+
+    ending = asyncio.create_task(end())
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        ending.cancel()

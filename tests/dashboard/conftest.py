@@ -1,0 +1,127 @@
+"""The dashboard as a process, and a browser."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+TESTS = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "cli.lattices"]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@dataclass
+class Dashboard:
+    """A running dashboard.
+
+    Args:
+        process: the command.
+        url: as it was printed, without the last slash.
+    """
+
+    process: subprocess.Popen[str]
+    url: str
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1].partition("/")[0])
+
+    def get(
+        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> tuple[int, str]:
+        """Ask for a page; return the status and the text."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONWARNINGS": "error"}
+
+
+Start = Callable[..., Dashboard]
+
+
+@pytest.fixture
+def dashboard() -> Iterator[Start]:
+    """Start dashboards; they are killed at the end."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(store: object, *words: str, host: str = "127.0.0.1") -> Dashboard:
+        command = [
+            *COMMAND,
+            "dashboard",
+            "--store",
+            str(store),
+            "--port",
+            "0",
+            "--host",
+            host,
+            "--no-browser",
+        ]
+        process = subprocess.Popen(
+            [*command, *words], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, (line, process.stderr and process.stderr.read())
+        return Dashboard(process, found[0].rstrip("/"))
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Generator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: apt-get install chromium")
+    arguments = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+    ]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Seen:
+    """What a page did that it must not do."""
+
+    problems: list[str] = field(default_factory=list[str])
+    requests: list[str] = field(default_factory=list[str])
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Open a page; errors in its console, and requests that leave the dashboard, fail the test."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    opened, seen = context.new_page(), Seen()
+    opened.set_default_timeout(20_000)
+    opened.on("console", lambda each: seen.problems.append(each.text) if each.type == "error" else None)
+    opened.on("pageerror", lambda each: seen.problems.append(str(each)))
+    opened.on("request", lambda each: seen.requests.append(each.url))
+    yield opened
+    context.close()
+    outside = [url for url in seen.requests if not url.startswith(("http://127.0.0.1:", "data:"))]
+    assert not outside
+    assert not seen.problems

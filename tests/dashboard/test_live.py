@@ -1,0 +1,117 @@
+"""Pages in a browser, while another process searches."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dashboard.conftest import COMMAND, Start, environment
+from dashboard.stores import add_run, measured, store_of
+from planish.store import open_store
+
+LONG = ["tune", "lattice 20x20x20", "--option", "pause=0.02", "--seconds", "60", "--workers", "1"]
+
+
+@pytest.fixture
+def searching(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that searches for a minute, with its store."""
+    store = tmp_path / "planish.db"
+    with subprocess.Popen(
+        [*COMMAND, *LONG, "--store", str(store)],
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        while "trials" not in process.stderr.readline():
+            pass
+        yield process
+        process.kill()
+
+
+def count(page: Page) -> int:
+    """Return how many trials the page says there are."""
+    text = page.locator("#summary dd").nth(1).inner_text()
+    return int(text.partition(",")[0].partition(" ")[0])
+
+
+def test_what_another_process_stores_appears(
+    searching: subprocess.Popen[str], tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    page.goto(dashboard(tmp_path / "planish.db").url)
+    page.get_by_role("link", name="").filter(has=page.locator("code")).first.click()
+    expect(page.locator("#summary")).to_contain_text("running")
+    expect(page.locator("#search .main-svg").first).to_be_visible()
+    before = count(page)
+    for shown in ("#summary dd:not(:has(.status))", "#trials tbody td"):
+        page.wait_for_function(
+            "([shown, least]) => parseInt(document.querySelector(shown).innerText) > least",
+            arg=[shown, before + 20],
+        )
+    searching.kill()
+    expect(page.locator("#summary")).to_contain_text("interrupted")
+
+
+def test_a_run_appears_in_the_list_and_ends(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    store_of(path)
+    page.goto(dashboard(path).url)
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(0, 1e-3)], status=None)
+        row = page.locator(f"#run-{run_id}")
+        expect(row).to_contain_text("running")
+        store.add_trials(run_id, [measured(1, 0.25e-3)])
+        expect(row).to_contain_text("250.0 µs")
+        store.finish_run(run_id)
+        expect(row).to_contain_text("finished")
+
+
+def test_an_open_detail_and_the_focus_stay_while_the_page_changes(
+    tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(0, 1e-3)], status=None)
+        page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+        page.locator("#trial-0 summary").click()
+        page.locator("#order").focus()
+        page.keyboard.press("Escape")
+        page.locator("#trial-0 summary").focus()
+        store.add_trials(run_id, [measured(1, 0.5e-3)])
+        expect(page.locator("#trial-1")).to_have_count(1)
+        assert page.locator("#trial-0").get_attribute("open") is not None
+
+
+def test_a_run_that_is_deleted_while_it_is_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+    with open_store(path) as store:
+        store.delete_run(run_id)
+    expect(page.locator("#notice")).to_contain_text(f"Run {run_id} is not in the store")
+    expect(page.locator("#trials")).to_be_visible()
+
+
+def test_a_store_that_vanishes_and_comes_back(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(dashboard(path).url)
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+    path.rename(tmp_path / "away.db")
+    expect(page.locator("#runs")).to_contain_text("planish.db is gone")
+    (tmp_path / "away.db").rename(path)
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+
+
+def test_the_end_of_the_dashboard_is_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    store_of(path)
+    started = dashboard(path)
+    page.goto(started.url)
+    expect(page.locator("#live")).to_have_text("live")
+    started.process.terminate()
+    expect(page.locator("#live")).to_have_text("the dashboard has ended")
