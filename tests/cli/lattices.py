@@ -178,7 +178,7 @@ def install(put: Callable[[object, str, Any], None] = setattr) -> None:
     put(registry, "names", names_ours)
     put(os, "sched_getaffinity", lambda _: {0})  # pyright: ignore[reportUnknownLambdaType]
     put(import_module("planish.tuning.remeasure"), "MOST", 1)
-    for module in ("tuning.remeasure", "tuning.validate", "tuning.compare", "cli.compare_output"):
+    for module in ("tuning.remeasure", "tuning.validate", "tuning.compare"):
         put(import_module(f"planish.{module}"), "Plan", partial(Plan, processes=1))
 
 

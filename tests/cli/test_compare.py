@@ -3,14 +3,13 @@
 import json
 import math
 import shlex
-from functools import partial
 
 import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from cli.lattices import LatticeLevel
 from fake_executors import FakeExecutor, UnsteadyExecutors
-from planish.cli.compare_output import marks
+from planish.cli.compare import marks, show_comparison
 from planish.core import (
     Candidate,
     Evaluation,
@@ -176,25 +175,23 @@ def test_no_winner_is_shown_beside_the_baseline_of_another_program(kept: Kept, p
         compare_results(runs, start=measuring(Failed("run", "timeout")))
 
 
-def test_an_undecided_verdict_names_the_command_that_goes_on(
-    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+def test_an_undecided_verdict_names_the_command_that_measures_more(
+    kept: Kept, planish: Planish, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = UnsteadyExecutors()
-    with monkeypatch.context() as patched:
-        patched.setattr("planish.cli.compare_output.Plan", Plan)
-        unsteady = partial(compare_results, start=machine)
-        patched.setattr("planish.cli.compare_output.compare_results", unsteady)
-        said = planish("compare", kept.run, "--store", kept.place).out
-        assert machine.started == 20
-        line = f"planish compare {kept.run} --store {kept.place} --processes 40"
-        assert said.count(f"Undecided: run {kept.run} has about ") == said.count("Undecided") == 1
-        assert said.endswith(f"Run this command, which measures in more processes:\n    {line}\n")
-        found = json.loads(planish(*shlex.split(line)[1:], "--format", "json").out)
-        assert machine.started == 60
-        assert (
-            found["again"] == f"planish compare {kept.run} --store {kept.place} --format json --processes 80"
-        )
-    assert json.loads(planish("compare", kept.run, "--format", "json").out)["again"] == ""
+    monkeypatch.setattr("planish.tuning.compare.Plan", Plan)  # with as many processes as usual
+    machine, store = UnsteadyExecutors(), str(kept.place)
+    show_comparison(compare_results([kept.run], start=machine), 20, store, "text")
+    said = capsys.readouterr().out
+    assert machine.started == 20
+    line = f"planish compare {kept.run} --store {store} --processes 40"
+    assert said.count(f"Undecided: run {kept.run} has about ") == said.count("Undecided") == 1
+    assert said.endswith(f"Run this command, which measures in more processes:\n    {line}\n")
+    decided = json.loads(planish(*shlex.split(line)[1:], "--format", "json").out)
+    assert decided["again"] == ""
+    show_comparison(compare_results([kept.run], processes=40, start=machine), 40, store, "json")
+    assert machine.started == 60
+    again = json.loads(capsys.readouterr().out)["again"]
+    assert again == f"planish compare {kept.run} --store {store} --format json --processes 80"
 
 
 def test_what_cannot_be_compared_is_an_error(kept: Kept, planish: Planish) -> None:

@@ -117,7 +117,7 @@ def test_the_live_plot_fits_the_terminal(data: Result, width: int) -> None:
     display = ProgressDisplay(console=console)
     progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=HypervolumeTracker(BOTH, START.candidate))
     display.begin(RunStatus(progress, Budget(trials=10)))
-    for trial in data.trials:
+    for trial in data.stored_trials:
         progress.add(trial)
     with console.capture() as drawn:
         console.print(display.draw())

@@ -1,9 +1,9 @@
-"""`planish tune`."""
+"""`planish tune`, and with --per-function a list of passes for each function."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,15 @@ from planish.cli import options as given
 
 if TYPE_CHECKING:
     from planish.cli.request import Request
+    from planish.store import Store
+    from planish.tuning.recorder import Listener
     from planish.tuning.result import Result
     from planish.tuning.settings import Budget
+
+_WHOLE_S = 20.0
+"""Seconds of a search for a list for each function of a module, where the user says nothing else."""
+_FUNCTIONS = "functions"
+"""The space of lists for single functions."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,9 @@ def tune(
 ) -> None:
     """Search for the best way to run a program.
 
-    At the end the best few are measured again beside the baseline. The same command on the same store
-    goes on where the last one ended. Ctrl-C ends the search and keeps the best.
+    At the end the best few are measured again, interleaved with the baseline. The same command on the same
+    store resumes where the last one ended. Ctrl-C ends the search and keeps the best.
     """
-    from planish.cli.per_function import OF_WHOLE_S, by_function, leads_by_time
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
@@ -65,18 +71,18 @@ def tune(
     settings = Settings(
         level, names(objective), searcher, space, set_options, seed, cores, workers, finalists, remeasure
     )
-    timed = leads_by_time(settings.objectives)
+    timed = settings.objectives[:1] in (("time",), ("time_s",))
     whole = output.export is not None or timed
-    usual = (Budget(seconds=OF_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
+    usual = (Budget(seconds=_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
     budget = budget_of(trials, seconds, target_value, usual)
     request = Request(program, level_options(reading), settings, budget)
     words = command.find_root().obj or ()
-    if per_function and whole:
-        _carry_out(by_function(request), output, words, for_size=not timed)
-    elif per_function:
-        _for_each_function(request, output)
-    else:
+    if not per_function:
         _carry_out(request, output, words)
+    elif whole:
+        _carry_out(_by_function(request, timed=timed), output, words, for_size=not timed)
+    else:
+        _for_each_function(request, output)
 
 
 def _for_each_function(request: Request, output: Output) -> None:
@@ -89,9 +95,29 @@ def _for_each_function(request: Request, output: Output) -> None:
     tune_each(request, output.store, output.form)
 
 
+def _by_function(request: Request, *, timed: bool) -> Request:
+    """Return the request to search a module's functions, for their size where nothing else is asked for.
+
+    Raises:
+        PlanishError: the program has no functions, or another space is asked for.
+    """
+    from planish.core import PlanishError
+    from planish.levels.llvm.level import LlvmLevel
+
+    level, settings = LlvmLevel(), request.settings
+    if settings.level not in ("", level.name) or not level.accepts(request.program):
+        raise PlanishError(f"'{request.program}' has no functions to tune", "Leave --per-function out.")
+    if settings.space not in ("", _FUNCTIONS):
+        raise PlanishError(f"--per-function is the space '{_FUNCTIONS}'", "Leave --space out.")
+    # A timed search has compared each with the baseline; more finalists would take the time from the best.
+    finalists = settings.finalists or (1 if timed else None)
+    objectives = settings.objectives or ("text_bytes",)
+    chosen = replace(settings, level=level.name, space=_FUNCTIONS, objectives=objectives, finalists=finalists)
+    return request._replace(settings=chosen)
+
+
 def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_size: bool = False) -> None:
     """Tune a program in one run; `for_size`: the functions of a module, read as `clang -Oz` does."""
-    from planish.cli.per_function import tune_for_size
     from planish.cli.request import check_output_paths
     from planish.store import open_store
     from planish.tuning.api import tune_source
@@ -102,15 +128,37 @@ def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_si
     with open_store(output.store) as opened:
         with run_progress(opened, budget, show=output.form == "text") as listener:
             if for_size:
-                result = tune_for_size(request, opened, listener)
+                result = _tune_for_size(request, opened, listener)
             else:
                 result = tune_source(
                     program, options, budget=budget, settings=settings, store=opened, listener=listener
                 )
-        _tell(result, output, words, budget)
+        _show(result, output, words, budget)
 
 
-def _tell(result: Result, output: Output, words: Sequence[str], budget: Budget) -> None:
+def _tune_for_size(request: Request, store: Store, listener: Listener) -> Result:
+    """Make a module smaller by what is inlined and a list for each function.
+
+    A C file is compiled as clang -Oz does it, up to LLVM's passes.
+    """
+    from planish.levels.llvm.level import LlvmLevel
+    from planish.levels.llvm.source import read_for_size
+    from planish.measure.executors import ForkedExecutor
+    from planish.tuning.api import tune_program
+
+    program, options, settings, budget = request
+    return tune_program(
+        LlvmLevel(),
+        read_for_size(program, options),
+        budget=budget,
+        settings=settings,
+        store=store,
+        listener=listener,
+        start=ForkedExecutor,
+    )
+
+
+def _show(result: Result, output: Output, words: Sequence[str], budget: Budget) -> None:
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
     from planish.cli.again import command_again
     from planish.cli.output import document, say

@@ -176,7 +176,7 @@ def compare_results(
     run_ids: Sequence[str],
     *,
     store: Reader | str | Path | None = None,
-    plan: Plan | None = None,
+    processes: int = Plan.most,
     start: ExecutorFactory = LocalExecutor,
 ) -> list[RemeasuredWinner]:
     """Measure the best candidates of runs again, interleaved in one run, beside the baselines of their tasks.
@@ -186,7 +186,7 @@ def compare_results(
     Args:
         run_ids: ids of runs, or unique beginnings.
         store: an open store, or where it is; None for the user's own.
-        plan: how much is measured.
+        processes: how many fresh processes measure at most, while too little is known.
         start: starts the workers.
 
     Returns:
@@ -197,15 +197,14 @@ def compare_results(
     """
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
-            return compare_results(run_ids, store=opened, plan=plan, start=start)
+            return compare_results(run_ids, store=opened, processes=processes, start=start)
     results = [read_result(store, run_id) for run_id in run_ids]
     objective = _common_objective(results)
-    plan = plan or Plan()
     tasks = {result.task.key: result for result in results}
     specs = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
     baselines = [Variant("baseline", r.level.baseline(r.task), specs[key]) for key, r in tasks.items()]
     winners = [Variant(r.run.id, r.contender, specs[r.task.key]) for r in results]
-    paired = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, plan)
+    paired = remeasure(baselines[0], [*baselines[1:], *winners], objective, start, Plan(most=processes))
     # The baselines come first.
     base = dict(zip(tasks, paired, strict=False))
     again = paired[len(tasks) :]
