@@ -105,7 +105,7 @@ def test_the_unchanged_file_is_reported_as_such(task: Task) -> None:
     shown = GraphLevel().describe(task, Candidate())
     assert shown["passes"].startswith("none: the file stays as it is")
     assert shown["compared"].startswith("not measured")
-    assert shown["relevance"].startswith("not looked at yet")
+    assert shown["relevance"].startswith("not analysed yet")
 
 
 def test_pruning_is_reported_in_full() -> None:

@@ -92,13 +92,13 @@ def test_what_is_off_by_more_than_the_tolerance_is_a_wrong_answer(tmp_path: Path
 
 
 def test_exact_candidates_are_held_to_exactness_as_ever() -> None:
-    assert tolerance(["onnxscript.optimize"], 0.5, judged=True) == Tolerance()
+    assert tolerance(["onnxscript.optimize"], 0.5, by_accuracy=True) == Tolerance()
     assert tolerance(["intent.fp16"], 0.02) == Tolerance(0.02, 0.02, 0.02, by_part=False)
     expected = [np.array([1.0, 2.0], np.float32), np.array([1, 2])]
     found = [np.array([5.0, 2.0], np.float32), np.array([1, 3])]
-    assert difference(found, expected, tolerance(["intent.int8"], judged=True)) == ""
+    assert difference(found, expected, tolerance(["intent.int8"], by_accuracy=True)) == ""
     broken = [np.array([np.nan, 2.0], np.float32), np.array([1, 3])]
-    assert "not finite" in difference(broken, expected, tolerance(["intent.int8"], judged=True))
+    assert "not finite" in difference(broken, expected, tolerance(["intent.int8"], by_accuracy=True))
 
 
 def test_static_quantisation_computes_in_8_bits_and_needs_inputs() -> None:

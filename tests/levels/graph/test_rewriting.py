@@ -213,16 +213,16 @@ def assert_same(made: onnx.ModelProto, other: onnx.ModelProto, shape: Sequence[i
 def convs(branches: Sequence[dict[str, Any]], opset: int = 17, after: str = "") -> onnx.ModelProto:
     """Make convolutions of one value, each with its channels, its bias and its attributes."""
     nodes, weights, outputs = list[onnx.NodeProto](), list[onnx.TensorProto](), list[str]()
-    for place, branch in enumerate(branches):
+    for index, branch in enumerate(branches):
         wanted = dict(branch)
         channels, bias, group = wanted.pop("channels"), wanted.pop("bias", False), wanted.get("group", 1)
         kernel = wanted.pop("kernel", 3)
-        names = ["x", f"w{place}", *([f"b{place}"] if bias else [])]
-        weights += [weight(f"w{place}", channels, 4 // group, kernel, kernel)]
-        weights += [weight(f"b{place}", channels)] if bias else []
-        nodes.append(helper.make_node("Conv", names, [f"c{place}"], **wanted))
-        nodes += [helper.make_node(after, [f"c{place}"], [f"r{place}"])] if after else []
-        outputs.append(f"{'r' if after else 'c'}{place}")
+        names = ["x", f"w{index}", *([f"b{index}"] if bias else [])]
+        weights += [weight(f"w{index}", channels, 4 // group, kernel, kernel)]
+        weights += [weight(f"b{index}", channels)] if bias else []
+        nodes.append(helper.make_node("Conv", names, [f"c{index}"], **wanted))
+        nodes += [helper.make_node(after, [f"c{index}"], [f"r{index}"])] if after else []
+        outputs.append(f"{'r' if after else 'c'}{index}")
     return model(nodes, weights, SHAPE, outputs=outputs, opset=opset)
 
 
@@ -298,18 +298,18 @@ DENSES = st.tuples(st.sampled_from([1, 3, 5]), st.sampled_from(["product", "bias
 def dense(layers: Sequence[tuple[int, str]], shape: Sequence[int]) -> onnx.ModelProto:
     """Make dense layers of one value, each of its width and kind."""
     nodes, weights = list[onnx.NodeProto](), list[onnx.TensorProto]()
-    for place, (width, kind) in enumerate(layers):
-        weights += [weight(f"w{place}", 4, width), weight(f"b{place}", width)]
+    for index, (width, kind) in enumerate(layers):
+        weights += [weight(f"w{index}", 4, width), weight(f"b{index}", width)]
         if kind.startswith("gemm"):
-            names = ["x", f"w{place}", *([f"b{place}"] if "biased" in kind else [])]
-            nodes.append(helper.make_node("Gemm", names, [f"y{place}"], alpha=0.5))
+            names = ["x", f"w{index}", *([f"b{index}"] if "biased" in kind else [])]
+            nodes.append(helper.make_node("Gemm", names, [f"y{index}"], alpha=0.5))
         else:
             biased = kind == "biased"
             nodes.append(
-                helper.make_node("MatMul", ["x", f"w{place}"], [f"m{place}" if biased else f"y{place}"])
+                helper.make_node("MatMul", ["x", f"w{index}"], [f"m{index}" if biased else f"y{index}"])
             )
-            nodes += [helper.make_node("Add", [f"b{place}", f"m{place}"], [f"y{place}"])] if biased else []
-    return model(nodes, weights, shape, outputs=[f"y{place}" for place in range(len(layers))])
+            nodes += [helper.make_node("Add", [f"b{index}", f"m{index}"], [f"y{index}"])] if biased else []
+    return model(nodes, weights, shape, outputs=[f"y{index}" for index in range(len(layers))])
 
 
 @settings(max_examples=40, deadline=None)

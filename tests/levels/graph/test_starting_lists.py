@@ -110,13 +110,13 @@ def depthwise(opset: int) -> onnx.ModelProto:
         [constant("lo", np.zeros((), "f4")), constant("hi", np.full((), 6, "f4"))],
     )
     nodes: list[onnx.NodeProto] = []
-    for place in range(6):
-        before, wide = (f"a{place}", 8) if place else ("x", 3)
-        weights += [weight(f"p{place}", 8, wide, 1, 1), weight(f"d{place}", 8, 1, 3, 3)]
+    for index in range(6):
+        before, wide = (f"a{index}", 8) if index else ("x", 3)
+        weights += [weight(f"p{index}", 8, wide, 1, 1), weight(f"d{index}", 8, 1, 3, 3)]
         nodes += [
-            node("Conv", [before, f"p{place}"], [f"b{place}"]),
-            node("Clip", [f"b{place}", "lo", "hi"], [f"c{place}"]),
-            node("Conv", [f"c{place}", f"d{place}"], [f"a{place + 1}"], group=8, pads=[1] * 4),
+            node("Conv", [before, f"p{index}"], [f"b{index}"]),
+            node("Clip", [f"b{index}", "lo", "hi"], [f"c{index}"]),
+            node("Conv", [f"c{index}", f"d{index}"], [f"a{index + 1}"], group=8, pads=[1] * 4),
         ]
     return model([*nodes, node("Relu", ["a6"], ["y"])], weights, opset=opset)
 

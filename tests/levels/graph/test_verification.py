@@ -80,7 +80,7 @@ def test_what_is_wrong_in_such_a_model_is_refused_all_the_same(factor: float, tm
 
 
 def test_answers_that_rounding_decides_are_no_ground_to_refuse_by(tmp_path: Path) -> None:
-    """The model tells in whole numbers which of two sums is larger that differ by their rounding."""
+    """The model reports in whole numbers which of two sums is larger that differ by their rounding."""
 
     def rounded(made: onnx.ModelProto, name: str) -> onnx.ModelProto:
         changed = copied(apply_pass(made, name))
@@ -288,13 +288,13 @@ def test_half_precision_and_what_is_intended_are_rounded_by_the_largest() -> Non
     for name, off in (("intent.fp16", 3e-2), ("intent.int8", 0.4)):
         shifted = np.where(scores, whole + off * 640, whole).astype("f4")
         assert difference([shifted], [whole], tolerance([name])) == ""
-        assert difference([shifted], [whole], tolerance([name], judged=True)) == ""
+        assert difference([shifted], [whole], tolerance([name], by_accuracy=True)) == ""
 
 
 def test_few_numbers_tell_no_scale() -> None:
     logits = np.array([[5.0, -3.0, 1e-6, 2.0]], "f4")
     assert difference([logits + np.float32(1e-3)], [logits], Tolerance()) == ""
-    many = np.repeat(logits, 6, axis=0)  # six examples are too few to tell how large a class's are
+    many = np.repeat(logits, 6, axis=0)  # six examples are too few to show how large a class's are
     assert difference([many + np.float32(1e-3)], [many], Tolerance()) == ""
     silent = np.zeros((2, 4, 100), "f4")
     silent[:, 0] = 3.0

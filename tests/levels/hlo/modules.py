@@ -102,7 +102,7 @@ def summing() -> Program:
 
 def normals(*shapes: tuple[int, ...], seed: int = 0) -> list[NDArray[np.float32]]:
     """Draw an array of each shape."""
-    return [rng(seed, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+    return [rng(seed, index).normal(size=shape).astype(np.float32) for index, shape in enumerate(shapes)]
 
 
 def assert_refused(program: Program, reason: str, *edits: Edit) -> None:

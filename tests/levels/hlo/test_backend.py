@@ -157,11 +157,11 @@ def test_what_is_not_finite_is_as_in_ieee_754(backend: Backend) -> None:
 def test_a_reduction_of_two_operands_is_computed_or_refused(backend: Backend) -> None:
     x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     try:
-        largest, places = run(backend, ARG_MAX, x)
+        largest, indices = run(backend, ARG_MAX, x)
     except BackendError:
         return  # that is not cross-checked, and no other one
     np.testing.assert_array_equal(largest, x.max(axis=1))
-    np.testing.assert_array_equal(places, x.argmax(axis=1))
+    np.testing.assert_array_equal(indices, x.argmax(axis=1))
 
 
 class Refusing(XlaBackend):

@@ -378,7 +378,7 @@ func.func public @main(%a: tensor<2xf32> loc("a"), %b: tensor<2xf32> loc("b")) -
 
 
 @pytest.mark.parametrize(
-    ("uid", "told"),
+    ("uid", "shown"),
     [
         ("0", ", in step, used in step/one/mul, with a"),
         ("1", ", in step/one/mul, with a"),
@@ -387,8 +387,8 @@ func.func public @main(%a: tensor<2xf32> loc("a"), %b: tensor<2xf32> loc("b")) -
         ("4", ""),
     ],
 )
-def test_an_operation_is_described_by_its_layer_and_what_it_works_on(uid: str, told: str) -> None:
-    assert where(original(program_from(LAYERS)), uid) == told
+def test_an_operation_is_described_by_its_layer_and_what_it_works_on(uid: str, shown: str) -> None:
+    assert where(original(program_from(LAYERS)), uid) == shown
 
 
 MODULE = """

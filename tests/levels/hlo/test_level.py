@@ -92,14 +92,14 @@ def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
 
 
 def test_a_killed_search_goes_on_in_the_same_state(tmp_path: Path) -> None:
-    """After the baseline and 12 more trials, of four to a generation, it breeds from what it was told."""
+    """After the baseline and 12 more trials, of four to a generation, it breeds from the stored outcomes."""
     module = write_all(tmp_path / "net", STEP, TRAINING)
-    place = tmp_path / "store.db"
-    words = ["--objective", "time,error", "--set", "population=4", "--workers", "1", "--store", str(place)]
+    path = tmp_path / "store.db"
+    words = ["--objective", "time,error", "--set", "population=4", "--workers", "1", "--store", str(path)]
     command = [sys.executable, "-c", "from planish.cli import main; main()", "tune", str(module), *words]
 
     def stored() -> list[tuple[int, str]]:
-        with open_store(place, read_only=True) as store:
+        with open_store(path, read_only=True) as store:
             (run,) = store.runs()
             return [(trial.index, trial.candidate.hash) for trial in store.run_trials(run.id, EDITS)]
 
@@ -120,13 +120,13 @@ def test_a_killed_search_goes_on_in_the_same_state(tmp_path: Path) -> None:
 
 def test_edits_are_described_with_their_layers(tuned: Tuned) -> None:
     edits = Candidate((ScaleConstant("3", 2.0), CopyOp("4", "5", (), "5", 1)))
-    told = HloLevel().describe(tuned.result.task, edits)
-    assert told["edits"].splitlines()[:2] == [
+    shown = HloLevel().describe(tuned.result.task, edits)
+    assert shown["edits"].splitlines()[:2] == [
         "1. ScaleConstant(op='3', factor=2.0)",
         "   3: stablehlo.constant of tensor<4x3xf32>, with w",
     ]
-    assert "-  %op3 = stablehlo.constant dense<1.000000e-01> : tensor<4x3xf32>" in told["diff"]
-    assert "+  %op3 = stablehlo.constant dense<2.000000e-01> : tensor<4x3xf32>" in told["diff"]
+    assert "-  %op3 = stablehlo.constant dense<1.000000e-01> : tensor<4x3xf32>" in shown["diff"]
+    assert "+  %op3 = stablehlo.constant dense<2.000000e-01> : tensor<4x3xf32>" in shown["diff"]
     assert HloLevel().describe(tuned.result.task, Candidate()) == {
         "edits": "(unchanged)",
         "diff": "(no difference)",

@@ -173,7 +173,9 @@ def test_a_parent_stands_in_where_no_child_is_valid() -> None:
 
 def test_edits_are_selected_where_the_patch_is_valid_without_the_others() -> None:
     space = PatchSpace(chain())
-    found = [space.selected(Candidate((COPY, ON_COPY, SCALE)), places) for places in ((0, 1), (0, 2), (1, 2))]
+    found = [
+        space.selected(Candidate((COPY, ON_COPY, SCALE)), indices) for indices in ((0, 1), (0, 2), (1, 2))
+    ]
     assert found == [Candidate((COPY, ON_COPY)), Candidate((COPY, SCALE)), None]
 
 
@@ -346,7 +348,7 @@ def test_what_is_left_computes_the_other_block_alone() -> None:
     space = PatchSpace(Program(RESIDUAL))
     block = next(block for block in blocks(original(space.program)) if block.exit == "2")
     sizes = [(8, 4), (4, 4), (4, 4)]
-    x, w, v = (rng(0, place).normal(size=size).astype(np.float32) for place, size in enumerate(sizes))
+    x, w, v = (rng(0, index).normal(size=size).astype(np.float32) for index, size in enumerate(sizes))
     (result,) = evaluate(finished(replay(space.program, Candidate((block.bypass,)))), x, w, v)
     np.testing.assert_allclose(result, x + x @ v, rtol=1e-5)
 

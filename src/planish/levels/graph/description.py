@@ -285,7 +285,7 @@ def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Fig
 def relevance_text(known: Relevance | None) -> str:
     """Return how far the passes were pruned for a model."""
     if known is None:
-        return "not looked at yet: see 'planish inspect'"
+        return "not analysed yet: see 'planish inspect'"
     after = ", ".join(f"{name} (after {first})" for name, first in known.after.items())
     lines = [
         f"{known.kept} of {known.known} passes change this model, or may: the others left the space.",

@@ -201,9 +201,8 @@ class GraphEvaluator:
         batches = [*map(Batch, self.feeds, answers), *further]
         self._verifier = Verifier(batches, baseline, self._moved)
         if wrong := len(batches) - len(self._verifier.batches):
-            notes.append(
-                f"{wrong} of the inputs made of the given ones are left out: the baseline fails on them"
-            )
+            what = "of the inputs made of the given ones are left out: the baseline fails on them"
+            notes.append(f"{wrong} {what}")
         if spec.program.without:
             passes = ", ".join(spec.program.without)
             notes.append(
@@ -220,7 +219,7 @@ class GraphEvaluator:
         """Run the model as it came, with every optimisation off."""
         path = self._program.file
         try:
-            # The runtime's own passes are among what is judged, so what they make cannot be the reference.
+            # The runtime's own passes are among the candidates, so what they make cannot be the reference.
             session = self._opens(path, self._spec.settings.of_onnxruntime, as_it_is=True)
             return [session.run(feed) for feed in feeds]
         except RefusedError as error:
@@ -239,9 +238,8 @@ class GraphEvaluator:
         once, again = self._answers([self.feeds[0]] * 2)
         if difference(again, once, DEFAULT):
             what = f"'{self._program.file}' answers at random: it has {', '.join(drawing)}"
-            raise ProgramError(
-                what, "Export it for inference, as by model.eval(), without what draws numbers."
-            )
+            hint = "Export it for inference, as by model.eval(), without what draws numbers."
+            raise ProgramError(what, hint)
 
     def _further(self, notes: list[str]) -> list[Batch]:
         """Make inputs of the given ones for the end, where the model as it came takes them."""
@@ -295,8 +293,8 @@ class GraphEvaluator:
                     seconds["offline_time"] = offline.seconds
                     session = self._opens(kept, settings, as_it_is=True)
             with clock("verify"):
-                judged = _ACCURACY in self._spec.objectives
-                allowed = tolerance(chosen.changes, self._program.tolerance, judged=judged)
+                by_accuracy = _ACCURACY in self._spec.objectives
+                allowed = tolerance(chosen.changes, self._program.tolerance, by_accuracy=by_accuracy)
                 if candidate not in self._verified and (wrong := self._verifier.wrong(session, allowed)):
                     return Failed("verify", "wrong answer", wrong)
             self._verified.add(candidate)
@@ -350,8 +348,8 @@ class GraphEvaluator:
         """Return the bytes of a model with its weights, wherever they are."""
         if file == self._program.file:
             return float(self._program.size)
-        weights = weights_of(file)
-        return float(file.stat().st_size + (weights.stat().st_size if offline and weights.exists() else 0))
+        files = [file, *([weights_of(file)] if offline and weights_of(file).exists() else [])]
+        return float(sum(each.stat().st_size for each in files))
 
 
 def sandbox_of(

@@ -64,7 +64,7 @@ def batches(program: GraphProgram, arrays: Mapping[str, NDArray[Any]]) -> list[F
     path = program.data.path if program.data else ""
     names = [port.name for port in program.inputs]
     if set(arrays) != set(names):
-        wrong = next(iter(sorted(set(arrays) ^ set(names))))
+        wrong = min(set(arrays) ^ set(names))
         if wrong in names:
             raise ProgramError(f"'{path}' has no array '{wrong}', which the model takes", "Add it.")
         raise ProgramError(f"the model takes no '{wrong}', which '{path}' has", did_you_mean(wrong, names))
@@ -96,9 +96,8 @@ def arrays_in(path: Path) -> Mapping[str, NDArray[Any]]:
         loaded = np.load(path, allow_pickle=False)
         return {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else {"": loaded}
     except DAMAGED as error:
-        raise ProgramError(
-            f"cannot read arrays from '{path}': {why(error)}", "Write it by numpy.savez."
-        ) from error
+        what = f"cannot read arrays from '{path}': {why(error)}"
+        raise ProgramError(what, "Write it by numpy.savez.") from error
 
 
 def is_fraction(dtype: np.dtype[Any]) -> bool:
@@ -233,9 +232,8 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
         raise ProgramError("the model's first output has no rows to be labelled", "Leave the labels out.")
     count, classes = len(_classes_in(answers)), first[0].shape[-1]
     if not count <= len(labels) < count + max(count // len(first), 1):
-        raise ProgramError(
-            f"there are {len(labels)} labels, and the model has {count} answers", "Give one for each."
-        )
+        what = f"there are {len(labels)} labels, and the model has {count} answers"
+        raise ProgramError(what, "Give one for each.")
     if labels.max() >= classes or labels.max() < 0:
         what = f"the labels are up to {labels.max()}, and the model has {classes} classes"
         raise ProgramError(what, "Give whole numbers from 0; those below 0 are left out.")

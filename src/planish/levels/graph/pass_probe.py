@@ -207,7 +207,7 @@ class PassProbeSpec:
 
 class _Evaluator:
     def __init__(self, spec: PassProbeSpec) -> None:
-        self._settings = spec.settings
+        self._settings, self._program = spec.settings, spec.program
         # The folder of temporary files is the worker's own, and ends with it.
         self._scratch = Path(tempfile.mkdtemp())
         self._rewriter = Rewriter(spec.program, spec.model_cache, self._scratch)
@@ -236,14 +236,14 @@ class _Evaluator:
             case "counts":
                 return _measured(counts=node_counts(self._rewriter.model(question.rewrites)))
             case "load":
-                open_session(self._file(question), self._settings, as_it_is=True)
+                file = self._rewriter.rewritten(question.rewrites).file
+                open_session(file, self._settings, as_it_is=True)
                 return _measured()
             case "effective":
-                file, found = self._file(question), Counter[str]()
+                file, found = self._rewriter.rewritten(question.rewrites).file, Counter[str]()
+                log = _stderr_of(lambda: open_session(file, self._settings, verbose=True))
                 # A transformer runs more than once, in several steps: any of them counts.
-                for name, modified in _MODIFIED.findall(
-                    _stderr_of(lambda: open_session(file, self._settings, verbose=True))
-                ):
+                for name, modified in _MODIFIED.findall(log):
                     found[name.decode()] += int(modified)
                 return _measured(counts=found)
             case "optimised":
@@ -252,13 +252,10 @@ class _Evaluator:
                 self._write(question)
                 return _measured()
 
-    def _file(self, question: Question) -> Path:
-        return self._rewriter.rewritten(question.rewrites).file
-
     def _optimised(self, question: Question) -> Measured:
         import onnx
 
-        file, kept = self._file(question), self._scratch / "optimised.onnx"
+        file, kept = self._rewriter.rewritten(question.rewrites).file, self._scratch / "optimised.onnx"
         settings = replace(self._settings, optimization=question.optimization or self._settings.optimization)
         open_session(file, settings, question.disabled, keep=kept)
         made = onnx.load(kept, load_external_data=False)
@@ -274,11 +271,9 @@ class _Evaluator:
         if not question.offline:
             onnx.save(model, file)
             return
+        made = self._scratch / "written.onnx" if question.rewrites else self._program.file
         if question.rewrites:
-            made = self._scratch / "written.onnx"
             onnx.save(model, made)
-        else:
-            made = self._file(question)
         open_session(made, self._settings, question.disabled, keep=file, apart=True)
 
 

@@ -78,8 +78,7 @@ def find_pass(name: str) -> GraphPass:
     Raises:
         ProgramError: it is unknown, or kept out; with the reason.
     """
-    found = passes().get(name)
-    if found is not None:
+    if found := passes().get(name):
         return found
     if name in exclusions():
         raise ProgramError(f"pass '{name}' is kept out", f"Reason: {exclusions()[name]}.")

@@ -260,9 +260,8 @@ class _Analysis:
         try:
             found = self._probe.effective(rewrites)
         except PassProbeError as error:
-            self._problems.append(
-                f"the runtime's passes after {', '.join(rewrites) or 'none'}: {error.message}"
-            )
+            after = ", ".join(rewrites) or "none"
+            self._problems.append(f"the runtime's passes after {after}: {error.message}")
             return
         self._there |= found.keys()
         self._runtime |= {name for name, modified in found.items() if modified}

@@ -60,13 +60,9 @@ class SessionSettings:
     @staticmethod
     def of(cores: int, toolchain: Mapping[str, str]) -> SessionSettings:
         """Read the settings that a target names."""
-        return SessionSettings(
-            cores,
-            toolchain.get("optimization", "all"),
-            toolchain.get("execution", "sequential"),
-            toolchain.get("arena", "on") == "on",
-            toolchain.get("provider", "cpu"),
-        )
+        names = ("optimization", "execution", "provider")
+        given = {name: toolchain[name] for name in names if name in toolchain}
+        return SessionSettings(cores, arena=toolchain.get("arena", "on") == "on", **given)
 
     @property
     def values(self) -> Mapping[str, str]:
@@ -91,7 +87,7 @@ class SessionSettings:
 
     @property
     def of_onnxruntime(self) -> SessionSettings:
-        """These settings, of ONNX Runtime: by it passes are looked at, and answers are judged."""
+        """These settings, of ONNX Runtime: it analyses passes, and its answers are the reference."""
         return replace(self, provider="cpu") if self.elsewhere else self
 
     def having(self, changes: Mapping[str, str]) -> SessionSettings:

@@ -28,10 +28,8 @@ def _read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> t
     values = [value for value in model.graph.input if value.name not in weights]
     named = {dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim}
     known = {value.name for value in values} | named - {""}
-    for name in given:
-        if name not in known:
-            what = f"'{path}' has no input or dimension '{name}'"
-            raise ProgramError(what, did_you_mean(name, known))
+    for name in sorted(given.keys() - known):
+        raise ProgramError(f"'{path}' has no input or dimension '{name}'", did_you_mean(name, known))
     text = options.get("batch", "")
     if text and (not text.isdecimal() or not int(text)):
         raise ProgramError(f"batch '{text}' is no positive number", "Write --option batch=8.")
@@ -79,8 +77,8 @@ def _port(path: Path, value: ValueInfoProto, given: Mapping[str, tuple[int, ...]
             one in (None, other) for one, other in zip(declared, found, strict=True)
         )
         if declared and not fits:
-            what = f"input '{value.name}' of '{path}' has the shape {','.join(shown)}, not {found}"
-            raise ProgramError(what)
+            has = f"has the shape {','.join(shown)}, not {found}"
+            raise ProgramError(f"input '{value.name}' of '{path}' {has}")
         return Port(value.name, dtype, found)
     extents = list(declared)
     for index, dim in enumerate(dims):

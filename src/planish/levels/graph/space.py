@@ -152,7 +152,7 @@ class SelectionSpace(Space):
         start: Selection = Selection(),  # noqa: B008
     ) -> None:
         self._start, self._name = start, name
-        self._make_vocabulary, self._model_features, self._seeds_with = vocabulary, model, seeds
+        self._make_vocabulary, self._model_features, self._seeds_with = vocabulary, cache(model), seeds
         self._builtin_seeds = frozenset(self.seeds())
         self._longest = longest
 
@@ -168,8 +168,7 @@ class SelectionSpace(Space):
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
         """List what is known to be good for models like this one, the best first."""
-        found = (seed.candidate for seed in self._seeds_with(context.warm_start))
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(seed.candidate for seed in self._seeds_with(context.warm_start)))
 
     def focused(self, candidates: Sequence[Candidate]) -> SelectionSpace:
         """Return this space: it draws all passes alike."""
@@ -279,14 +278,10 @@ class SelectionSpace(Space):
 
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe selections, and the model that they are for."""
-        return selection_features(self._model, candidates)
+        return selection_features(self._model_features(), candidates)
 
     def _made(self, chosen: Selection) -> Candidate:
         return chosen.leaving_out(self._start.disabled).candidate
-
-    @cached_property
-    def _model(self) -> Features | None:
-        return self._model_features()
 
 
 def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:

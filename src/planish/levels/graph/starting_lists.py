@@ -161,7 +161,7 @@ def class_lists(program: GraphProgram) -> Sequence[Selection]:
 
 PENALTY = 2.0
 """Trials without any change that are added for each step of a model, so that few trials say little."""
-DOUBT = 0.5
+PRIOR_MODELS = 0.5
 """Models without any change that are added for each step of a class, so that one model says less than two."""
 FAR = math.log(8)
 """A ratio counts as no more than this, in its logarithm: one outlier is not to outweigh the rest."""
@@ -224,7 +224,7 @@ def effects(records: Iterable[RidgeRow]) -> Mapping[Step, StepEffect]:
     counts = Counter(step for record in everything for step in set(record.candidate.steps))
     failing = _failing(everything, counts)
     found = [
-        StepEffect(step, total / (weight + DOUBT), int(models), counts[step], step in failing)
+        StepEffect(step, total / (weight + PRIOR_MODELS), int(models), counts[step], step in failing)
         for step, (total, weight, models) in sums.items()
     ]
     # Steps of which every trial failed have no ratio, but must be known as failing all the same.

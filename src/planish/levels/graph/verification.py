@@ -59,20 +59,22 @@ _INTENDED = {
 }
 
 
-def tolerance(changes: Collection[str], wanted: float | None = None, *, judged: bool = False) -> Tolerance:
+def tolerance(
+    changes: Collection[str], wanted: float | None = None, *, by_accuracy: bool = False
+) -> Tolerance:
     """Return the tolerance for a selection: wider where a user intends that results change.
 
     Args:
         changes: passes of the selection and values of its settings; where none changes results, the rest
             does not count.
-        judged: whether accuracy is an objective, which then judges what has no other bound.
+        by_accuracy: whether accuracy is an objective, which then bounds what has no other bound.
     """
     widest = max((_INTENDED.get(name, 0.0) for name in changes), default=0.0)
     if not widest:
         return DEFAULT
     if wanted is not None:
         return Tolerance(wanted, wanted, wanted, by_part=False)
-    return ANY if judged else Tolerance(widest, widest, by_part=False)
+    return ANY if by_accuracy else Tolerance(widest, widest, by_part=False)
 
 
 def similarity(found: Sequence[Any], expected: Sequence[Any]) -> float:
@@ -114,9 +116,8 @@ def _largest_number(output: Any) -> float:
     import numpy as np
 
     fractions = (each for each in _arrays(output) if is_fraction(each.dtype) and each.size)
-    return max(
-        (float(np.abs(np.where(np.isfinite(a), a, 0)).astype("f8").max()) for a in fractions), default=0.0
-    )
+    sizes = (np.abs(np.where(np.isfinite(each), each, 0)).astype("f8").max() for each in fractions)
+    return float(max(sizes, default=0.0))
 
 
 def difference(
@@ -129,9 +130,9 @@ def difference(
     Args:
         floors: what numbers of each output may be off by in any case; by default nothing.
     """
-    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
-        said = _difference(one, other, allowed, floors[index] if floors else 0.0)
-        if said:
+    least = floors or [0.0] * len(found)
+    for index, (one, other, floor) in enumerate(zip(found, expected, least, strict=True)):
+        if said := _difference(one, other, allowed, floor):
             return f"output {index}: {said}"
     return ""
 

@@ -80,9 +80,8 @@ _TYPES: dict[str, Any] = {
 def numpy_type(element: str) -> np.dtype[Any]:
     """Return NumPy's type; raises ProgramError where it has none that arrays are exchanged in."""
     if element not in _TYPES:
-        raise ProgramError(
-            f"arguments and results of type {element} are not supported", f"Known: {', '.join(_TYPES)}."
-        )
+        what = f"arguments and results of type {element} are not supported"
+        raise ProgramError(what, f"Known: {', '.join(_TYPES)}.")
     return np.dtype(_TYPES[element])
 
 
@@ -113,9 +112,8 @@ def device_argument(backend: Backend, type_: TensorType, array: NDArray[Any], po
     """Copy an argument to the back end; raises ProgramError where it is not of this type."""
     if array.shape != type_.shape or array.dtype != numpy_type(type_.element):
         given = f"{array.dtype} {list(array.shape)}"
-        raise ProgramError(
-            f"argument {position} is {given}, the function takes {type_}", "Give such an array."
-        )
+        what = f"argument {position} is {given}, the function takes {type_}"
+        raise ProgramError(what, "Give such an array.")
     return backend.put(array)
 
 

@@ -32,9 +32,8 @@ def versions(name: str = "") -> Mapping[str, str]:
     try:
         found = {package: version(package) for package in packages}
     except PackageNotFoundError as error:
-        raise TargetError(
-            f"the back end '{chosen}' is not installed", f"Install it with: pip install {' '.join(packages)}"
-        ) from error
+        what = f"the back end '{chosen}' is not installed"
+        raise TargetError(what, f"Install it with: pip install {' '.join(packages)}") from error
     flags = os.environ.get(_FLAGS.get(chosen, ""), "")
     # XLA's flags change the code that it makes: what was measured with others does not count here.
     return {"backend": chosen, **found, **({"flags": flags} if flags else {})}

@@ -65,7 +65,6 @@ def from_jax(fn: Callable[..., Any], *args: Any) -> Program:
 
     Args:
         fn: a function of arrays and trees of arrays.
-        args: its arguments, or their `jax.ShapeDtypeStruct`; only shapes and types count.
 
     Returns:
         The program; names given by `jax.named_scope` become those of its layers, and an argument that is the

@@ -24,7 +24,6 @@ class ScoredProgram:
     """A module, and how it is run and scored.
 
     Args:
-        module: what is evolved.
         workload: located, and it fits the module.
         stored: the workload as a store has it, where the program comes from one: its paths count for the text
             alone, and `workload` has those of this user's own files.

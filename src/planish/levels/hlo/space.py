@@ -79,7 +79,6 @@ class NetworkBlock:
     Args:
         entry: the value that it begins with, by name.
         exit: the operation whose result is of the same type, and then is that value.
-        flops: of the operations between them.
     """
 
     entry: str
@@ -492,14 +491,14 @@ def children(a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Can
 
 def _candidate(steps: Iterable[Step]) -> Candidate:
     """Make a patch of edits, each moved behind those that it needs and that are there."""
-    waiting, placed = list(steps), list[Step]()
+    waiting, ordered = list(steps), list[Step]()
     while waiting:
         prefixes = [step.id_prefix for step in waiting if isinstance(step, Edit)]
         # An edit never names itself, and never one that names it: the ids come from what it holds.
         ready = next(step for step in waiting if not any(prefix in str(step) for prefix in prefixes))
         waiting.remove(ready)
-        placed.append(ready)
-    return Candidate(tuple(placed))
+        ordered.append(ready)
+    return Candidate(tuple(ordered))
 
 
 MUTATIONS = 3

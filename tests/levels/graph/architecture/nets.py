@@ -49,8 +49,8 @@ def renamed(model: ModelProto) -> ModelProto:
     graph.name = "g"
     for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
         value.name = names.setdefault(value.name, f"v{len(names)}")
-    for place, node in enumerate(graph.node):
-        node.name = f"n{place}"
+    for index, node in enumerate(graph.node):
+        node.name = f"n{index}"
         for values in (node.input, node.output):
             fresh = [names.setdefault(name, f"v{len(names)}") for name in values]
             del values[:]

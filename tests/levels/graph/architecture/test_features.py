@@ -70,8 +70,8 @@ def test_a_sum_of_a_laterally_joined_pyramid_is_no_residual() -> None:
 def test_heads_are_counted_by_the_scale_that_they_look_at(scales: int) -> None:
     sketch, x = Sketch(), "x"
     ends: list[str] = []
-    for place in range(scales):
-        x = sketch.conv(x, 8 if place else 3, 8, stride=2)
+    for index in range(scales):
+        x = sketch.conv(x, 8 if index else 3, 8, stride=2)
         ends += [sketch.op("Sigmoid", sketch.conv(x, 8, n)) for n in (4, 3)]
     found = features(sketch.model(*ends))
     assert (found.end_convolutions, found.end_scales) == (2 * scales, scales)
@@ -105,8 +105,8 @@ def _attention(sketch: Sketch, mask: str = "", x: str = "x") -> str:
 
 
 def _ranks(sketch: Sketch) -> str:
-    places = sketch.weight((5,), np.arange(5))
-    rows, columns = (sketch.op("Unsqueeze", places, sketch.weight((1,), np.array([n]))) for n in (0, 1))
+    indices = sketch.weight((5,), np.arange(5))
+    rows, columns = (sketch.op("Unsqueeze", indices, sketch.weight((1,), np.array([n]))) for n in (0, 1))
     late = sketch.op("Greater", rows, columns)
     return sketch.op("Where", late, sketch.weight((1,), np.array([-1e9], np.float32)), sketch.weight((1,)))
 
@@ -164,9 +164,9 @@ def test_layer_normalisation_is_counted_in_its_parts() -> None:
 def test_lookups_of_what_is_given_are_embeddings_and_those_of_places_are_not() -> None:
     sketch = Sketch()
     table = sketch.weight((9, 4))
-    places = sketch.op("Gather", table, sketch.weight((3,), np.arange(3)))
+    indices = sketch.op("Gather", table, sketch.weight((3,), np.arange(3)))
     words = sketch.op("Gather", table, sketch.op("Cast", "x", to=TensorProto.INT64))
-    assert features(sketch.model(sketch.op("Add", words, places))).embeddings == 1
+    assert features(sketch.model(sketch.op("Add", words, indices))).embeddings == 1
 
 
 def test_the_body_of_a_loop_is_looked_at() -> None:

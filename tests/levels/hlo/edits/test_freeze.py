@@ -60,7 +60,7 @@ def adam() -> Program:
 
 def test_updates_are_found_by_structure() -> None:
     """A count is none, and neither is a loss."""
-    assert {place: names[0] for place, names in Freeze.match(original(adam())).items()} == {
+    assert {index: names[0] for index, names in Freeze.match(original(adam())).items()} == {
         0: "arg0",
         1: "arg1",
         2: "arg2",
@@ -72,15 +72,15 @@ def test_updates_are_found_by_structure() -> None:
 
 def test_a_frozen_parameter_stays_and_its_gradient_goes() -> None:
     shapes = [(3, 2), (3, 2), (3, 2), (2,)]
-    parameters = [rng(4, place).random(size=shape).astype(np.float32) for place, shape in enumerate(shapes)]
+    parameters = [rng(4, index).random(size=shape).astype(np.float32) for index, shape in enumerate(shapes)]
     x, y = normals((4, 3), (4, 2), seed=5)
     given = (*parameters, np.int32(3), x, y)
     before = evaluate(original(adam()).root, *given)
     module = replay(adam(), Candidate((Freeze((0, 1, 2)),)))
     after = evaluate(module.root, *given)
-    for place in range(6):
-        wanted = parameters[place] if place < 3 else before[place]
-        np.testing.assert_array_equal(after[place], wanted)
+    for index in range(6):
+        wanted = parameters[index] if index < 3 else before[index]
+        np.testing.assert_array_equal(after[index], wanted)
     assert [module.infos[uid].name for uid in module.live()].count("stablehlo.dot_general") == 1
     np.testing.assert_allclose(
         evaluate(replay(adam(), Candidate((Freeze((3,)),))).root, *given)[0], before[0], rtol=1e-6
@@ -108,4 +108,4 @@ def test_what_is_no_update_is_refused(results: tuple[int, ...], reason: str) -> 
 
 def test_a_step_of_training_has_a_part_for_each_parameter() -> None:
     module = original(read_program(EXAMPLES / "2fcnet.mlir"))
-    assert Freeze.enumerate(module) == [Freeze((place,)) for place in range(4)]
+    assert Freeze.enumerate(module) == [Freeze((index,)) for index in range(4)]

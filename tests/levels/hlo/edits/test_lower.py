@@ -77,7 +77,7 @@ func.func public @main(%x: {x}, %k: {k}) -> {y} {{
 
 def given_to(layer: Layer) -> list[NDArray[np.float32]]:
     return [
-        rng(0, place).normal(size=shape).astype(np.float32) for place, shape in enumerate(layer.shapes()[:2])
+        rng(0, index).normal(size=shape).astype(np.float32) for index, shape in enumerate(layer.shapes()[:2])
     ]
 
 

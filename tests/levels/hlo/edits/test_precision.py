@@ -26,8 +26,8 @@ func.func public @main(%x: tensor<4x3x6xf32>, %w: tensor<4x5x6xf32>, %v: tensor<
 }
 """
 X, W, V = (
-    rng(0, place).normal(size=shape).astype(np.float32)
-    for place, shape in enumerate([(4, 3, 6), (4, 5, 6), (7, 5)])
+    rng(0, index).normal(size=shape).astype(np.float32)
+    for index, shape in enumerate([(4, 3, 6), (4, 5, 6), (7, 5)])
 )
 
 

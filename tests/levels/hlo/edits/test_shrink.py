@@ -139,7 +139,7 @@ def test_whole_numbers_have_no_mean() -> None:
     ],
 )
 def test_where_each_pixel_is_needed_none_is_left_out(body: str) -> None:
-    """As a result, at its own place beside another value, or by an operation that is not known."""
+    """As a result, at its own position beside another value, or by an operation that is not known."""
     text = f"""func.func public @main(%x: tensor<2x8x8x1xf32>,
                                      %each: tensor<2x8x8x1xf32>) -> tensor<2x8x8x1xf32> {{
       {body}

@@ -56,8 +56,8 @@ STAGES = {
 def program(stages: list[str]) -> Program:
     """Take numbers in another order, do some things with them, and give them back in their own."""
     body = [
-        STAGES[stage].format(i=f"v{place}", o=f"v{place + 1}", t="tensor<2x3x4xf32>")
-        for place, stage in enumerate(stages)
+        STAGES[stage].format(i=f"v{index}", o=f"v{index + 1}", t="tensor<2x3x4xf32>")
+        for index, stage in enumerate(stages)
     ]
     lines = "\n  ".join(body)
     return program_from(f"""
@@ -72,8 +72,8 @@ func.func public @main(%x: tensor<4x2x3xf32>, %scale: tensor<3xf32>, %weights: t
 
 
 INPUTS = [
-    rng(0, place).normal(size=shape).astype(np.float32)
-    for place, shape in enumerate([(4, 2, 3), (3,), (2, 4, 4)])
+    rng(0, index).normal(size=shape).astype(np.float32)
+    for index, shape in enumerate([(4, 2, 3), (3,), (2, 4, 4)])
 ]
 
 

@@ -37,8 +37,8 @@ def check(folder: Path, group: Any, images: Any, labels: Any) -> None:
     found = open_data(folder, group)
     assert found is not None
     assert found.labels.tolist() == list(labels)
-    places = np.array([2, 0])
-    assert np.array_equal(found.images(places), images[places])
+    indices = np.array([2, 0])
+    assert np.array_equal(found.images(indices), images[indices])
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -168,9 +168,9 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
 
 def test_made_examples_are_the_same_ones_and_can_be_learnt() -> None:
     one, other = synthetic_examples((6, 6), 3), synthetic_examples((6, 6), 3)
-    places = np.arange(500)
-    images = one.images(places)
-    assert np.array_equal(images, other.images(places))
+    indices = np.arange(500)
+    images = one.images(indices)
+    assert np.array_equal(images, other.images(indices))
     means = np.stack([images[one.labels[:500] == c].mean(axis=0) for c in range(3)]).reshape(3, 36)
     nearest = ((images.reshape(500, 1, 36) - means) ** 2).sum(axis=2).argmin(axis=1)
     assert 0.02 < (nearest != one.labels[:500]).mean() < 0.25

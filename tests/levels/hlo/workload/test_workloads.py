@@ -164,7 +164,7 @@ def test_no_example_is_in_two_parts(
         for part in PARTS
         if not (own and part == "final")
     ]
-    drawn = [place for part in parts for place in part]
+    drawn = [index for part in parts for index in part]
     assert len(set(drawn)) == len(drawn) == there - (more if own else 0)
     assert parts == [
         split_positions(split, part, there, own=False).tolist()

@@ -240,7 +240,7 @@ class Match:
     """A class that a network belongs to.
 
     Args:
-        strength: from 0.5, where it is in doubt, to 1; 0 for "other".
+        strength: from 0.5, where it is uncertain, to 1; 0 for "other".
     """
 
     name: str

@@ -118,7 +118,10 @@ def _cut(channels: Channels, keep: int, now: dict[Value, Value]) -> None:
         if _is_source(value):
             before = now.get(value, value)
             now[value] = _taken(before if value in now else _hoisted(value), positions, axis, keep)
-            _replace(before, now[value])
+            # In all users but those that compute the part.
+            for use in list(before.uses):
+                if MADE not in use.owner.attributes:
+                    use.owner.operation.operands[use.operand_number] = now[value]
         else:
             _retype(value, axis, keep)
 
@@ -144,13 +147,6 @@ def _hoisted(value: Value) -> Value:
     copy = value.owner.operation.clone().operation
     copy.attributes[MADE] = ir.UnitAttr.get(context())
     return copy.results[0]
-
-
-def _replace(value: Value, part: Value) -> None:
-    """Replace a source by a part of it in all its users but those that compute the part."""
-    for use in list(value.uses):
-        if MADE not in use.owner.attributes:
-            use.owner.operation.operands[use.operand_number] = part
 
 
 def _largest(weights: Value, axis: int, keep: int) -> Value:

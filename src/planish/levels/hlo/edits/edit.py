@@ -44,11 +44,7 @@ class Edit(Step):
         return content_hash(canonical_json(self.to_json()))[:8]
 
     def apply(self, module: EditableModule) -> None:
-        """Change a module, which is not verified here.
-
-        Raises:
-            ScheduleError: the edit is illegal here; the module is of no use then.
-        """
+        """Change a module, which is not verified here."""
         raise NotImplementedError
 
 

@@ -53,7 +53,6 @@ class Subsampling:
     """Subsampling of the spatial dimensions of a value's images, from their middle.
 
     Args:
-        pixels: how many are kept along each side.
         stride: 1: those in the middle; 2: each second one.
         mean: whether each is the mean of the square that begins with it and ends before the next.
     """
@@ -159,9 +158,8 @@ class EditableModule(OpIndex):
         """Return an operation's facts; raises ScheduleError where nothing may be put before it."""
         info = self.info(uid)
         if not self.is_open(info):
-            raise ScheduleError(
-                f"operation '{uid}' ({info.name}) is inside a reduction", "Edit the reduction itself."
-            )
+            what = f"operation '{uid}' ({info.name}) is inside a reduction"
+            raise ScheduleError(what, "Edit the reduction itself.")
         return info
 
     def require_operand(self, uid: str, index: int) -> None:
@@ -256,9 +254,8 @@ class EditableModule(OpIndex):
         """Put an operation before another of the same block."""
         block, other = self.info(uid).block, self.info(before).block
         if block != other or uid == before:
-            raise ScheduleError(
-                f"cannot move operation '{uid}' before '{before}'", "Name two operations of a block."
-            )
+            what = f"cannot move operation '{uid}' before '{before}'"
+            raise ScheduleError(what, "Name two operations of a block.")
         self.op(uid).move_before(self.op(before))
         self.index_moved(uid, before)
 

@@ -28,7 +28,6 @@ from planish.levels.hlo.ir.mlir import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 SHARES = (3 / 4, 1 / 2, 1 / 4)
@@ -195,7 +194,7 @@ class Weights:
         """The largest rank with which two products take fewer multiplications than one; 0: none."""
         return max(0, (self.inputs * self.outputs - 1) // (self.inputs + self.outputs))
 
-    def factors(self, rank: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    def factors(self, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the nearest product of two matrices; (inputs, rank) and (rank, outputs)."""
         # The first singular vectors make the nearest matrix of a rank (Eckart and Young 1936).
         left, sizes, right = _decomposed(self)
@@ -210,36 +209,25 @@ def weights_of(op: ir.Operation) -> Weights:
             large, or it has several products side by side.
     """
     if op.name == "stablehlo.dot_general":
-        return _of_product(op)
+        axes = dot_axes(op)
+        if axes.batching[0]:
+            what = "several products side by side are not factored"
+            raise ScheduleError(what, "Name one with a single matrix.")
+        position = 1 if _source(op, 1) is not None else 0
+        return _checked(op, position, tuple(axes.summed[position]))
     if op.name == "stablehlo.convolution":
-        return _of_convolution(op)
+        if integer(op, "feature_group_count") != 1 or integer(op, "batch_group_count") != 1:
+            raise ScheduleError("a convolution of groups is not factored", "Name one without groups.")
+        numbers = conv_numbers(op)
+        return _checked(op, 1, (*numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension))
     raise ScheduleError(f"{op.name} has no weights", "Name a product or a convolution.")
-
-
-def _of_product(op: ir.Operation) -> Weights:
-    axes = dot_axes(op)
-    if axes.batching[0]:
-        raise ScheduleError(
-            "several products side by side are not factored", "Name one with a single matrix."
-        )
-    position = 1 if _source(op, 1) is not None else 0
-    return _checked(op, position, tuple(axes.summed[position]))
-
-
-def _of_convolution(op: ir.Operation) -> Weights:
-    numbers = conv_numbers(op)
-    if integer(op, "feature_group_count") != 1 or integer(op, "batch_group_count") != 1:
-        raise ScheduleError("a convolution of groups is not factored", "Name one without groups.")
-    return _checked(op, 1, (*numbers.kernel_spatial_dimensions, numbers.kernel_input_feature_dimension))
 
 
 def _checked(op: ir.Operation, position: int, summed: tuple[int, ...]) -> Weights:
     found, type_ = _source(op, position), type_of(op.operands[position])
     if found is None:
-        raise ScheduleError(
-            f"the weights of this {op.name} are no constant",
-            "Factors of others would be computed in each call.",
-        )
+        what = f"the weights of this {op.name} are no constant"
+        raise ScheduleError(what, "Factors of others would be computed in each call.")
     if type_.element not in _FLOATS or type_of(op.results[0]).element != type_.element:
         raise ScheduleError(f"weights of {type_.element} are not factored", f"Known: {', '.join(_FLOATS)}.")
     if prod(type_.shape) > LARGEST:
@@ -266,9 +254,7 @@ def _source(op: ir.Operation, position: int) -> tuple[ir.Attribute, Moves] | Non
 
 
 @lru_cache(maxsize=64)
-def _decomposed(
-    weights: Weights,
-) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+def _decomposed(weights: Weights) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     import numpy as np  # here: to import it takes long
 
     values = np.array(weights.value, np.float64)

@@ -35,9 +35,8 @@ class Freeze(Rewrite):
         known, end = self.match(module), module.blocks[""][-1]
         for position in self.results:
             if position not in known:
-                raise ScheduleError(
-                    f"result {position} is no update of an argument", f"Known: {sorted(known) or 'none'}."
-                )
+                what = f"result {position} is no update of an argument"
+                raise ScheduleError(what, f"Known: {sorted(known) or 'none'}.")
             module.set_operand(end, position, module.value(known[position][0]))
 
     @classmethod

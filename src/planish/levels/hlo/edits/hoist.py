@@ -99,14 +99,13 @@ def _same_in_each_step(module: EditableModule, loop: str) -> dict[str, bool]:
 
 def _needed(op: ir.Operation) -> list[Value]:
     """List what an operation needs, of what its regions use that which is not made in them."""
+
+    def owner(value: Value) -> ir.Operation:
+        made = value.owner
+        return made.owner.operation if isinstance(made, ir.Block) else made.operation
+
     inner = set(walk(op))
-    values = [value for each in walk(op) for value in each.operands]
-    return [value for value in values if _owner(value) not in inner]
-
-
-def _owner(value: Value) -> ir.Operation:
-    owner = value.owner
-    return owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
+    return [value for each in walk(op) for value in each.operands if owner(value) not in inner]
 
 
 def _carried(module: EditableModule, loop: str) -> dict[str, int]:

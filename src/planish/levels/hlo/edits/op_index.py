@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planish.core import ScheduleError
@@ -22,9 +21,6 @@ class OpInfo:
     """Facts of an operation, which hardly ever change.
 
     Args:
-        name: as "stablehlo.add".
-        operands: their types.
-        results: their types.
         block: the block that it is in: empty for the function's, else "12^1" for the second region of 12.
         regions: how many it has.
     """
@@ -72,9 +68,8 @@ class OpIndex:
     def info(self, uid: str) -> OpInfo:
         """Return what is known of an operation; raises ScheduleError where it is missing."""
         if uid not in self.infos:
-            raise ScheduleError(
-                f"there is no operation '{uid}'", "An edit before this one removed it, or none made it."
-            )
+            what = f"there is no operation '{uid}'"
+            raise ScheduleError(what, "An edit before this one removed it, or none made it.")
         return self.infos[uid]
 
     def position(self, uid: str) -> int:
@@ -89,16 +84,15 @@ class OpIndex:
 
     def visible(self, before: str) -> list[tuple[str, TensorType | None]]:
         """List the values that an operation just there may use, with their types, nearest block first."""
-        return list(self._visible(before))
-
-    def _visible(self, before: str) -> Iterator[tuple[str, TensorType | None]]:
+        found: list[tuple[str, TensorType | None]] = []
         while before:
             block = self.info(before).block
             form = f"{block}#" if block else "arg"
-            yield from ((f"{form}{i}", type_) for i, type_ in enumerate(self.arguments[block]))
+            found += ((f"{form}{i}", type_) for i, type_ in enumerate(self.arguments[block]))
             for uid in self.blocks[block][: self.position(before)]:
-                yield from ((f"{uid}#{i}", type_) for i, type_ in enumerate(self.infos[uid].results))
+                found += ((f"{uid}#{i}", type_) for i, type_ in enumerate(self.infos[uid].results))
             before = holder(block)
+        return found
 
     def is_open(self, info: OpInfo) -> bool:
         """Return whether edits may happen in the block that an operation is in."""

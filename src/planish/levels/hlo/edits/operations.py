@@ -41,9 +41,8 @@ def can_scale(op: ir.Operation | ir.OpView) -> bool:
 def scaled(op: ir.Operation, factor: float) -> None:
     """Multiply a constant; raises ScheduleError where it is none of floats."""
     if not can_scale(op):
-        raise ScheduleError(
-            f"a constant of {op.results[0].type} cannot be scaled", "It has floats, and is not large."
-        )
+        what = f"a constant of {op.results[0].type} cannot be scaled"
+        raise ScheduleError(what, "It has floats, and is not large.")
     value = splat_value(op)
     if value is not None:
         _splat(op, value * factor)
@@ -276,9 +275,8 @@ class MoveOp(Edit):
     def apply(self, module: EditableModule) -> None:
         info = module.require_target(self.op)
         if module.require_open(self.before).block != info.block:
-            raise ScheduleError(
-                f"cannot move operation '{self.op}' before '{self.before}'", "Both are of one block."
-            )
+            what = f"cannot move operation '{self.op}' before '{self.before}'"
+            raise ScheduleError(what, "Both are of one block.")
         limit = module.position(self.before)
         earlier = [
             [(uid, i) for uid, i in users if module.position(module.ancestor(uid, info.block)) < limit]

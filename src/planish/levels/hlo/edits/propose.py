@@ -337,7 +337,7 @@ PROPOSALS: Mapping[str, Callable[[EditableModule, Generator], Edit]] = {
 """Name of an edit, or of a way to draw one, to what draws it; they raise ScheduleError where they find none.
 
 `Bypass` draws a DeleteOp whose repair the paper draws once in hundreds of times: it leaves something out,
-which a trained network often bears.
+which a trained network often tolerates.
 """
 
 

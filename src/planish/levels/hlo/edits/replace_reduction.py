@@ -86,9 +86,8 @@ def reduces_by(module: EditableModule, uid: str) -> str:
     type_ = info.results[0]
     plain = type_ is not None and (type_.element in _INFINITE or type_.element in ("i8", "i16", "i32", "i64"))
     if len(inner) != 2 or name not in KINDS or given != arguments or not plain:
-        raise ScheduleError(
-            f"what reduction '{uid}' does is none of: {', '.join(KINDS)}", "Leave it as it is."
-        )
+        what = f"what reduction '{uid}' does is none of: {', '.join(KINDS)}"
+        raise ScheduleError(what, "Leave it as it is.")
     return name
 
 

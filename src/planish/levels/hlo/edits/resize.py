@@ -34,9 +34,11 @@ def plan_resize(source: TensorType, target: TensorType) -> Resize:
     smaller = tuple(map(min, source.shape, aligned))
     # Cut before it is padded: each dimension needs one of the two at most.
     if smaller != source.shape:
-        steps.append(_slice(source.shape, smaller))
+        starts = tuple((old - new) // 2 for old, new in zip(source.shape, smaller, strict=True))
+        steps.append(("slice", starts, tuple(map(sum, zip(starts, smaller, strict=True)))))
     if smaller != aligned:
-        steps.append(_pad(smaller, aligned))
+        missing = [new - old for old, new in zip(smaller, aligned, strict=True)]
+        steps.append(("pad", tuple(n // 2 for n in missing), tuple(n - n // 2 for n in missing)))
     if surplus > 0:
         steps.append(("reshape", target.shape))
     if surplus < 0:
@@ -108,7 +110,8 @@ def build_resize(
             return make("slice", result, [value], {key: _array(axes) for key, axes in bounds.items()})
         case ("pad", lows, highs):
             scalar = TensorType((), source.element)
-            one = make("constant", scalar, [], {"value": f"dense<{_one(source)}> : {scalar}"})
+            number = {"i1": "true"}.get(source.element, "1.0" if "f" in source.element else "1")
+            one = make("constant", scalar, [], {"value": f"dense<{number}> : {scalar}"})
             edges = {
                 "edge_padding_low": lows,
                 "edge_padding_high": highs,
@@ -121,21 +124,5 @@ def build_resize(
             return make(str(step[0]), result, [value], {})
 
 
-def _slice(shape: Sequence[int], to: Sequence[int]) -> tuple[Any, ...]:
-    starts = tuple((old - new) // 2 for old, new in zip(shape, to, strict=True))
-    return ("slice", starts, tuple(map(sum, zip(starts, to, strict=True))))
-
-
-def _pad(shape: Sequence[int], to: Sequence[int]) -> tuple[Any, ...]:
-    missing = [new - old for old, new in zip(shape, to, strict=True)]
-    return ("pad", tuple(n // 2 for n in missing), tuple(n - n // 2 for n in missing))
-
-
 def _array(values: Sequence[int]) -> str:
     return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
-
-
-def _one(type_: TensorType) -> str:
-    if type_.element == "i1":
-        return "true"
-    return "1.0" if "f" in type_.element else "1"

@@ -107,11 +107,7 @@ class Counter:
 
 
 def counter(module: EditableModule, loop: str) -> Counter:
-    """Read what a loop counts by, as `while i < 10: ...; i = i + 1`.
-
-    Raises:
-        ScheduleError: it does not count by a constant from one constant to another.
-    """
+    """Read what a loop counts by, as `while i < 10: ...; i = i + 1`."""
     if module.info(loop).name != LOOP:
         raise ScheduleError(f"operation '{loop}' ({module.infos[loop].name}) is no loop")
     test = _maker(module, module.blocks[f"{loop}^0"][-1], 0)

@@ -268,11 +268,6 @@ def _padded(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     )
 
 
-def _transposed(op: ir.Operation, old: Sequence[Shape]) -> Shape:
-    del old
-    return tuple(shape_of(op.operands[0])[axis] for axis in integers(op, "permutation"))
-
-
 def _reduced(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     del old
     gone = integers(op, "dimensions")
@@ -318,7 +313,9 @@ _RULES: Mapping[str, Callable[[Any, Sequence[Shape]], Shape]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.slice": _sliced,
     "stablehlo.pad": _padded,
-    "stablehlo.transpose": _transposed,
+    "stablehlo.transpose": lambda op, _: tuple(
+        shape_of(op.operands[0])[axis] for axis in integers(op, "permutation")
+    ),
     "stablehlo.reduce": _reduced,
     "stablehlo.concatenate": _joined,
     "stablehlo.convolution": _convolved,

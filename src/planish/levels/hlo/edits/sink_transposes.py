@@ -68,17 +68,14 @@ class SinkTransposes(GroupRewrite):
 
         Products and reshapes alone are no reason: compilers take transposes into products themselves.
         """
+
+        def moves(uid: str) -> bool:
+            infos = (module.infos[user] for user, _ in module.users(uid)[0] if module.is_target(user))
+            return any(not info.block and info.name in {TRANSPOSE, *MOVED_PAST} for info in infos)
+
         live = module.live()
-        return tuple(
-            uid
-            for uid in module.blocks[""]
-            if uid in live and module.infos[uid].name == TRANSPOSE and _moves(module, uid)
-        )
-
-
-def _moves(module: EditableModule, uid: str) -> bool:
-    infos = (module.infos[user] for user, _ in module.users(uid)[0] if module.is_target(user))
-    return any(not info.block and (info.name == TRANSPOSE or info.name in MOVED_PAST) for info in infos)
+        transposes = (uid for uid in module.blocks[""] if module.infos[uid].name == TRANSPOSE)
+        return tuple(uid for uid in transposes if uid in live and moves(uid))
 
 
 class _Sinking:
@@ -200,33 +197,27 @@ class Turned:
 
 def turned(op: ir.Operation, orders: Orders) -> Turned | None:
     """Return how an operation is done on the sources; None where no rule says so."""
-    rule = _common_order(_elementwise) if op.name in ELEMENTWISE else _RULES.get(op.name)
+    rule = (
+        _common_order(lambda _, order: Turned(order, others=order))
+        if op.name in ELEMENTWISE
+        else _RULES.get(op.name)
+    )
     return rule(op, orders) if rule else None
-
-
-def _common(op: ir.Operation, orders: Orders) -> Order | None:
-    """Return the one order of all operands but scalars and what is free."""
-    found = {order for order in orders if order is not None}
-    pairs = zip(op.operands, orders, strict=True)
-    others = [value for value, order in pairs if order is None and shape_of(value)]
-    return found.pop() if len(found) == 1 and all(map(is_free, others)) else None
 
 
 CommonRule = Callable[[ir.Operation, Order], Turned]
 
 
 def _common_order(rule: CommonRule) -> Callable[[ir.Operation, Orders], Turned | None]:
-    """Make a rule for operations whose operands are all transposed alike."""
+    """Make a rule for operations whose operands, but scalars and what is free, are all transposed alike."""
 
     def common(op: ir.Operation, orders: Orders) -> Turned | None:
-        order = _common(op, orders)
-        return rule(op, order) if order else None
+        found = {order for order in orders if order is not None}
+        pairs = zip(op.operands, orders, strict=True)
+        others = [value for value, order in pairs if order is None and shape_of(value)]
+        return rule(op, found.pop()) if len(found) == 1 and all(map(is_free, others)) else None
 
     return common
-
-
-def _elementwise(_op: ir.Operation, order: Order) -> Turned:
-    return Turned(order, others=order)
 
 
 def _each_axis(*names: str) -> CommonRule:
@@ -234,7 +225,7 @@ def _each_axis(*names: str) -> CommonRule:
 
     def rule(op: ir.Operation, order: Order) -> Turned:
         given = [name for name in names if name in op.attributes]
-        return Turned(order, {name: placed(integers(op, name), order) for name in given}, order)
+        return Turned(order, {name: reordered(integers(op, name), order) for name in given}, order)
 
     return rule
 
@@ -250,14 +241,6 @@ def _windows(op: ir.Operation, order: Order) -> Turned:
     return Turned(order, {**found.attributes, "padding": padding}, order)
 
 
-def _concatenated(op: ir.Operation, order: Order) -> Turned:
-    return Turned(order, {"dimension": f"{order[integer(op, 'dimension')]} : i64"}, order)
-
-
-def _reversed(op: ir.Operation, order: Order) -> Turned:
-    return Turned(order, {"dimensions": [order[axis] for axis in integers(op, "dimensions")]}, order)
-
-
 def _reduced(op: ir.Operation, order: Order) -> Turned:
     gone = integers(op, "dimensions")
     kept = [order[axis] for axis in range(len(order)) if axis not in gone]
@@ -271,7 +254,7 @@ def _broadcast(op: ir.Operation, orders: Orders) -> Turned | None:
     (order,) = orders
     to = integers(op, "broadcast_dimensions")
     result = tuple(range(len(shape_of(op.results[0]))))
-    return Turned(result, {"broadcast_dimensions": placed(to, order)}) if order else None
+    return Turned(result, {"broadcast_dimensions": reordered(to, order)}) if order else None
 
 
 def _reshaped(op: ir.Operation, orders: Orders) -> Turned | None:
@@ -295,18 +278,20 @@ def _multiplied(op: ir.Operation, orders: Orders) -> Turned | None:
     return Turned(tuple(position), {"dot_dimension_numbers": f"#stablehlo.dot<{', '.join(text)}>"})
 
 
+_COMMON: Mapping[str, CommonRule] = {
+    "pad": _each_axis("edge_padding_low", "edge_padding_high", "interior_padding"),
+    "slice": _each_axis("start_indices", "limit_indices", "strides"),
+    "reduce_window": _windows,
+    "concatenate": lambda op, order: Turned(
+        order, {"dimension": f"{order[integer(op, 'dimension')]} : i64"}, order
+    ),
+    "reverse": lambda op, order: Turned(
+        order, {"dimensions": [order[axis] for axis in integers(op, "dimensions")]}, order
+    ),
+    "reduce": _reduced,
+}
 _RULES: Mapping[str, Callable[[ir.Operation, Orders], Turned | None]] = {
-    **{
-        f"stablehlo.{name}": _common_order(rule)
-        for name, rule in {
-            "pad": _each_axis("edge_padding_low", "edge_padding_high", "interior_padding"),
-            "slice": _each_axis("start_indices", "limit_indices", "strides"),
-            "reduce_window": _windows,
-            "concatenate": _concatenated,
-            "reverse": _reversed,
-            "reduce": _reduced,
-        }.items()
-    },
+    **{f"stablehlo.{name}": _common_order(rule) for name, rule in _COMMON.items()},
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.reshape": _reshaped,
     "stablehlo.dot_general": _multiplied,
@@ -328,14 +313,14 @@ def inverse(order: Order) -> Order:
     return tuple(order.index(axis) for axis in range(len(order)))
 
 
-def placed(values: Sequence[int], order: Order) -> list[int]:
+def reordered(values: Sequence[int], order: Order) -> list[int]:
     """Reorder numbers of a transpose's dimensions: from those of its result to those of its source."""
     return [values[position] for position in inverse(order)]
 
 
 def source_type(type_: TensorType, order: Order) -> TensorType:
     """Return the type of what is transposed, of the type that this gives."""
-    return TensorType(tuple(placed(type_.shape, order)), type_.element)
+    return TensorType(tuple(reordered(type_.shape, order)), type_.element)
 
 
 def is_free(value: ir.Value[Any]) -> bool:

@@ -54,10 +54,6 @@ What is not of the batch may still lie beside it, as a bias for each example doe
 def carried(op: ir.Operation, axes: Axes) -> Carried:
     """Return the axis of the batch in an operation's results, and in its operands.
 
-    Args:
-        op: has an operand of the batch.
-        axes: of its operands.
-
     Raises:
         ScheduleError: it mixes examples, or it is not known whether it does.
     """
@@ -131,9 +127,8 @@ def batch_of(block: ir.Block) -> FunctionBatch:
         try:
             batch = _followed(block, arguments)
             if heavy and not any(op.name in PRODUCTS for op in batch.operations):
-                raise ScheduleError(
-                    "no convolution or product reads the batch", "Such a module is not tiled."
-                )
+                what = "no convolution or product reads the batch"
+                raise ScheduleError(what, "Such a module is not tiled.")
             return batch
         except ScheduleError as error:
             why = why or error
@@ -255,9 +250,8 @@ def tile_function(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operati
     body = dict(functions(copy))[function]
     batch = batch_of(body.regions[0].blocks[0])
     if not 0 < tiles.examples < batch.size:
-        raise ScheduleError(
-            f"a batch of {batch.size} has no tiles of {tiles.examples}", f"Take 1 to {batch.size - 1}."
-        )
+        what = f"a batch of {batch.size} has no tiles of {tiles.examples}"
+        raise ScheduleError(what, f"Take 1 to {batch.size - 1}.")
     end = body.regions[0].blocks[0].operations[-1].operation
     positions = [position for position, value in enumerate(end.operands) if value in batch.axes]
     with ir.InsertionPoint(end), ir.Location.unknown(copy.context):
@@ -285,32 +279,22 @@ def looped(batch: FunctionBatch, results: Sequence[Value], examples: int) -> Seq
     whole, rest = batch.size // examples * examples, batch.size % examples
     carried = [whole_number(0), *empty]
     loop = stablehlo.WhileOp([value.type for value in carried], carried)
-    _condition(loop.regions[0], carried, whole)
-    _body(loop.regions[1], carried, batch, results, examples)
-    written = list(loop.results)[1:]
-    if not rest:
-        return written
-    tile = Tile(batch, whole, rest).computed()
-    return _written(batch, results, written, tile, whole_number(whole))
-
-
-def _condition(region: ir.Region, carried: Sequence[Value], whole: int) -> None:
-    block = _block(region, carried)
+    block = _block(loop.regions[0], carried)
     with ir.InsertionPoint(block):
         less = stablehlo.ComparisonDirectionAttr.get("LT")
         stablehlo.ReturnOp([stablehlo.CompareOp(block.arguments[0], whole_number(whole), less).result])
-
-
-def _body(
-    region: ir.Region, carried: Sequence[Value], batch: FunctionBatch, results: Sequence[Value], examples: int
-) -> None:
-    block = _block(region, carried)
+    block = _block(loop.regions[1], carried)
     first, *before = block.arguments
     with ir.InsertionPoint(block):
         tile = Tile(batch, first, examples).computed()
         written = _written(batch, results, before, tile, first)
         made: Any = stablehlo.AddOp(first, whole_number(examples)).result
         stablehlo.ReturnOp([made, *written])
+    written = list(loop.results)[1:]
+    if not rest:
+        return written
+    tile = Tile(batch, whole, rest).computed()
+    return _written(batch, results, written, tile, whole_number(whole))
 
 
 def _block(region: ir.Region, carried: Sequence[Value]) -> ir.Block:

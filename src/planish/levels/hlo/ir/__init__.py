@@ -7,6 +7,5 @@ from planish.core import TargetError
 try:
     import_module("jaxlib.mlir.ir")
 except ImportError as error:
-    raise TargetError(
-        "the level 'hlo' needs jaxlib", "Install it with: pip install 'planish[hlo]'"
-    ) from error
+    what = "the level 'hlo' needs jaxlib"
+    raise TargetError(what, "Install it with: pip install 'planish[hlo]'") from error

@@ -160,9 +160,8 @@ def type_of(value: ir.Value[Any]) -> TensorType:
     """Return a tensor's type; raises ScheduleError where it is none."""
     found = tensor_type(value.type)
     if found is None:
-        raise ScheduleError(
-            f"a value of type {value.type} is no tensor", "Edits of its kind take tensors alone."
-        )
+        what = f"a value of type {value.type} is no tensor"
+        raise ScheduleError(what, "Edits of its kind take tensors alone.")
     return found
 
 

@@ -218,17 +218,17 @@ def _passes(names: str) -> passmanager.PassManager:
 def _order_by_use(block: ir.Block) -> None:
     """Put the operations into the order in which those without users, and then the last one, need them."""
     operations = [op.operation for op in block.operations]
-    end, here, placed = operations[-1], set(operations), set[ir.Operation]()
+    end, here, moved = operations[-1], set(operations), set[ir.Operation]()
     # What is unused and still here has effects.
     unused = [op for op in operations[:-1] if not any(True for result in op.results for _ in result.uses)]
     # A stack and no recursion: chains of operations are longer than Python's own stack is deep.
     stack = [(op, False) for op in (end, *reversed(unused))]
     while stack:
         op, ready = stack.pop()
-        if op in placed:
+        if op in moved:
             continue
         if ready:
-            placed.add(op)
+            moved.add(op)
             if op != end:
                 op.move_before(end)
             continue

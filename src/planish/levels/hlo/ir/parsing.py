@@ -133,18 +133,16 @@ def _decoded(source: bytes, name: str) -> str:
     try:
         return source.decode()
     except UnicodeDecodeError as error:
-        raise ProgramError(
-            f"{name} is neither text nor MLIR bytecode", "Give StableHLO as UTF-8 text, or as bytecode."
-        ) from error
+        what = f"{name} is neither text nor MLIR bytecode"
+        raise ProgramError(what, "Give StableHLO as UTF-8 text, or as bytecode.") from error
 
 
 def _check(op: ir.Operation, name: str) -> None:
     where = f"{name}{line_and_column(op.location)}"
     dialect = op.name.partition(".")[0]
     if dialect not in DIALECTS:
-        raise ProgramError(
-            f"{where}: '{op.name}' is of the dialect '{dialect}'", f"Known dialects: {', '.join(DIALECTS)}."
-        )
+        what = f"{where}: '{op.name}' is of the dialect '{dialect}'"
+        raise ProgramError(what, f"Known dialects: {', '.join(DIALECTS)}.")
     if op.name == "stablehlo.rng":
         what = f"{where}: 'stablehlo.rng' makes the answers random, so candidates cannot be compared"
         raise ProgramError(what, "Make the numbers an input, or use 'stablehlo.rng_bit_generator'.")

@@ -194,7 +194,7 @@ class Inference(Scorer):
 
     Args:
         parts: on which its error is measured.
-        unchanged: the function as it was, compiled, beside which its answers are judged; None: alone.
+        unchanged: the function as it was, compiled, with whose answers its own are compared; None: alone.
         racing: whether an error need not be known that makes a module useless beside the unchanged one; else
             all are measured on all examples, and reported with how well the difference is known.
     """

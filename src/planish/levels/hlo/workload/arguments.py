@@ -332,9 +332,8 @@ def cast_argument(array: NDArray[Any], type_: TensorType, name: str) -> NDArray[
         return np.ascontiguousarray(array)
     fits = array.dtype.kind in "biu" and (array.astype(dtype) == array).all()
     if dtype.kind in "biu" and not fits:
-        raise ProgramError(
-            f"'{name}' of the inputs is {array.dtype}, the module takes {type_}", "Convert it."
-        )
+        what = f"'{name}' of the inputs is {array.dtype}, the module takes {type_}"
+        raise ProgramError(what, "Convert it.")
     return np.ascontiguousarray(array.astype(dtype))
 
 

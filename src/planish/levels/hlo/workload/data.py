@@ -337,7 +337,6 @@ def digits(shape: Sequence[int], classes: int) -> Examples:
 
     Args:
         shape: of an image: flat, height x width, or with channels first or last.
-        classes: how many; digits from this number on are left out.
 
     Raises:
         TargetError: scikit-learn is not installed.
@@ -345,9 +344,8 @@ def digits(shape: Sequence[int], classes: int) -> Examples:
     try:
         from sklearn.datasets import load_digits  # type: ignore[import-not-found]
     except ImportError as error:
-        raise TargetError(
-            "the digits need scikit-learn", "Install it with: pip install scikit-learn"
-        ) from error
+        what = "the digits need scikit-learn"
+        raise TargetError(what, "Install it with: pip install scikit-learn") from error
     found: Any = load_digits()
     known = found.target < classes
     images = np.clip(found.images[known] * 16, 0, 255).astype(np.uint8)

@@ -211,9 +211,8 @@ class WorkloadCalls:
             ways.setdefault((rows, len(array) // (rows or 1)), name)
         if len(ways) > 1:
             several = " and ".join(f"{n} calls by '{name}'" for (_, n), name in ways.items())
-            raise ProgramError(
-                f"the inputs are for {several}", "Give as much of each, all as rows or all as calls."
-            )
+            what = f"the inputs are for {several}"
+            raise ProgramError(what, "Give as much of each, all as rows or all as calls.")
         self.rows, self._count = next(iter(ways), (0, 0))
 
     def of(self, part: Part) -> list[Arguments]:

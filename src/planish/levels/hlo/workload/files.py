@@ -83,9 +83,6 @@ def own_outputs(data: str = "") -> Workload:
 
     Args:
         data: a `.npz` file of inputs; empty: they are random.
-
-    Raises:
-        ProgramError: the file is missing.
     """
     workload = Workload(metric=OUTPUTS, inputs=Inputs())
     return replace(workload, data=_located(workload, Path(), data))
@@ -156,9 +153,8 @@ def _read(path: Path) -> Workload:
     except OSError as error:
         raise ProgramError(f"cannot read the workload {name}: {error.strerror}", "Check the path.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProgramError(
-            f"the workload {name} is no TOML: {error}", "See docs/reference/hlo.md."
-        ) from error
+        what = f"the workload {name} is no TOML: {error}"
+        raise ProgramError(what, "See docs/reference/hlo.md.") from error
 
 
 def _of_python(path: Path, name: str) -> Workload:
@@ -169,9 +165,8 @@ def _of_python(path: Path, name: str) -> Workload:
     except Exception as error:
         raise ProgramError(f"the workload {name} fails: {type(error).__name__}: {error}") from error
     if not isinstance(found, Workload):
-        raise ProgramError(
-            f"{name} gives no workload", "Assign a planish.levels.hlo.workload.Workload to 'workload'."
-        )
+        what = f"{name} gives no workload"
+        raise ProgramError(what, "Assign a planish.levels.hlo.workload.Workload to 'workload'.")
     return workload_from(asdict(found), name)
 
 

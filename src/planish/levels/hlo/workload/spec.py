@@ -188,9 +188,8 @@ def check_metric(workload: Workload, where: str) -> None:
     name, calls = workload.metric, workload.inputs is not None
     if workload.code:
         if not name.isidentifier():
-            raise ProgramError(
-                f"'{name}' is no name of a function", "Write --option metric=FILE.py:FUNCTION."
-            )
+            what = f"'{name}' is no name of a function"
+            raise ProgramError(what, "Write --option metric=FILE.py:FUNCTION.")
         return
     if name and name not in NAMES and not top_of(name):
         raise ProgramError(f"the metric of {where} is {name!r}", did_you_mean(name, NAMES))
