@@ -21,8 +21,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from planish.levels.llvm.backend import Backend, Module, available, open_backend
-from planish.levels.llvm.passes import elements, print_pipeline
+from planish.levels.llvm.backend.libraries import available, open_backend
+from planish.levels.llvm.backend.protocol import Backend, Module
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.measure import exclusive
 
 FUNCTIONS = sorted((Path(__file__).parent / "llvm_functions").glob("*.ll"))

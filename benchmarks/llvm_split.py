@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.autophase import FEATURES, autophase
-from planish.levels.llvm.ir.normalise import identity, normalise
-from planish.levels.llvm.ir.split import SplitFunction, split_module
+from planish.levels.llvm.ir.features import FEATURES, autophase
+from planish.levels.llvm.ir.functions import SplitFunction, identity, normalise, split_module
 
 T = TypeVar("T")
 EXTRACTED = 20

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import rng
-from planish.levels.llvm.passes import elements
+from planish.levels.llvm.passes.catalogue import elements
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tokenizer, question
 from planish.train.corpus.reader import SAMPLE, read_corpus

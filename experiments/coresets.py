@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gate import interval, matrix, row, static
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.passes import load_coreset, print_pipeline
+from planish.levels.llvm.passes.catalogue import load_coreset
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.train.corpus.reader import read_corpus
 from planish.train.cost_tables import CostTable, read_costs
 from planish.train.labelling.choice import lists_of_table

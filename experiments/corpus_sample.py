@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.pipeline import CorpusRequest, packages_of

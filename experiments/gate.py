@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gate_model import EvaluationShares, Gate, kept_gate, load_gate
 from planish.core import PlanishError
-from planish.levels.llvm.passes import load_coreset
+from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.train.cost_tables import CostTable, join_tables, read_costs
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20)

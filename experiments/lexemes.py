@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.ir.attributes import for_size
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus

@@ -22,7 +22,8 @@ import numpy as np
 from gate import LABELS
 from gate_model import train_gate
 from pass_list_bench import OBJECTIVE, Bench, Floats, Run, bench_of, judge, some
-from planish.levels.llvm.passes import elements, find_element, oz_of
+from planish.levels.llvm.passes.catalogue import elements, find_element
+from planish.levels.llvm.passes.space import oz_of
 from planish.models.networks import ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape

@@ -15,7 +15,7 @@ import numpy as np
 
 from gate import EVALUATIONS, LABELS, TABLES, auc, interval, matrix, row, spend, static
 from gate_model import kept_gate
-from planish.levels.llvm.passes import load_coreset
+from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.models.networks import HEADS, ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
 from planish.train.corpus.answers import read_list_dataset

@@ -30,9 +30,10 @@ from programs import ROOT, linked, made_inputs
 from training import TRAINING
 
 from planish.core import Candidate, Measured, PlanishError, evaluate
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
 from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.functions import O3, HotFunctionSpace
 from planish.levels.llvm.hot.lists import (
     DISTRIBUTE,
     MORE,
@@ -48,7 +49,6 @@ from planish.levels.llvm.hot.lists import (
     without,
 )
 from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder
-from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import prepared

@@ -20,7 +20,7 @@ from pathlib import Path
 from telling import HEAD, tuned
 
 from planish.core import PlanishError, cache_folder
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.source import compiler_of, flag_of
 from planish.train.corpus.programs import open_apt
 

@@ -22,7 +22,7 @@ from language import LISTS, VARIANTS
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.levels.llvm.passes import elements
+from planish.levels.llvm.passes.catalogue import elements
 from planish.models.decoder import DecoderShape
 from planish.models.ir_text import Tasks, Tokenizer
 from planish.train.corpus.answers import (

@@ -11,8 +11,8 @@ from statistics import fmean
 import numpy as np
 from baselines import OBJECTIVE, run, tabled
 
-from planish.levels.llvm.passes import elements, oz_of
-from planish.levels.llvm.passes.catalogue import base_name
+from planish.levels.llvm.passes.catalogue import base_name, elements
+from planish.levels.llvm.passes.space import oz_of
 from planish.train.cost_tables import read_joined
 from planish.train.labelling.choice import lists_of_table
 from planish.train.labelling.run import HEADS, Saving, cells, summarise

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.levels.llvm.backend import Backend, Module, PassError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend, Module, PassError
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.autophase import autophase
-from planish.levels.llvm.passes import available, print_pipeline
+from planish.levels.llvm.ir.features import autophase
 from planish.levels.llvm.passes.catalogue import base_name
+from planish.levels.llvm.passes.pipeline import available, print_pipeline
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.shards import Row
 from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench

@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.levels.llvm.passes import available, candidate_of, load_coreset, pass_space, passes_of
+from planish.levels.llvm.passes.catalogue import load_coreset
+from planish.levels.llvm.passes.pipeline import available, candidate_of, passes_of
+from planish.levels.llvm.passes.space import pass_space
 from planish.sandbox.fork_pool import forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from planish.levels.llvm.passes import load_coreset
+from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.levels.llvm.passes import elements
+from planish.levels.llvm.passes.catalogue import elements
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tasks, Tokenizer

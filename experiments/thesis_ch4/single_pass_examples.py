@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from planish.core import rng
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.passes.compiled_lists import compile_lists
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.passes.space import compile_lists
 from planish.models.ir_text import Tokenizer, lexemes
 from planish.train.corpus.shards import Row
 from planish.train.samples import Sample

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from single_pass_examples import single_pass_examples, translation, translation_samples
 from single_pass_tables import Translation, show
 
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.passes import elements
-from planish.levels.llvm.passes.catalogue import base_name
-from planish.levels.llvm.passes.compiled_lists import reading_error
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.passes.catalogue import base_name, elements
+from planish.levels.llvm.passes.space import reading_error
 from planish.models.decoder import DecoderShape, continued, remembered
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tokenizer

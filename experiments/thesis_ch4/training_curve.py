@@ -21,7 +21,7 @@ import numpy as np
 from language import Bench, bench_of
 from numpy.typing import NDArray
 
-from planish.levels.llvm.ir.instruction_rows import instruction_schema
+from planish.levels.llvm.ir.features import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
 from planish.train.corpus.answers import answers_of, evaluate_answers, summary, text_samples
 from planish.train.optimisation import TrainingProgress

@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Candidate, PolicyState, Space
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.passes import PassSpace, elements, passes_of
-from planish.levels.llvm.passes.compiled_lists import compile_lists
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import passes_of
+from planish.levels.llvm.passes.space import PassSpace, compile_lists
 from planish.models.decoder import CutTextWarning, DecoderShape
 from planish.models.ir_text import Tokenizer
 from planish.models.language_policy import USUAL, LanguageModelPolicy

@@ -23,11 +23,12 @@ from typing import Any
 
 from ways import BUDGETS, Samples, random_lists, sampled
 
-from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.autophase import autophase
-from planish.levels.llvm.ir.instruction_rows import CutWarning
-from planish.levels.llvm.passes import PassSpace, load_coreset, pass_space, print_pipeline
+from planish.levels.llvm.ir.features import CutWarning, autophase
+from planish.levels.llvm.passes.catalogue import load_coreset
+from planish.levels.llvm.passes.pipeline import print_pipeline
+from planish.levels.llvm.passes.space import PassSpace, pass_space
 from planish.models.networks import ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
 from planish.sandbox.fork_pool import Watchdog, forked

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planish.core import rng
-from planish.levels.llvm.passes import PassSpace, passes_of
+from planish.levels.llvm.passes.pipeline import passes_of
+from planish.levels.llvm.passes.space import PassSpace
 from planish.models.named_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape

@@ -22,7 +22,8 @@ import numpy as np
 from opcodes import NAMES, VERSION, opcode_counts
 
 from planish.core import cache_folder
-from planish.levels.llvm.backend import IRError, PassError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import IRError, PassError
 from planish.levels.llvm.modules.evaluator import PreparedFunctions
 from planish.levels.llvm.modules.space import groups_of, shipped_lists
 from planish.levels.llvm.modules.transform import (
@@ -36,8 +37,8 @@ from planish.levels.llvm.modules.transform import (
     single,
     whole_backend,
 )
-from planish.levels.llvm.passes import print_pipeline
 from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.levels.llvm.source import compiler_of
 from planish.sandbox import ExitStatus
 from planish.sandbox.fork_pool import in_child

@@ -20,7 +20,7 @@ from functools import partial
 
 from label import PACKAGES, PLUS, compiled, made_by
 
-from planish.levels.llvm.backend import IRError, PassError
+from planish.levels.llvm.backend.protocol import IRError, PassError
 from planish.levels.llvm.modules.space import shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
@@ -32,7 +32,7 @@ from planish.levels.llvm.modules.transform import (
     single,
     whole_backend,
 )
-from planish.levels.llvm.passes import print_pipeline
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.sandbox.fork_pool import ForkLimits, in_child
 
 COUNTS = 1, 2, 3, 5, 8, 12, 25

@@ -3,15 +3,13 @@
 import os
 import shlex
 import shutil
-import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from cc.conftest import CC, CXX, EXPECTED, SMALLER, Place, text
-from planish.cc import driver, size_search
+from planish.cc import driver
 from planish.cc.command import main
 from planish.levels.llvm.backend.elf import code_bytes
 from store.mounts import write_protected
@@ -274,41 +272,6 @@ def test_another_compiler_compiles_alone(place: Place, tmp_path: Path) -> None:
     done = place.cc(*words, PLANISH_CLANG=str(other))
     assert (done.returncode, done.stderr.count("\n"), "is no clang" in done.stderr) == (0, 2, True)
     assert (place.folder / "mixed.o").read_text() == "made\n"
-
-
-def test_a_search_that_crashes_leaves_clangs_object(
-    words: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def crash(*_: object) -> object:
-        os.kill(os.getpid(), signal.SIGSEGV)
-        raise AssertionError
-
-    monkeypatch.setattr(size_search, "make_smaller", crash)
-    monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
-    monkeypatch.chdir(words.folder)
-    assert main(["-Oz", "-c", "words.c"], plus=False) == 0
-    assert text(words.folder / "words.o")
-    said = capfd.readouterr().err
-    assert said.count("\n") == 1
-    assert "the search died" in said
-    assert "SIGSEGV" in said
-
-
-def test_a_search_that_hangs_is_ended(
-    words: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def hang(*_: object) -> object:
-        time.sleep(60)
-        raise AssertionError
-
-    monkeypatch.setattr(size_search, "make_smaller", hang)
-    monkeypatch.setattr("planish.cc.optimize._PATIENCE_S", 0.0)
-    monkeypatch.setattr("planish.cc.optimize._PATIENCE", 1.0)
-    monkeypatch.setenv("PLANISH_CACHE", str(words.cache))
-    monkeypatch.setenv("PLANISH_SECONDS", "0.1")
-    monkeypatch.chdir(words.folder)
-    assert main(["-Oz", "-c", "words.c"], plus=False) == 0
-    assert "did not end" in capfd.readouterr().err
 
 
 def closed(place: Place, redirections: str, *words: str) -> int:

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import Place, text
-from planish.cc import object_cache
 from planish.cc.arguments import Invocation
 from planish.cc.clang import Unit
 from planish.cc.command import main
-from planish.cc.manifest import Manifest
+from planish.cc.job import Manifest
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
 from planish.cc.reading import TOOLCHAINS, Reading
 from store.mounts import small_disk, write_protected
@@ -112,11 +111,8 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
         assert not [path for path in (tmp_path / "disk").rglob("*") if path.is_file()]
 
 
-def test_in_a_cache_that_is_full_the_oldest_objects_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(object_cache, "_LARGEST", 250)
-    cache = ObjectCache(str(tmp_path))
+def test_in_a_cache_that_is_full_the_oldest_objects_go(tmp_path: Path) -> None:
+    cache = ObjectCache(str(tmp_path), largest=250)
     keys = [f"ab{number}" for number in range(4)]
     for age, key in enumerate(keys):
         cache.keep(key, CachedObject(1.0, 0, b"", bytes(20), has_diagnostics=False))

@@ -5,13 +5,18 @@ import re
 import shutil
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cc.conftest import CXX, Place, text
-from planish.cc import size_search
-from planish.cc.command import main
+from planish.cc.arguments import Invocation
+from planish.cc.clang import Unit
+from planish.cc.job import CompileJob
+from planish.cc.object_cache import ObjectCache
+from planish.cc.optimize import improve, make_smaller
+from planish.cc.settings import CompileSettings
 
 SHAPES = Path(__file__).parent / "data" / "shapes.cpp"
 
@@ -79,21 +84,19 @@ def test_more_time_is_a_new_search_and_less_is_none(words: Place) -> None:
     assert "known" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.05").stderr
 
 
-def test_a_search_that_load_cuts_short_is_gone_on_with(
-    words: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_load_cut_short_is_not_enough(words: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(words.folder)
-    for name in ("PLANISH_CACHE", "PLANISH_SECONDS"):
-        monkeypatch.setenv(name, {**words.environment, "PLANISH_SECONDS": "0.5"}[name])
-
-    def how() -> str:
-        assert main(["-Oz", "-c", "words.c", "--planish-report"], plus=False) == 0
-        return re.findall("searched|known", capfd.readouterr().err)[0]
-
-    monkeypatch.setattr(size_search, "_PATIENCE", 0.02)  # as if others had the processor
-    assert how() == "searched"
-    monkeypatch.setattr(size_search, "_PATIENCE", 1e9)  # whatever else runs on this machine
-    assert [how(), how()] == ["searched", "known"]
+    invocation, settings = Invocation(["-Oz", "-c", "words.c"]), CompileSettings()
+    settings.seconds = 0.5
+    unit = Unit(words.clang, invocation, invocation.sources[0], "words.o", "words.o")
+    job = CompileJob(unit, settings, ObjectCache(str(words.cache)))
+    assert job.run_front_end()
+    # As if others had the processor, and then whatever else runs on this machine.
+    for patience, is_enough in ((0.02, False), (1e9, True)):
+        assert job.run_clang().code == 0
+        entry = improve(job, partial(make_smaller, patience=patience))
+        assert entry
+        assert entry.is_enough(0.5, 0) == is_enough
 
 
 def test_other_options_are_another_object(words: Place) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CC, Place
-from planish.cc import driver, manifest
+from planish.cc import driver, job
 from planish.cc.driver import compile_all
 from planish.levels.llvm.backend.elf import sections
 
@@ -208,7 +208,7 @@ def test_every_variable_that_clang_reads_is_in_a_key_or_leaves_the_object_to_cla
         assert done.returncode == 0, done.stderr
     names = set((place.folder / "names").read_text().split())
     assert "CPATH" in names
-    assert names <= {*manifest.VARIABLES, *driver.INSTALLATION_VARIABLES, *driver.VARIABLES, *HARMLESS}
+    assert names <= {*job.VARIABLES, *driver.INSTALLATION_VARIABLES, *driver.VARIABLES, *HARMLESS}
     assert compile_all  # the module is the one that uses them
 
 

@@ -16,7 +16,7 @@ from cc.conftest import CC, WORDS, Place, text
 from levels.llvm.modules import require_linker
 from planish.cc.clang import run
 from planish.core import TargetError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 
 SPINS = """

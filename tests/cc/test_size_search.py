@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from cc.conftest import WORDS
-from planish.cc import size_search
 from planish.cc.clang import Compiler
 from planish.cc.object_cache import ObjectCache
-from planish.cc.size_search import SmallerModule, make_smaller
-from planish.levels.llvm.backend import open_backend
+from planish.cc.optimize import SmallerModule, make_smaller, search
+from planish.cc.settings import SearchError
+from planish.levels.llvm.backend.libraries import open_backend
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +36,14 @@ def size(code: bytes, pipeline: str = "") -> int:
         module.close()
 
 
-def smaller(bitcode: bytes, cache: Path, evaluations: int | None, seconds: float = 600.0) -> SmallerModule:
-    return make_smaller(bitcode, seconds, evaluations, ObjectCache(str(cache)))
+def smaller(
+    bitcode: bytes,
+    cache: Path,
+    evaluations: int | None,
+    seconds: float = 600.0,
+    patience: float = 4.0,
+) -> SmallerModule:
+    return make_smaller(bitcode, seconds, evaluations, ObjectCache(str(cache)), patience)
 
 
 def test_without_time_a_module_is_made_once(bitcode: bytes, tmp_path: Path) -> None:
@@ -73,20 +82,30 @@ def test_a_damaged_record_is_searched_anew(bitcode: bytes, tmp_path: Path) -> No
     assert (again.bitcode, again.evaluations) == (first.bitcode, first.evaluations)
 
 
-def test_a_search_that_load_cuts_short_is_gone_on_with(
-    bitcode: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(size_search, "_PATIENCE", 0.02)  # as if others had the processor
-    assert smaller(bitcode, tmp_path, None, 1.0).seconds < 1.0
-    monkeypatch.setattr(size_search, "_PATIENCE", 1e9)  # whatever else runs on this machine
-    second = smaller(bitcode, tmp_path, None, 1.0)
+def test_a_search_that_load_cuts_short_is_resumed(bitcode: bytes, tmp_path: Path) -> None:
+    assert smaller(bitcode, tmp_path, None, 1.0, 0.02).seconds < 1.0  # as if others had the processor
+    second = smaller(bitcode, tmp_path, None, 1.0, 1e9)  # whatever else runs on this machine
     assert (second.seconds, second.evaluations > 0) == (1.0, True)
-    third = smaller(bitcode, tmp_path, None, 1.0)
+    third = smaller(bitcode, tmp_path, None, 1.0, 1e9)
     assert (third.seconds, third.evaluations, third.passes) == (1.0, 0, second.passes)
+
+
+def test_a_search_that_crashes_or_hangs_is_ended(tmp_path: Path) -> None:
+    def crash(*_: object) -> SmallerModule:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        raise AssertionError
+
+    def hang(*_: object) -> SmallerModule:
+        time.sleep(60)
+        raise AssertionError
+
+    for work, patience_s, why in ((crash, 60.0, "the search died: .*SIGSEGV"), (hang, 0.5, "did not end")):
+        with pytest.raises(SearchError, match=why):
+            search(b"", 0.1, None, ObjectCache(str(tmp_path)), patience_s, work)
 
 
 def test_a_search_imports_neither_a_database_nor_numpy() -> None:
     """They take longer to import than a small file takes to compile."""
-    code = "import sys, planish.cc.optimize, planish.cc.size_search; print(*sys.modules)"
+    code = "import sys, planish.cc.optimize; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {"sqlalchemy", "numpy", "asyncio"} & set(loaded.split())

@@ -1,7 +1,6 @@
 """`planish cc --planish-objective time`: programs that are run, and made faster where their time goes."""
 
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -13,14 +12,15 @@ import pytest
 from cc.conftest import Place
 from levels.llvm.clocked import ClockedLevel, by_clock, inline
 from levels.llvm.modules import require_linker
-from planish.cc import timed_program, timed_search
+from planish.cc import timed_search
 from planish.cc.clang import Compiler
 from planish.cc.command import main
 from planish.cc.object_cache import contents, digest, open_cache
 from planish.cc.reporting import builds
-from planish.cc.timed_objects import exchanged, link_parts, read_unit, without_output
+from planish.cc.timed_program import exchanged, link_parts, read_unit, without_output
+from planish.cc.timed_search import seconds_had
 from planish.core import Candidate
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 
 KERNEL = """
@@ -136,7 +136,7 @@ def test_a_search_that_load_cuts_short_is_gone_on_with(monkeypatch: pytest.Monke
     def half(*_: float) -> float:
         return 0.25  # of 0.5
 
-    monkeypatch.setattr(timed_program, "_had", half)
+    monkeypatch.setattr(timed_search, "seconds_had", half)
     for is_known in (False, False, True):
         seen = faster(monkeypatch, 0.5)
         assert link() == 0
@@ -145,15 +145,13 @@ def test_a_search_that_load_cuts_short_is_gone_on_with(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("passed", "used", "load", "had"),
-    [(20.5, 3.0, 8.0, 3.0), (20.5, 3.0, 0.5, 20.0), (20.5, 15.0, 8.0, 20.0), (5.0, 1.0, 8.0, 20.0)],
+    [(20.5, 3.0, 4.0, 3.0), (20.5, 3.0, 0.25, 20.0), (20.5, 15.0, 4.0, 20.0), (5.0, 1.0, 4.0, 20.0)],
     ids=["loaded", "a program that waits", "enough", "over before its time"],
 )
 def test_seconds_of_a_loaded_machine_are_those_of_the_processor(
-    monkeypatch: pytest.MonkeyPatch, passed: float, used: float, load: float, had: float
+    passed: float, used: float, load: float, had: float
 ) -> None:
-    monkeypatch.setattr(timed_program, "usable_cores", lambda: 2)
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
-    assert timed_program._had(20.0, passed, used) == had  # pyright: ignore[reportPrivateUsage]
+    assert seconds_had(20.0, passed, used, load) == had
 
 
 def test_what_is_not_faster_is_left(

@@ -13,7 +13,7 @@ import pytest
 from cli.conftest import Planish
 from levels.llvm.modules import ECHO, SUM, require_compiler, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 from planish.measure import Timing
 from planish.store import open_store

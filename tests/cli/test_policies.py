@@ -9,8 +9,8 @@ import pytest
 
 from cli.conftest import Planish
 from models.test_language_policy import PASSES, made, tokenizer
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.passes import load_coreset
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.registry import level_named, load_program
 from planish.models.policy_files import load_policy, policies_folder, policy_paths, write_policy
 from planish.store import open_store

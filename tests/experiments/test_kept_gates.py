@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gate_model import EvaluationShares, kept_gate
-from planish.levels.llvm.ir.autophase import FEATURES, VERSION
-from planish.levels.llvm.passes import load_coreset, print_pipeline
+from planish.levels.llvm.ir.features import FEATURES, VERSION
+from planish.levels.llvm.passes.catalogue import load_coreset
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.train.cost_tables import CostTable, read_costs
 
 LABELS = Path(__file__).parents[2] / "experiments" / "labels"

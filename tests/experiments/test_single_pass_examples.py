@@ -1,7 +1,7 @@
 """What single passes are learnt from."""
 
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.passes.compiled_lists import compile_lists
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.passes.space import compile_lists
 from planish.models.ir_text import canonical
 from planish.train.corpus.reader import read_corpus
 from thesis_ch4.single_pass_examples import single_pass_examples, translated, translation, translation_samples

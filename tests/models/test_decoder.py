@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.models.decoder import DecoderShape, remembered
 from planish.models.feedback import Feedback, feedback_of, feedback_tokens, verdict_token
 from planish.models.ir_text import (

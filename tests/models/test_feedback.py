@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.models.feedback import bleu, error_class, perplexity, same_code
 
 HEAD = "define i32 @f(i32 %0, ptr %1) {\n"

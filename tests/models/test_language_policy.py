@@ -13,10 +13,11 @@ import pytest
 from models.test_decoder import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
 from planish.core.trial import Failed, Measured
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.ir.instruction_rows import instruction_schema
-from planish.levels.llvm.passes import PassSpace, elements, passes_of
-from planish.levels.llvm.passes.compiled_lists import compile_lists
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.ir.features import instruction_schema
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import passes_of
+from planish.levels.llvm.passes.space import PassSpace, compile_lists
 from planish.models import language_policy
 from planish.models.decoder import (
     CutTextWarning,

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
-from planish.levels.llvm.passes import PassSpace, elements, passes_of
+from planish.levels.llvm.ir.features import SIZES, instruction_schema, observe_module
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import passes_of
+from planish.levels.llvm.passes.space import PassSpace
 from planish.models.named_policies import ListPolicy, policy_of
 from planish.models.networks import HEADS, PackedRows, ReaderShape, list_scores, pack_rows, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
@@ -174,7 +176,7 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
 
 def sample_table(count: int) -> CostTable:
     """Label the first functions of the sample corpus: the first list saves a tenth."""
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
     from planish.train.corpus.reader import SAMPLE, read_corpus
 
     rows = list(read_corpus(SAMPLE, "train"))[:count]
@@ -213,12 +215,12 @@ def test_labels_must_be_of_this_llvm_and_of_the_corpus() -> None:
 
 
 def test_the_number_of_functions_read_in_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planish.levels.llvm.ir import instruction_rows
+    from planish.levels.llvm.ir import features
     from planish.train.corpus.answers import read_list_dataset
     from planish.train.corpus.reader import SAMPLE
 
-    monkeypatch.setattr(instruction_rows, "BEFORE", 9)
-    with pytest.warns(instruction_rows.CutWarning) as told:
+    monkeypatch.setattr(features, "BEFORE", 9)
+    with pytest.warns(features.CutWarning) as told:
         assert len(read_list_dataset(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
     # They have 22, 10, 7 and 9 instructions.
     expected = "of 2 of the 4 functions that are read, the end is left out"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planish.core import Machine
-from planish.levels.llvm.ir.autophase import FEATURES
-from planish.levels.llvm.passes import load_coreset
+from planish.levels.llvm.ir.features import FEATURES
+from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul
 from planish.models import policy_files as folder_module

@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 
 from models.test_list_policy import CODE, LISTS, MORE, dataset, space
 from planish.core import PlanishError
-from planish.levels.llvm.ir.instruction_rows import SIZES, instruction_schema, observe_module
-from planish.levels.llvm.passes import PassSpace, elements, passes_of
+from planish.levels.llvm.ir.features import SIZES, instruction_schema, observe_module
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import passes_of
+from planish.levels.llvm.passes.space import PassSpace
 from planish.models.named_policies import WritingPolicy, policy_of
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.models.writer import ListGrammar, WriterShape, encode_observed, token_scores

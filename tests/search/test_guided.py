@@ -287,7 +287,8 @@ def _loops() -> Guidable:
 
 
 def _llvm() -> Guidable:
-    from planish.levels.llvm.passes import PassSpace, elements
+    from planish.levels.llvm.passes.catalogue import elements
+    from planish.levels.llvm.passes.space import PassSpace
 
     return PassSpace(tuple(elements().values())[:12])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.levels.llvm.backend import Backend, Module
+from planish.levels.llvm.backend.protocol import Backend, Module
 
 UNSOUND = "attributor"
 """A pass that the catalogue keeps out, for it makes wrong code of the small programs."""

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import Backend, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.train.corpus.programs import find_csmith
 from soundness.subject import Subject, samples

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.execution import find_linker
-from planish.levels.llvm.passes import available
+from planish.levels.llvm.passes.pipeline import available
 from soundness.campaign import try_cases
 from soundness.cases import Case, coreset_lists, random_lists
 from soundness.examiner import Examiner

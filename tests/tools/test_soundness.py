@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.execution import NotRunnableError, find_linker
 from planish.levels.llvm.hot.lists import BEGIN, LAST, first_lists
-from planish.levels.llvm.passes import elements, load_coreset, print_pipeline
+from planish.levels.llvm.passes.catalogue import elements, load_coreset
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from soundness.campaign import Tally, minimised, try_cases, write_table
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists
 from soundness.examiner import Examiner
@@ -196,7 +197,7 @@ def test_what_is_left_behind_shows_the_failure_again(tally: Tally, typed: Subjec
 
 def _answer(subject: Subject, folder: Path, build: Path) -> bytes:
     """Run what lies in the folder, compiled without any pass."""
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
 
     objects = [build / f"{number}.o" for number in range(len(subject.modules))]
     for number, path in enumerate(objects):

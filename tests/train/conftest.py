@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planish.core import TargetError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.sources import Package, SourceFolder

@@ -78,7 +78,7 @@ def proposals(
 
 
 # A policy reads the first instructions of the module alone, and says so.
-@pytest.mark.filterwarnings("ignore::planish.levels.llvm.ir.instruction_rows.CutWarning")
+@pytest.mark.filterwarnings("ignore::planish.levels.llvm.ir.features.CutWarning")
 @pytest.mark.parametrize(("name", "space"), [(name, space) for name in SPACES for space in SPACES[name]])
 def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tmp_path: Path) -> None:
     """Each searcher, with answers in several orders and many or few under way, at once and resumed."""

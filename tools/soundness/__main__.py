@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from itertools import chain, count, cycle
 from pathlib import Path
 
-from planish.levels.llvm.backend import Backend, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.levels.llvm.execution import NotRunnableError
-from planish.levels.llvm.passes import PassElement, available
+from planish.levels.llvm.passes.catalogue import PassElement
+from planish.levels.llvm.passes.pipeline import available
 from planish.levels.llvm.program import Running
 from planish.train.corpus.programs import find_csmith, open_apt
 from soundness.campaign import Tally, try_cases, write_table

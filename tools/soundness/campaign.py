@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planish.levels.llvm.backend import Backend
-from planish.levels.llvm.passes import elements
+from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.passes.catalogue import elements
 from soundness.cases import Case
 from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
 from soundness.subject import Subject

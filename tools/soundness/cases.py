@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from planish.core import rng
 from planish.levels.llvm.hot.lists import BEGIN, LAST, USUAL, drawn, first_lists, pipeline
-from planish.levels.llvm.passes import PassElement, PassSpace, load_coreset, passes_of, print_pipeline
+from planish.levels.llvm.passes.catalogue import PassElement, load_coreset
+from planish.levels.llvm.passes.pipeline import passes_of, print_pipeline
+from planish.levels.llvm.passes.space import PassSpace
 
 LONGEST = 20
 _BEFORE = "sroa<modify-cfg>"

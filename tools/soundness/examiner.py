@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from planish.levels.llvm.backend import Backend, Module, PassError
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.sandbox import ExitStatus
 from planish.sandbox.fork_pool import ForkLimits, in_child

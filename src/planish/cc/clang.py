@@ -151,7 +151,7 @@ class CompletedProcess:
 def run(command: list[str], given: bytes = b"", **variables: str) -> CompletedProcess:
     """Run a program to its end. What it writes and says is kept in memory.
 
-    It does what `planish.sandbox.run_tool` does without its imports, and many compilations are over before.
+    It does what `planish.sandbox.run_tool` does, without its imports; see `object_cache`.
 
     Args:
         command: the program's path, and its arguments.
@@ -162,22 +162,23 @@ def run(command: list[str], given: bytes = b"", **variables: str) -> CompletedPr
         OSError: it does not start.
     """
     # Files in memory: a pipe that is not read would fill while the program is waited for.
-    out, err = os.memfd_create("planish-out"), os.memfd_create("planish-err")
-    read = os.memfd_create("planish-in") if given else 0
+    files = [open(os.memfd_create("planish"), "w+b") for _ in range(3)]  # noqa: SIM115  (closed below)
     try:
-        if given:
-            _fill(read, given)
-        moves = [(os.POSIX_SPAWN_DUP2, mine, its) for its, mine in enumerate((read, out, err))]
+        files[0].write(given)
+        for file in files:
+            file.seek(0)
+        moves = [(os.POSIX_SPAWN_DUP2, file.fileno(), its) for its, file in enumerate(files) if its or given]
         pid = os.posix_spawn(command[0], command, {**os.environ, **variables}, file_actions=moves)
         from planish.cc.interrupts import Stoppable  # here: clang is at work meanwhile
 
         with Stoppable():
             code = wait(pid)
-        return CompletedProcess(code, _all(out), _all(err))
+        for file in files:
+            file.seek(0)
+        return CompletedProcess(code, files[1].read(), files[2].read())
     finally:
-        for descriptor in (out, err, read):
-            if descriptor:
-                os.close(descriptor)
+        for file in files:
+            file.close()
 
 
 def wait(pid: int) -> int:
@@ -200,7 +201,7 @@ def check_version(compiler: Compiler) -> None:
     """
     import re
 
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
 
     said = re.search(rb"clang version (\d+)\.", run([*compiler.command, "--version"]).written)
     theirs = said[1].decode() if said else "an unknown version"
@@ -221,20 +222,3 @@ def read_file(path: bytes) -> bytes | None:
 def shell_code(ended: int) -> int:
     """Return an exit code as a shell does: a signal is 128 and its number."""
     return ended if ended >= 0 else 128 - ended
-
-
-def _fill(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-
-
-def _all(descriptor: int) -> bytes:
-    size = os.fstat(descriptor).st_size
-    parts: list[bytes] = []
-    done = 0
-    while done < size:
-        parts.append(os.pread(descriptor, size - done, done))
-        done += len(parts[-1])
-    return b"".join(parts)

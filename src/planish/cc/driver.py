@@ -8,12 +8,13 @@ that it loads, and configuration files that add options.
 from __future__ import annotations
 
 import os
+from time import monotonic
 
 from planish.cc.arguments import Invocation, Source
 from planish.cc.clang import Compiler, Unit, read_file, run, shell_code, wait
 from planish.cc.job import CompileJob, left_to_clang, note, refused
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, open_cache
-from planish.cc.settings import CompileSettings, ReadsFilesError, pass_on, say
+from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, pass_on, say
 
 _KIND = "installations"
 _FOLDERS = (b"System configuration file directory: ", b"User configuration file directory: ")
@@ -162,7 +163,7 @@ def _search(job: CompileJob) -> bool:
         pass_on(own.messages)
         try:
             if job.settings.for_time:
-                from planish.cc.timed_objects import keep_timed_unit
+                from planish.cc.timed_program import keep_timed_unit
 
                 job.note("compiled", keep_timed_unit(job), job.seconds)
             else:
@@ -202,10 +203,37 @@ def compile_and_link(
         command = [*compiler.command, *words, "-Qunused-arguments"]
         code = shell_code(wait(os.posix_spawn(compiler.path, command, os.environ)))
         if not code and settings.for_time:
-            from planish.cc.timed_program import speed_up_program
-
-            speed_up_program(compiler, words, program, settings, cache)
+            _speed_up(compiler, words, program, settings, cache)
         return code
+
+
+def _speed_up(
+    compiler: Compiler, words: list[str], program: str, settings: CompileSettings, cache: ObjectCache
+) -> None:
+    """Exchange objects of a program for faster ones, and link it again.
+
+    Raises:
+        UsageError: that cannot be done, and has to be (--planish-strict).
+    """
+    from planish.cc.timed_program import TimedProgram
+    from planish.core import PlanishError
+
+    began, seconds = monotonic(), settings.program_seconds
+    try:
+        timed = TimedProgram(compiler, words, settings.run, cache)
+        if known := timed.known(seconds):
+            how, (about, objects) = "known", known
+        elif not seconds:
+            how, about, objects = "clang", refused("there is no time to search in"), {}
+        else:
+            from planish.cc.timed_search import search_program  # what is known needs no engine
+
+            how, (about, objects) = "searched", search_program(timed, seconds)
+        timed.link_again(program, objects)
+    except (SearchError, PlanishError, OSError) as error:
+        settings.fall_back(f"{program}: {error}", program)
+    else:
+        note(cache, settings, program, program, how, about, monotonic() - began)
 
 
 VARIABLES = (

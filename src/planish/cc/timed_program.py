@@ -1,162 +1,238 @@
-"""Faster objects of a program that was linked of several: found, kept in the cache, and linked."""
+"""Programs whose time counts: what their objects were made of, and linking them again with faster ones.
+
+What an object of -O2 or -O3 was made of is kept for the time when its program is run. What is known to be
+faster is linked without the engine; else `timed_search` finds it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import replace
-from time import monotonic
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
-from planish.cc.clang import Compiler, check_version, run
-from planish.cc.job import note, refused
+from planish.cc.arguments import Invocation, code_options, grouped
+from planish.cc.clang import Compiler, run
+from planish.cc.job import CompileJob
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
-from planish.cc.settings import CompileSettings, SearchError
-from planish.cc.timed_objects import LinkPart, exchanged, link_parts, read_unit, without_output
-from planish.core import PlanishError
-from planish.core.cores import usable_cores
-from planish.core.process import processor_s
+from planish.cc.settings import ReadsFilesError, SearchError
+from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.modules.transform import CHILD_LIMITS, reading_directive_of
 from planish.levels.llvm.program import Running, running_by
+from planish.sandbox.fork_pool import in_child
 from planish.sandbox.scratch import Scratch
 
-if TYPE_CHECKING:
-    from planish.cc.timed_search import FasterObject
+_UNITS, _MADE, _PROGRAMS = "units", "made", "programs"
+"""What objects were made of, by its content; which object was made of which; faster objects of programs."""
 
 
-def read_running(run: str) -> Running:
-    """Read how a program is run; files that are named are those of this folder, wherever it is run.
+@dataclass(frozen=True)
+class TimedUnit:
+    """Sources and options of an object.
+
+    Args:
+        source: the file.
+        options: of clang, to make code of bitcode.
+        bitcode: unoptimised.
+    """
+
+    source: str
+    options: list[str]
+    bitcode: bytes
+
+    @property
+    def key(self) -> str:
+        """Its code follows from this."""
+        return digest(os.fsencode("\0".join(self.options)), self.bitcode)
+
+
+def keep_timed_unit(job: CompileJob) -> bytes:
+    """Keep clang's object, and what it was made of; return the report, as JSON.
 
     Raises:
-        ProgramError: it cannot be read.
+        ReadsFilesError: the object may depend on files that are not known.
     """
-    running = running_by({"run": run if len(run.split()) > 1 else ""}, Running()) or Running()
-    args = (os.path.abspath(word) if os.path.exists(word) else word for word in running.args)
-    return replace(running, args=tuple(args))
+    code = Path(job.unit.output).read_bytes()
+    directive = in_child(partial(reading_directive_of, job.bitcode), str, CHILD_LIMITS)
+    if directive:
+        unknown = "something that LLVM does not survive"
+        raise ReadsFilesError(directive if isinstance(directive, str) else unknown)
+    about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
+    # For any search: none is made here that more time could improve.
+    if job.keep(CachedObject(float("inf"), 0, about, code, has_diagnostics=job.has_diagnostics)):
+        unit = TimedUnit(job.unit.source, code_options(job.unit.options), job.bitcode)
+        data = json.dumps([unit.source, *unit.options]).encode() + b"\n" + unit.bitcode
+        name = digest(data)
+        job.cache.put(_UNITS, name, data)
+        job.cache.put(_MADE, f"{digest(code)}-{name}", b"")
+    return about
 
 
-_KIND = "programs"
+def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
+    """Return what an object was made of; None where that is not known, damaged, or one of several.
+
+    Args:
+        cache: where it is kept.
+        name: the object's content, by `digest`.
+    """
+    made = cache.names(_MADE, f"{name}-")
+    # clang makes the same object of sources that differ, and other passes would not.
+    if len(made) != 1:
+        return None
+    data = cache.read(_UNITS, made[0].partition("-")[2])
+    if data is None:
+        return None
+    about, _, bitcode = data.partition(b"\n")
+    source, *options = json.loads(about)
+    return TimedUnit(source, options, bitcode)
 
 
-def speed_up_program(
-    compiler: Compiler, words: list[str], program: str, settings: CompileSettings, cache: ObjectCache
-) -> None:
-    """Exchange objects of a program for faster ones, and link it again.
+_ARCHIVE, _HEAD = b"!<arch>\n", 60
+_INDICES = ("/", "//", "/SYM64/", "__.SYMDEF")
+_BSD = "#1/"
+
+
+@dataclass(frozen=True)
+class LinkPart:
+    """An object.
+
+    Args:
+        word: index of the word that names it, or its archive.
+        name: its content, by `digest`.
+        in_archive: whether the word names an archive.
+        code: its content.
+    """
+
+    word: int
+    name: str
+    in_archive: bool
+    code: bytes = field(repr=False)
+
+
+def link_parts(words: Sequence[str]) -> list[LinkPart]:
+    """List the objects that a command names, without its program."""
+    found: list[LinkPart] = []
+    for index in sorted(Invocation(list(words)).linked):
+        path = Path(words[index])
+        data = path.read_bytes() if path.is_file() else b""
+        if data.startswith(_ARCHIVE):
+            found += [LinkPart(index, digest(code), True, code) for code in _members(data)]
+        elif data.startswith(b"\x7fELF"):
+            found.append(LinkPart(index, digest(data), False, data))
+    return found
+
+
+def exchanged(words: Sequence[str], others: Mapping[LinkPart, str]) -> list[str]:
+    """Replace objects by other words; what stands in an archive comes before the archive.
+
+    The linker takes from an archive only what it lacks by then.
+    """
+    before: dict[int, list[str]] = {}
+    for part, word in others.items():
+        before.setdefault(part.word, []).append(word)
+    gone = {part.word for part in others if not part.in_archive}
+    return [
+        each
+        for index, word in enumerate(words)
+        for each in (*before.get(index, ()), *(() if index in gone else (word,)))
+    ]
+
+
+def without_output(words: Sequence[str]) -> list[str]:
+    """Leave out what -o names."""
+    return [word for _, group in grouped(words) if not group[0].startswith("-o") for word in group]
+
+
+def _members(data: bytes) -> Iterator[bytes]:
+    at = len(_ARCHIVE)
+    while at + _HEAD <= len(data):
+        name, size = data[at : at + 16].decode("latin-1").rstrip(), int(data[at + 48 : at + 58])
+        # Members begin at even offsets.
+        start, at = at + _HEAD, at + _HEAD + size + size % 2
+        # A long name stands before the content.
+        long = int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
+        # A slash with a number is no index: it is the offset of a long name.
+        if not name.startswith(_INDICES) or name[1:].isdigit():
+            yield data[start + long : start + size]
+
+
+class TimedProgram:
+    """A program that was linked of several objects, and the faster ones that are known.
 
     Args:
         compiler: that linked it.
         words: by which it was linked.
-        program: it.
-        settings: how it is run, and how long may be searched.
+        run: how it is run, as in a shell.
         cache: has what its objects were made of, and keeps what is found.
 
+    Attributes:
+        parts: its objects.
+        units: what they were made of, as far as that is known.
+        running: how it is run; files that are named are those of this folder, wherever it is run.
+
     Raises:
-        UsageError: that cannot be done, and has to be (--planish-strict).
+        ProgramError: how it is run cannot be read.
     """
-    began = monotonic()
-    try:
-        how, text, objects = _found(compiler, words, settings, cache)
-        _link_again(compiler, words, program, objects)
-    except (SearchError, PlanishError, OSError) as error:
-        settings.fall_back(f"{program}: {error}", program)
-        return
-    note(cache, settings, program, program, how, text, monotonic() - began)
 
-
-def _found(
-    compiler: Compiler, words: list[str], settings: CompileSettings, cache: ObjectCache
-) -> tuple[str, bytes, dict[LinkPart, bytes]]:
-    """Return how it was found, its report, and the objects that are faster."""
-    parts = link_parts(words)
-    running = read_running(settings.run)
-    units = {part: unit for part in parts if (unit := read_unit(cache, part.name))}
-    made_of = {part: unit.key for part, unit in units.items()}
-    key = digest(
-        compiler.identity.encode(),
-        os.fsencode("\0".join(without_output(words))),
-        *(f"{part.name} {made_of.get(part, '')}".encode() for part in parts),
-        running.text.encode("latin-1", "backslashreplace"),
-    )
-    known = _known(cache, key, parts, settings.program_seconds)
-    if known is not None:
-        return "known", *known
-    if not settings.program_seconds:
-        return "clang", refused("there is no time to search in"), {}
-    if not units:
-        raise SearchError(
-            "it is not known what its objects were made of: build them by planish cc too, and no two the same"
+    def __init__(self, compiler: Compiler, words: Sequence[str], run: str, cache: ObjectCache) -> None:
+        self.compiler, self.words, self.run, self.cache = compiler, words, run, cache
+        running = running_by({"run": run if len(run.split()) > 1 else ""}, Running()) or Running()
+        args = (os.path.abspath(word) if os.path.exists(word) else word for word in running.args)
+        self.running = replace(running, args=tuple(args))
+        self.parts = link_parts(words)
+        self.units = {part: unit for part in self.parts if (unit := read_unit(cache, part.name))}
+        made_of = {part: unit.key for part, unit in self.units.items()}
+        self._key = digest(
+            compiler.identity.encode(),
+            os.fsencode("\0".join(without_output(words))),
+            *(f"{part.name} {made_of.get(part, '')}".encode() for part in self.parts),
+            self.running.text.encode("latin-1", "backslashreplace"),
         )
-    # Only here: what is known is linked without the engine.
-    from planish.cc.timed_search import TimedSearch, open_results
 
-    check_version(compiler)
-    began, used = monotonic(), processor_s()
-    with Scratch() as scratch, open_results(cache, scratch.path) as store:
-        search = TimedSearch(compiler, words, units, running, scratch, store)
-        found = search.run(settings.program_seconds)
-    had = _had(settings.program_seconds, monotonic() - began, processor_s() - used)
-    before = cache.read(_KIND, key)
-    if had < settings.program_seconds and before:  # load may last: builds add up what they have
-        had = min(settings.program_seconds, had + json.loads(before)[1]["seconds"])
-    about = {
-        "faster": [each.to_json() for each in found],
-        "run": settings.run,
-        "seconds": had,
-        "search_s": round(monotonic() - began, 3),
-    }
-    return "searched", _keep(cache, key, about, found), {each.part: each.code for each in found}
+    def seconds(self) -> float:
+        """Return how long was searched before; 0 where it was not, or what was found is damaged."""
+        record = self.cache.read(_PROGRAMS, self._key)
+        return json.loads(record)[1]["seconds"] if record else 0.0
 
+    def known(self, seconds: float) -> tuple[bytes, dict[LinkPart, bytes]] | None:
+        """Return the report and the faster objects of a search as long; None where there was none."""
+        if (record := self.cache.read(_PROGRAMS, self._key)) is None:
+            return None
+        kept, about = json.loads(record)
+        named = {part.name: part for part in reversed(self.parts)}
+        objects = {named[name]: self.cache.get(key) for name, key in kept.items() if name in named}
+        code = {part: entry.code for part, entry in objects.items() if entry}
+        is_whole = len(code) == len(kept) and about["seconds"] >= seconds
+        return (json.dumps(about).encode(), code) if is_whole else None
 
-def _had(seconds: float, passed: float, used: float) -> float:
-    """Return the seconds that a search had: those of the processor where a loaded machine cut it short.
+    def keep(self, about: Mapping[str, object], faster: Mapping[LinkPart, bytes]) -> None:
+        """Keep what a search found."""
+        keys = {part.name: digest(self._key.encode(), part.name.encode()) for part in faster}
+        # The objects first, so that what names them is never there without them.
+        for part, code in faster.items():
+            entry = CachedObject(float("inf"), 0, b"", code, has_diagnostics=False)
+            self.cache.keep(keys[part.name], entry)
+        self.cache.put(_PROGRAMS, self._key, json.dumps([keys, about]).encode())
 
-    Args:
-        seconds: that it was given, by the clock.
-        passed: that it took.
-        used: of the processor.
-    """
-    # On a machine that is not loaded, it is the program that waits for something.
-    is_loaded = os.getloadavg()[0] > usable_cores()
-    return used if passed >= seconds > 2 * used and is_loaded else seconds
+    def link_again(self, program: str, objects: Mapping[LinkPart, bytes]) -> None:
+        """Replace the program by the one with faster objects, whole.
 
-
-def _keep(cache: ObjectCache, key: str, about: Mapping[str, object], found: list[FasterObject]) -> bytes:
-    kept = {each.part.name: digest(key.encode(), each.part.name.encode()) for each in found}
-    # The objects first, so that what names them is never there without them.
-    for each in found:
-        cache.keep(kept[each.part.name], CachedObject(float("inf"), 0, b"", each.code, has_diagnostics=False))
-    cache.put(_KIND, key, json.dumps([kept, about]).encode())
-    return json.dumps(about).encode()
-
-
-def _known(
-    cache: ObjectCache, key: str, parts: list[LinkPart], seconds: float
-) -> tuple[bytes, dict[LinkPart, bytes]] | None:
-    """Return what was found before by a search as long; None where there was none, or it is damaged."""
-    if (record := cache.read(_KIND, key)) is None:
-        return None
-    kept, about = json.loads(record)
-    named = {part.name: part for part in reversed(parts)}
-    objects = {named[name]: cache.get(key) for name, key in kept.items() if name in named}
-    code = {part: entry.code for part, entry in objects.items() if entry}
-    is_whole = len(code) == len(kept) and about["seconds"] >= seconds
-    return (json.dumps(about).encode(), code) if is_whole else None
-
-
-def _link_again(compiler: Compiler, words: list[str], program: str, objects: dict[LinkPart, bytes]) -> None:
-    """Replace the program by the faster one, whole."""
-    if not objects:
-        return
-    with Scratch() as scratch:
-        others: dict[LinkPart, str] = {}
-        for number, (each, code) in enumerate(objects.items()):
-            path = scratch.path / f"{number}.o"
-            path.write_bytes(code)
-            others[each] = str(path)
-        # Not beside the program: a linker that outlives an interrupt would leave a file there.
-        made = scratch.path / "program"
-        command = [*without_output(exchanged(words, others)), "-o", str(made), "-Qunused-arguments"]
-        ended = run([*compiler.command, *command])
-        if ended.code:
-            raise SearchError("clang does not link what was found")
-        atomic_write(program, made.read_bytes(), 0o777)
+        Raises:
+            SearchError: clang does not link it.
+        """
+        if not objects:
+            return
+        with Scratch() as scratch:
+            others: dict[LinkPart, str] = {}
+            for number, (part, code) in enumerate(objects.items()):
+                path = scratch.path / f"{number}.o"
+                path.write_bytes(code)
+                others[part] = str(path)
+            # Not beside the program: a linker that outlives an interrupt would leave a file there.
+            made = scratch.path / "program"
+            words = [*without_output(exchanged(self.words, others)), "-o", str(made), "-Qunused-arguments"]
+            if run([*self.compiler.command, *words]).code:
+                raise SearchError("clang does not link what was found")
+            atomic_write(program, made.read_bytes(), 0o777)

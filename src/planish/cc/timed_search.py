@@ -6,6 +6,7 @@ the store in the cache's folder.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from planish.cc.clang import CODE_ONLY, Compiler
+from planish.cc.clang import CODE_ONLY, check_version
 from planish.cc.interrupts import interrupt
 from planish.cc.object_cache import ObjectCache, digest
 from planish.cc.settings import SearchError
-from planish.cc.timed_objects import LinkPart, TimedUnit, exchanged, without_output
+from planish.cc.timed_program import LinkPart, TimedProgram, exchanged, without_output
 from planish.core import (
     Candidate,
     Executor,
@@ -29,13 +30,15 @@ from planish.core import (
     evaluate,
     stopped_by,
 )
-from planish.levels.llvm.backend import open_backend
+from planish.core.cores import usable_cores
+from planish.core.process import processor_s
 from planish.levels.llvm.backend.elf import function_bytes
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.hot.functions import HOT
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, function_lists
-from planish.levels.llvm.hot.space import HOT
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.transform import survived
-from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand, LinkedObject, Running
+from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand, LinkedObject
 from planish.levels.llvm.task_setup import prepared
 from planish.measure.executors import LocalExecutor
 from planish.sandbox.scratch import Scratch, remove_shared_folder
@@ -47,6 +50,56 @@ from planish.tuning.settings import Budget, Settings
 
 _STORE = "store.db"
 _SETTINGS = Settings(objectives=("time_s",), space="functions", finalists=1)
+
+
+def search_program(program: TimedProgram, seconds: float) -> tuple[bytes, dict[LinkPart, bytes]]:
+    """Search for faster objects of a program, and keep them.
+
+    Args:
+        program: was linked.
+        seconds: of the search; the comparisons at the end of each object's search come on top.
+
+    Returns:
+        The report, as JSON, and the objects.
+
+    Raises:
+        PlanishError: the program cannot be run, its answers differ, or LLVM does not survive it.
+        SearchError: it is not known what its objects were made of, or where the time goes.
+    """
+    if not program.units:
+        raise SearchError(
+            "it is not known what its objects were made of: build them by planish cc too, and no two the same"
+        )
+    check_version(program.compiler)
+    began, used = monotonic(), processor_s()
+    with Scratch() as scratch, open_results(program.cache, scratch.path) as store:
+        found = TimedSearch(program, scratch, store, LlvmLevel()).run(seconds)
+    had = seconds_had(seconds, monotonic() - began, processor_s() - used)
+    if had < seconds:  # load may last: builds add up what they have
+        had = min(seconds, had + program.seconds())
+    about = {
+        "faster": [each.to_json() for each in found],
+        "run": program.run,
+        "seconds": had,
+        "search_s": round(monotonic() - began, 3),
+    }
+    objects = {each.part: each.code for each in found}
+    program.keep(about, objects)
+    return json.dumps(about).encode(), objects
+
+
+def seconds_had(seconds: float, passed: float, used: float, load: float | None = None) -> float:
+    """Return the seconds that a search had: those of the processor where a loaded machine cut it short.
+
+    Args:
+        seconds: that it was given, by the clock.
+        passed: that it took.
+        used: of the processor.
+        load: programs that run or wait for each core; by default those of this machine now.
+    """
+    # On a machine that is not loaded, it is the program that waits for something.
+    load = os.getloadavg()[0] / usable_cores() if load is None else load
+    return used if passed >= seconds > 2 * used and load > 1 else seconds
 
 
 def open_results(cache: ObjectCache, scratch: Path) -> Store:
@@ -103,28 +156,20 @@ class _EndsAtOnce(Silent):
 class TimedSearch:
     """Finds objects that make a program faster, one after the other, the hottest first.
 
-    Each is measured in the program that has those that were found before it, beside clang's object.
+    Each is measured in the program that has those that were found before it, interleaved with clang's object.
 
     Args:
-        compiler: makes code, and links.
-        words: that link the program.
-        units: objects, and what they were made of.
-        running: how the program is run.
-        scratch: where objects are written that are found.
+        program: was linked by clang.
+        scratch: objects that are found are written there.
         store: keeps the searches.
+        level: measures programs.
     """
 
-    compiler: Compiler
-    words: list[str]
-    units: Mapping[LinkPart, TimedUnit]
-    running: Running
+    program: TimedProgram
     scratch: Scratch
     store: Store
-    _level: LlvmLevel = field(init=False)
+    level: LlvmLevel
     _kept: dict[LinkPart, tuple[str, bytes]] = field(default_factory=dict[LinkPart, tuple[str, bytes]])
-
-    def __post_init__(self) -> None:
-        self._level = LlvmLevel()
 
     def run(self, seconds: float) -> list[FasterObject]:
         """Search; the comparisons at the end of each object's search come on top.
@@ -140,7 +185,9 @@ class TimedSearch:
             raise
 
     def _run(self, over: float) -> list[FasterObject]:
-        spec = self._level.evaluator(task_of(self._level, self._program(next(iter(self.units))), _SETTINGS))
+        spec = self.level.evaluator(
+            task_of(self.level, self._program_of(next(iter(self.program.units))), _SETTINGS)
+        )
         with LocalExecutor(spec, workers=count_workers(_SETTINGS)) as executor:
             parts = _seconds_by_function(executor)
             hot = self._hot(parts)
@@ -159,44 +206,45 @@ class TimedSearch:
         least = HOT * sum(parts.values())
         own = {
             part: {name: parts[name] for name in self._alone(part) if parts.get(name, 0.0) >= least}
-            for part in self.units
+            for part in self.program.units
         }
         return dict(sorted(((p, each) for p, each in own.items() if each), key=lambda r: -sum(r[1].values())))
 
     def _alone(self, part: LinkPart) -> frozenset[str]:
         """Return the functions of one object; a name that two have may be of either."""
-        names = {each: function_bytes(each.code).keys() for each in self.units}
+        names = {each: function_bytes(each.code).keys() for each in self.program.units}
         owners = Counter(name for each in names.values() for name in each)
         return frozenset(name for name in names[part] if owners[name] == 1)
 
-    def _program(self, part: LinkPart) -> IRProgram:
+    def _program_of(self, part: LinkPart) -> IRProgram:
         """Return an object as a program of level llvm, linked with those that were found before it."""
-        unit, compiler = self.units[part], self.compiler
+        whole, unit = self.program, self.program.units[part]
+        compiler = whole.compiler
         kept = {each: path for each, (path, _) in self._kept.items()}
-        words = without_output(exchanged(self.words, {**kept, part: OBJECTS}))
+        words = without_output(exchanged(whole.words, {**kept, part: OBJECTS}))
         link = LinkCommand(tuple(compiler.command), (*words, "-o", PROGRAM, "-Qunused-arguments"), ("/",))
         compile_words = (*compiler.command, *unit.options, *CODE_ONLY, "-o", OBJECTS)
         # By what is linked, wherever it is: found objects are in a scratch folder.
         found = {each: digest(code) for each, (_, code) in self._kept.items()}
         key = digest(
             compiler.identity.encode(),
-            os.fsencode("\0".join(without_output(exchanged(self.words, {**found, part: OBJECTS})))),
-            *(f"{each.name} {own.key}".encode() for each, own in self.units.items()),
+            os.fsencode("\0".join(without_output(exchanged(whole.words, {**found, part: OBJECTS})))),
+            *(f"{each.name} {own.key}".encode() for each, own in whole.units.items()),
             part.name.encode(),
         )
         made = survived(partial(_text, unit.bitcode), tuple[str, int], unit.source)
         linked = LinkedObject(link, compile_words, part.code, self._alone(part), key)
-        return IRProgram(*made, self.running, linked=linked)
+        return IRProgram(*made, whole.running, linked=linked)
 
     def _faster(
         self, part: LinkPart, parts: Mapping[str, float], executor: Executor, seconds: float
     ) -> Iterator[FasterObject]:
         """Search for one object; yield it where it makes the program clearly faster."""
-        program = self._program(part)
+        program = self._program_of(part)
         assert program.linked
         try:
             result = tune_program(
-                self._level,
+                self.level,
                 program,
                 budget=Budget(seconds=seconds),
                 settings=_SETTINGS,
@@ -222,7 +270,7 @@ class TimedSearch:
         functions = tuple((name, parts.get(name, 0.0) / total, lists[name]) for name in lists)
         three = best.lead.ratio.value, best.lead.ratio.low, best.lead.ratio.high
         baseline_s = result.comparison.baseline.lead.median
-        yield FasterObject(part, self.units[part].source, functions, three, baseline_s, code)
+        yield FasterObject(part, self.program.units[part].source, functions, three, baseline_s, code)
 
 
 def _seconds_by_function(executor: Executor) -> Mapping[str, float]:

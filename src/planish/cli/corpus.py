@@ -336,7 +336,7 @@ def _command() -> str:
 
 def _toolchain(compiles: bool) -> tuple[Compiler | None, str]:
     """Find the compiler, where one is needed, and LLVM's version."""
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
     from planish.levels.llvm.clang import find_compiler
 
     llvm = open_backend().version

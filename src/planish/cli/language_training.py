@@ -101,7 +101,7 @@ def learnt_text(
     Raises:
         PlanishError: feedback is to be learnt without a model to answer, or that one is none of language.
     """
-    from planish.levels.llvm.ir.instruction_rows import instruction_schema
+    from planish.levels.llvm.ir.features import instruction_schema
     from planish.models.policy_files import SavedPolicy
     from planish.train.text_training import TextConfig, train_text
 
@@ -139,7 +139,7 @@ def learnt_text(
 
 
 def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _Start:
-    from planish.levels.llvm.passes import elements
+    from planish.levels.llvm.passes.catalogue import elements
     from planish.models.decoder import DecoderShape
     from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import load_policy
@@ -276,7 +276,8 @@ def _reader(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Siz
 
 
 def _writer(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
-    from planish.levels.llvm.passes import elements, find_element, oz_of
+    from planish.levels.llvm.passes.catalogue import elements, find_element
+    from planish.levels.llvm.passes.space import oz_of
     from planish.models.policy_files import SavedPolicy
     from planish.models.writer import WriterShape
     from planish.train.list_writer import ListVocabulary, WriterConfig, train_writer

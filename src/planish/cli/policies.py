@@ -30,7 +30,8 @@ def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
         PlanishError: it does not, or cannot.
     """
     from planish.core import PlanishError
-    from planish.levels.llvm.passes import PassSpace, elements
+    from planish.levels.llvm.passes.catalogue import elements
+    from planish.levels.llvm.passes.space import PassSpace
 
     hint = "Train one without --first."
     objective = policy.schema.name.rpartition("/")[2]

@@ -49,7 +49,7 @@ def lexemes(ir: str) -> list[str]:
     module that is read is made for the host.
 
     Args:
-        ir: as LLVM prints it, or `planish.levels.llvm.ir.normalise` leaves it.
+        ir: as LLVM prints it, or `planish.levels.llvm.ir.functions` leaves it.
     """
     stripped = (line.strip() for line in ir.splitlines())
     lines = [line for line in stripped if line and not line.startswith(_UNSAID)]

@@ -139,7 +139,7 @@ def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Lev
     Raises:
         PlanishError: it cannot be read, or is no module of LLVM IR.
     """
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
     from planish.levels.llvm.program import IRProgram
     from planish.levels.llvm.source import functions_of
 

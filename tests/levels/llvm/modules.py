@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from planish.core import TargetError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.execution import find_linker
 

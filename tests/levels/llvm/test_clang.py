@@ -5,10 +5,9 @@ import pytest
 
 from planish.core import ProgramError, TargetError
 from planish.levels.llvm import clang
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import Compiler, find_compiler
-from planish.levels.llvm.ir.normalise import normalise
-from planish.levels.llvm.ir.split import split_module
+from planish.levels.llvm.ir.functions import normalise, split_module
 
 SOURCE = (
     "#include <string.h>\nint f(const char *s) { int n = K; while (*s) n += *s++; return n + strlen(s); }\n"

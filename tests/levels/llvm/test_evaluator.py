@@ -25,11 +25,11 @@ from planish.core import (
     evaluate_in_order,
 )
 from planish.levels.llvm import execution
-from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.levels.llvm.level import LlvmLevel
-from planish.levels.llvm.passes import candidate_of, print_pipeline
+from planish.levels.llvm.passes.pipeline import candidate_of, print_pipeline
 from planish.levels.llvm.task_setup import evaluator_spec_of, prepared
 from planish.measure import Timing
 from planish.measure.executors import InlineExecutor, LocalExecutor

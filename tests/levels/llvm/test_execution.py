@@ -10,7 +10,7 @@ import pytest
 from levels.llvm.modules import require_linker
 from planish.core import TargetError
 from planish.levels.llvm import execution
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
 from planish.levels.llvm.program import Harness, Running
 

@@ -18,12 +18,14 @@ import pytest
 
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
 from planish.core import Candidate, Measured, PlanishError, TargetError, Task
-from planish.levels.llvm.backend import elf, open_backend
+from planish.core.step import candidate_from_json
+from planish.levels.llvm.backend import elf
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses, plan_of
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.space import FunctionSpace, groups_of, usual_pipeline
-from planish.levels.llvm.passes import candidate_of, parse_pipeline
+from planish.levels.llvm.passes.pipeline import candidate_of, parse_pipeline
 from planish.levels.llvm.program import IRProgram
 from planish.measure.executors import ForkedExecutor
 from planish.sandbox.fork_pool import ForkLimits, in_child
@@ -439,3 +441,11 @@ def test_the_functions_that_changed_are_shown(improved: Exported) -> None:
     assert all(int(row[1]) - int(row[2]) == int(row[3]) for row in rows)
     assert f"{improved.manifest['total']}" in shown["size"]
     assert "repeat.sh" in shown["repeat"]
+
+
+def test_candidates_of_steps_on_functions_are_read_back() -> None:
+    steps = (FunctionAttribute("f", "noinline"), FunctionPasses("function(gvn)", ("f", "g")))
+    candidate = Candidate(steps)
+    data = [step.to_json() for step in steps]
+    assert candidate_from_json(data, LlvmLevel().steps) == candidate
+    assert str(candidate) == "noinline f; function(gvn) on f, g"

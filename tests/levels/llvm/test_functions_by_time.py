@@ -33,10 +33,11 @@ from planish.core import (
     rng,
 )
 from planish.levels.llvm import evaluator as llvm_evaluator
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.evaluator import TimedEvaluatorSpec
 from planish.levels.llvm.execution import Runner
 from planish.levels.llvm.function_steps import FunctionPasses
+from planish.levels.llvm.hot.functions import O3, HotFunctionSpace
 from planish.levels.llvm.hot.lists import (
     BEGIN,
     USUAL,
@@ -48,9 +49,8 @@ from planish.levels.llvm.hot.lists import (
     without,
 )
 from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
-from planish.levels.llvm.hot.space import O3, HotFunctionSpace
 from planish.levels.llvm.level import LlvmLevel
-from planish.levels.llvm.passes import candidate_of
+from planish.levels.llvm.passes.pipeline import candidate_of
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import evaluator_spec_of, plain_spec_of, prepared
 from planish.measure import Timing

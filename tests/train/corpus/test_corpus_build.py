@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import Compiler
-from planish.levels.llvm.ir.normalise import identity
+from planish.levels.llvm.ir.functions import identity
 from planish.train.corpus.build import BuildPlan, BuildStatus, build_corpus
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row, split_of

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.ir.normalise import identity
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.ir.functions import identity
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import split_of
 

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from planish.levels.llvm.backend import open_backend
-from planish.levels.llvm.passes import elements
-from planish.levels.llvm.passes.compiled_lists import Compiled, compile_lists, reading_error
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.space import Compiled, compile_lists, reading_error
 from planish.models.ir_text import ModelAnswer, Tasks, Tokenizer, canonical, read_answer
 from planish.train.corpus.answers import (
     EvaluatedAnswer,

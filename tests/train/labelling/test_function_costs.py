@@ -3,7 +3,8 @@
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import IRError, PassError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import IRError, PassError
 from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.labelling.function_search import FunctionCosts, FunctionEvaluator, Ranking

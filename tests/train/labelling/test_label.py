@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from planish.core import LostError, PlanishError
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.normalise import identity, normalise
-from planish.levels.llvm.passes import print_pipeline, space
+from planish.levels.llvm.ir.functions import identity, normalise
+from planish.levels.llvm.passes import space
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split
 from planish.train.labelling.choice import Broadcasting, build_coreset, joined, most_saving

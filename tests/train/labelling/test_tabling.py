@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import Module, PassError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Module, PassError
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.autophase import autophase
-from planish.levels.llvm.passes import print_pipeline
+from planish.levels.llvm.ir.features import autophase
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.models.ir_text import lexemes
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.reader import SAMPLE, read_corpus

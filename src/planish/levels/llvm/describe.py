@@ -1,8 +1,4 @@
-"""Description and export of a result, also of programs whose hot functions have lists of their own.
-
-The description has the sizes before and after, what each pass contributes, and how to repeat the list; the
-export has what is needed to do so without planish.
-"""
+"""Description of a result: sizes before and after, what each pass contributes, and where the time goes."""
 
 from __future__ import annotations
 
@@ -11,10 +7,8 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from planish.core import (
@@ -25,41 +19,22 @@ from planish.core import (
     Lost,
     Measured,
     Outcome,
-    PlanishError,
     ProgramError,
     Task,
     evaluate,
     outcome_from_json,
     outcome_to_json,
 )
-from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.evaluator import NOT_RUN
+from planish.levels.llvm.export import commands
 from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
 from planish.levels.llvm.hot.lists import USUAL, passes_within
-from planish.levels.llvm.hot.programs import ProgramBuild, ProgramBuilder, function_lists
-from planish.levels.llvm.modules.export import (
-    BegunNames,
-    begun_names,
-    export_functions,
-    write_module,
-    write_script,
-)
-from planish.levels.llvm.modules.transform import ModuleRecipe, survived
-from planish.levels.llvm.passes import candidate_of, parse_pipeline, passes_of, print_pipeline
-from planish.levels.llvm.passes.pipeline import OBJECT, OPTIMISED, PREPARED, commands
+from planish.levels.llvm.hot.programs import function_lists
+from planish.levels.llvm.passes.pipeline import candidate_of, parse_pipeline, passes_of
 from planish.levels.llvm.program import IRProgram
-from planish.levels.llvm.task_setup import (
-    baseline_of,
-    baseline_passes,
-    is_run,
-    plain_spec_of,
-    prepared,
-    timed_spec_of,
-)
+from planish.levels.llvm.task_setup import baseline_of, baseline_passes, is_run, plain_spec_of, timed_spec_of
 from planish.measure import deadline, seconds_left
-from planish.sandbox import ExitStatus
 from planish.sandbox.confinement import sandbox_status
-from planish.sandbox.fork_pool import ForkLimits, in_child
 
 SHOWN = 0.01
 """Functions with a smaller share of the time are not listed, unless they have a list of their own."""
@@ -99,39 +74,6 @@ def _differs(pipeline: str) -> str:
     return " ".join(said[:_DIFFERENCES]) + (f" and {more} more" if more > 0 else "") or "in another order"
 
 
-@dataclass(frozen=True)
-class _Exported:
-    build: ProgramBuild
-    text: str
-    recipe: ModuleRecipe
-    names: BegunNames
-
-
-def export_program(ir: str, backend: str, candidate: Candidate, folder: Path) -> Sequence[Path]:
-    """Write a module before and after, its bitcode and object, a manifest, and a script that repeats it.
-
-    Returns:
-        The files.
-
-    Raises:
-        PlanishError: LLVM refuses a list, or does not survive it.
-        OSError: a file cannot be written.
-    """
-    made = survived(partial(_exported, ir, backend, candidate), _Exported)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_script(made.recipe, made.names, folder)
-    lists = {name: step.pipeline for step in function_lists(candidate) for name in step.functions}
-    manifest = {"llvm": open_backend(backend).version, "functions": lists, "recipe": asdict(made.recipe)}
-    return write_module(folder, ir, made.text, made.build.bitcode, made.build.code, manifest)
-
-
-def _exported(ir: str, backend: str, candidate: Candidate) -> _Exported:
-    builder = ProgramBuilder(ir, open_backend(backend))
-    build, recipe = builder.build(candidate), builder.recipe(candidate)
-    with closing(open_backend(backend).parse(build.bitcode)) as module:
-        return _Exported(build, module.text(), recipe, begun_names(ir, recipe))
-
-
 PATIENCE_S = 10.0
 """Seconds after which passes that are not yet left out one by one stay unmeasured."""
 
@@ -165,31 +107,28 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
         candidate: the pass list.
         analysis: what `measured` returned for it; empty where it was not asked.
     """
-    base, leads = baseline_passes(task), _leading(task)
+    base, leads = baseline_passes(task), task.objectives[0].name
+    ends = {"verified": _verified(task, analysis), "repeat": _REPEAT}
     if leads == _TIME and (is_of_functions(candidate) or task.program.linked):
-        return {
-            **_functions(candidate, analysis),
-            "verified": _verified(task, _checked(analysis)),
-            "repeat": _REPEAT,
-        }
+        return {**_functions(candidate, analysis), **ends}
     found = {
         what: {name: outcome_from_json(each) for name, each in analysis.get(what, {}).items()}
         for what in _asked(leads)
     }
-    ends = {"unoptimised": Candidate(), ", ".join(base): candidate_of(base)}
+    sizes = {"unoptimised": Candidate(), ", ".join(base): candidate_of(base)}
     if is_of_functions(candidate):
+        functions = _functions_table(task, candidate, analysis)
         return {
-            "functions": _functions_table(task, candidate, analysis),
-            "size": _sizes(found, {**ends, "lists of functions": candidate}),
-            "verified": _verified(task, _checked(analysis)),
-            "repeat": _REPEAT,
+            "functions": functions,
+            "size": _sizes(found, {**sizes, "lists of functions": candidate}),
+            **ends,
         }
     passes = passes_of(candidate)
     return {
         **_functions(candidate, analysis),
-        "size": _sizes(found, {**ends, "this pass list": candidate}),
+        "size": _sizes(found, {**sizes, "this pass list": candidate}),
         "passes": _contributions(found[leads], passes, leads),
-        "verified": _verified(task, _checked(analysis)),
+        **ends,
         "repeat": commands(task, passes),
     }
 
@@ -201,7 +140,7 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         By what is counted, the hash of each pass list to its outcome as JSON; and `verified`, where
         candidates are run: whether the answer was compared, and else why not.
     """
-    leads = _leading(task)
+    leads = task.objectives[0].name
     if is_of_functions(candidate) and leads != _TIME:
         sizes = _measure_functions(task, candidate, executor)
         return {**sizes, **_verification(task, candidate, executor)}
@@ -260,10 +199,6 @@ def _functions(candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str
     return {"functions": _aligned(list(function_rows(before, after, candidate)), texts=(0, 4))}
 
 
-def _leading(task: Task[IRProgram]) -> str:
-    return task.objectives[0].name
-
-
 def _asked(leads: str) -> Sequence[str]:
     """List what is measured: what leads first, for the time may end."""
     return (leads, *(what for what in _SIZES if what != leads))
@@ -285,10 +220,6 @@ def _measured(executor: Executor, lists: Sequence[Candidate], patience_s: float)
     return found
 
 
-def _of(found: Found, passes: Passes) -> Outcome | None:
-    return found.get(candidate_of(passes).hash)
-
-
 def _sizes(found: Mapping[str, Found], candidates: Mapping[str, Candidate]) -> str:
     columns = [what for what in _TITLES if what in found]
     rows = [["", *(_TITLES[what] for what in columns)]]
@@ -304,14 +235,15 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
     """List the passes, with what the list leaves of the leading objective without each of them."""
     if not passes:
         return "none: the module stays as it is"
-    whole = _value(_of(found, passes), what)
-    if not any(_of(found, rest) for rest in _shorter(passes)):
+    whole, *shorter = (found.get(candidate_of(each).hash) for each in (passes, *_shorter(passes)))
+    if not any(shorter):
         return "\n".join([*passes, _UNKNOWN])
     rows = [[f"{_TITLES[what].removeprefix('.')} without it", "", ""]]
-    for name, rest in zip(passes, _shorter(passes), strict=True):
-        value = _value(_of(found, rest), what)
-        more = "" if value is None or whole is None else _shown(value - whole, what, "+")
-        rows.append([_count(_of(found, rest), what), more, name])
+    for name, rest in zip(passes, shorter, strict=True):
+        more = ""
+        if isinstance(rest, Measured) and isinstance(whole, Measured):
+            more = _shown(rest.values[what] - whole.values[what], what, "+")
+        rows.append([_count(rest, what), more, name])
     lines = [_aligned(rows, texts=(2,)), *([_NOISY] if what == _TIME else [])]
     # Equal code is timed once, so that its difference is 0.
     if what == _TIME and any(row[1] == _shown(0.0, _TIME, "+") for row in rows):
@@ -319,21 +251,13 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
     return "\n".join(lines)
 
 
-def _checked(analysis: Mapping[str, Any]) -> Sequence[str] | None:
-    """Return why the answer was not compared: it is known of the winner, and before that of the whole run."""
-    if _CHECKED in analysis or NOTES not in analysis:
-        return analysis.get(_CHECKED)
-    return [note for note in analysis[NOTES] if note.startswith(NOT_RUN)]
-
-
-def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
-    """Return what was done to verify a candidate.
-
-    Args:
-        task: the module and the objectives.
-        notes: why its answer was not compared, empty where it was; None where it is not known.
-    """
+def _verified(task: Task[IRProgram], analysis: Mapping[str, Any]) -> str:
+    """Return what was done to verify a candidate."""
     program = task.program
+    # Why its answer was not compared, empty where it was: known of the winner, and before of the whole run.
+    notes: Sequence[str] | None = analysis.get(_CHECKED)
+    if notes is None and NOTES in analysis:
+        notes = [note for note in analysis[NOTES] if note.startswith(NOT_RUN)]
     if not program.can_run:
         return "by LLVM's verifier; it has no 'main' and is not run"
     if not is_run(task):
@@ -350,10 +274,6 @@ def _verified(task: Task[IRProgram], notes: Sequence[str] | None) -> str:
         "and its exit code and output compared with the unoptimised program's;\n"
         f"programs are confined by {sandbox_status()}"
     )
-
-
-def _value(outcome: Outcome | None, what: str) -> float | None:
-    return outcome.values.get(what) if isinstance(outcome, Measured) else None
 
 
 def _count(outcome: Outcome | None, what: str) -> str:
@@ -395,7 +315,7 @@ def _measure_functions(
     ends = [candidate_of(baseline_passes(task)), candidate]
     found = dict[str, dict[Candidate, Outcome]]()
     changed = set[str]()
-    for what in _asked(_leading(task)):
+    for what in _asked(task.objectives[0].name):
         if seconds_left() == 0:
             break
         executor.serve(replace(spec, objectives=frozenset({what})))
@@ -425,9 +345,9 @@ def _functions_table(task: Task[IRProgram], candidate: Candidate, analysis: Mapp
     """List the functions that a candidate makes smaller or larger, the greatest gain first."""
     hashes = candidate_of(baseline_passes(task)).hash, candidate.hash
     parts = {what: [_parts(analysis, what, name) for name in hashes] for what in _SIZES}
-    if None in parts[_leading(task)]:
+    if None in parts[task.objectives[0].name]:
         return "(There was no time to measure them.)"
-    plan, (before, after) = plan_of(candidate), (each or {} for each in parts[_leading(task)])
+    plan, (before, after) = plan_of(candidate), (each or {} for each in parts[task.objectives[0].name])
     gains = [(name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after}]
     gains = sorted((gain for gain in gains if gain[1] != gain[2]), key=lambda gain: gain[2] - gain[1])
     if not gains:
@@ -469,56 +389,3 @@ def _list(plan: FunctionPlan, name: str, *, there: bool) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LIST else f"{text[: _LIST - 3]}..."
-
-
-_LIMITS = ForkLimits(seconds=60.0)
-PIPELINE, READ_ME = "pipeline.txt", "README.txt"
-
-
-def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-    """Write the module before and after, its object, the pipeline, and how to repeat it.
-
-    Returns:
-        The files.
-
-    Raises:
-        PlanishError: LLVM refuses the list, or crashes.
-        OSError: a file cannot be written.
-    """
-    if is_of_functions(candidate) and _leading(task) != _TIME:
-        return export_functions(prepared(task), plan_of(candidate), _leading(task), path)
-    if is_of_functions(candidate):
-        return export_program(prepared(task), task.target.toolchain["backend"], candidate, path)
-    path.mkdir(parents=True, exist_ok=True)
-    before, passes = prepared(task), passes_of(candidate)
-    (path / PREPARED).write_text(before, encoding="utf-8", errors="surrogateescape")
-    (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
-    (path / READ_ME).write_text(
-        f"""{PREPARED}   the module that the passes start from
-{OPTIMISED}  the module that they make
-{OBJECT}    the same, compiled
-{PIPELINE}   the passes, as opt takes them
-
-To repeat it:
-
-{commands(task, passes)}
-"""
-    )
-    made = partial(_made, before, task.target.toolchain["backend"], print_pipeline(passes))
-    try:
-        found = in_child(made, tuple[str, bytes], _LIMITS)  # LLVM may crash
-    except PlanishError as error:
-        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
-    if isinstance(found, ExitStatus):
-        raise PlanishError(f"cannot make {path / OPTIMISED}: {found.detail}")
-    text, code = found
-    (path / OPTIMISED).write_text(text, encoding="utf-8", errors="surrogateescape")
-    (path / OBJECT).write_bytes(code)
-    return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
-
-
-def _made(ir: str, backend: str, pipeline: str) -> tuple[str, bytes]:
-    """Run the passes; return the module's text and its object."""
-    with closing(open_backend(backend).parse(ir, PREPARED)) as module:
-        module.run(pipeline)
-        return module.text(), module.object_code()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -25,8 +25,9 @@ from planish.core import (
     StageClock,
     TargetError,
 )
-from planish.levels.llvm.backend import IRError, Module, PassError, open_backend
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import IRError, Module, PassError
 from planish.levels.llvm.execution import (
     CLOCKS,
     EndedError,
@@ -37,9 +38,10 @@ from planish.levels.llvm.execution import (
     reference_answer,
 )
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
+from planish.levels.llvm.hot.functions import sampled_seconds
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled
-from planish.levels.llvm.hot.sampling import sampled_seconds
-from planish.levels.llvm.passes import passes_of, print_pipeline, vary
+from planish.levels.llvm.passes.catalogue import vary
+from planish.levels.llvm.passes.pipeline import passes_of, print_pipeline
 from planish.levels.llvm.program import LinkedObject, Running
 from planish.measure import PairedTimer, Samples, SharedBaselineTime, Timing, time_call
 from planish.sandbox import Limits, describe_exit, is_external_signal
@@ -348,26 +350,40 @@ class _Evaluator:
 
     def _tried(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
         """Run code that is new: its answer, then its time where that is wanted."""
+
+        def time_alone(run: Callable[[int], None]) -> Samples:
+            return time_call(run, self._timing, self._best, CLOCKS)
+
+        return self._run_programs(runner, [code], clock, time_alone if self._timed else None)
+
+    def _run_programs(
+        self,
+        runner: Runner,
+        codes: Sequence[bytes],
+        clock: StageClock,
+        measure: Callable[..., Samples] | None,
+    ) -> Outcome:
+        """Verify the first of some programs, and measure them together: functions that run each so often."""
         with ExitStack() as stack:
             try:
                 with clock("build"):
-                    program = stack.enter_context(runner.executable(code))
+                    programs = [stack.enter_context(runner.executable(code)) for code in codes]
             except NotRunnableError as error:
                 return Failed("build", "does not link", error.message)
             with clock("verify"):
-                wrong = self._wrong(runner, program)
-            if wrong:
-                return wrong
-            if not self._timed:
-                return Measured({})
+                wrong = self._wrong(runner, programs[0])
+            if wrong or measure is None:
+                return wrong or Measured({})
+            runs = [partial(runner.repeat, program, self._expected.code) for program in programs]
             try:
                 with clock("run"):
-                    run = partial(runner.repeat, program, self._expected.code)
-                    timed = time_call(run, self._timing, self._best, CLOCKS)
+                    found = measure(*runs)
             except EndedError as ended:
-                return self._ended(ended.code)
-        self._best = min(self._best, timed.median)
-        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
+                if is_external_signal(ended.code):
+                    return Lost("run", "killed", f"its program was {describe_exit(ended.code)}")
+                return Failed("run", "wrong answer", f"one of many runs {describe_exit(ended.code)}")
+        self._best = min(self._best, found.median)
+        return Measured({"time_s": found.median}, found.named({"time_s": float}, one_core=True))
 
     def _wrong(self, runner: Runner, program: Path) -> Failed | Lost | None:
         """Return how an executable's answer is not the expected one; None where it is."""
@@ -379,12 +395,6 @@ class _Evaluator:
             return Lost("verify", "killed", f"its program was {describe_exit(answer.code)}")
         wrong = answer.differs(self._expected)
         return Failed("verify", "wrong answer", wrong) if wrong else None
-
-    def _ended(self, code: int) -> Failed | Lost:
-        """Return what became of an executable that ended otherwise while its time was taken."""
-        if is_external_signal(code):
-            return Lost("run", "killed", f"its program was {describe_exit(code)}")
-        return Failed("run", "wrong answer", f"one of many runs {describe_exit(code)}")
 
 
 class _TimedEvaluator(_Evaluator):
@@ -431,35 +441,16 @@ class _TimedEvaluator(_Evaluator):
         name = hashlib.sha256(code).digest()
         if name in self._paired:
             return self._paired[name]
-        found = self._beside(self._runner, code, clock)
+        found = self._run_programs(self._runner, (code, self._baseline), clock, self._time_interleaved)
         if not isinstance(found, Lost):
             self._paired[name] = found
         return found
 
-    def _beside(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
+    def _time_interleaved(self, run: Callable[[int], None], baseline: Callable[[int], None]) -> Samples:
         """Measure code interleaved with the baseline's; what is promising twice: the worse counts."""
-        with ExitStack() as stack:
-            try:
-                with clock("build"):
-                    program, baseline = (
-                        stack.enter_context(runner.executable(each)) for each in (code, self._baseline)
-                    )
-            except NotRunnableError as error:
-                return Failed("build", "does not link", error.message)
-            with clock("verify"):
-                wrong = self._wrong(runner, program)
-            if wrong:
-                return wrong
-            runs = [partial(runner.repeat, each, self._expected.code) for each in (program, baseline)]
-            found: list[Samples] = []
-            try:
-                with clock("run"):
-                    for timer in self._timers:
-                        found.append(timer.time(*runs))
-                        if found[-1].median > PROMISING * self._best:
-                            break
-            except EndedError as ended:
-                return self._ended(ended.code)
-        worst = max(found, key=lambda samples: samples.median)
-        self._best = min(self._best, worst.median)
-        return Measured({"time_s": worst.median}, worst.named({"time_s": float}, one_core=True))
+        found: list[Samples] = []
+        for timer in self._timers:
+            found.append(timer.time(run, baseline))
+            if found[-1].median > PROMISING * self._best:
+                break
+        return max(found, key=lambda samples: samples.median)

@@ -48,7 +48,7 @@ class LlvmLevel(Level[IRProgram]):
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class."""
         from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses
-        from planish.levels.llvm.passes import Pass
+        from planish.levels.llvm.passes.pipeline import Pass
 
         return {each.__name__: each for each in (Pass, FunctionAttribute, FunctionPasses)}
 
@@ -72,7 +72,7 @@ class LlvmLevel(Level[IRProgram]):
             PlanishError: an option or a back end is unknown.
             TargetError: the back end is not installed, or there is no compiler for C.
         """
-        from planish.levels.llvm.backend import open_backend
+        from planish.levels.llvm.backend.libraries import open_backend
         from planish.levels.llvm.source import read_program
 
         for name in options:
@@ -89,7 +89,7 @@ class LlvmLevel(Level[IRProgram]):
 
     def read(self, text: str, target: Target) -> IRProgram:
         """Read a canonical text; raises ProgramError where it is none."""
-        from planish.levels.llvm.backend import usable_backend
+        from planish.levels.llvm.backend.libraries import usable_backend
         from planish.levels.llvm.source import read_text
 
         backend = target.toolchain.get("backend", "")
@@ -117,7 +117,7 @@ class LlvmLevel(Level[IRProgram]):
         if name == "functions":
             return self._function_space(task)
         from planish.levels.llvm.machine import elements_of
-        from planish.levels.llvm.passes import pass_space
+        from planish.levels.llvm.passes.space import pass_space
         from planish.levels.llvm.task_setup import baseline_text
 
         elements, objective = elements_of(task.target), task.objectives[0].name
@@ -125,9 +125,9 @@ class LlvmLevel(Level[IRProgram]):
         return pass_space(name, elements, objective, ir=task.program.ir, small=small)
 
     def _function_space(self, task: Task[IRProgram]) -> Space:
-        from planish.levels.llvm.backend import open_backend
+        from planish.levels.llvm.backend.libraries import open_backend
+        from planish.levels.llvm.hot.functions import HotFunctionSpace
         from planish.levels.llvm.hot.programs import require_backend
-        from planish.levels.llvm.hot.space import HotFunctionSpace
         from planish.levels.llvm.modules.space import FunctionSpace
         from planish.levels.llvm.task_setup import prepared
 
@@ -189,7 +189,7 @@ class LlvmLevel(Level[IRProgram]):
 
     def export(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write the optimised module and its object, the module before, the pipeline, and the command."""
-        from planish.levels.llvm.describe import export_module
+        from planish.levels.llvm.export import export_module
 
         return export_module(task, candidate, path)
 

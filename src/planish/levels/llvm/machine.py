@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
-from planish.levels.llvm.backend import facts, open_backend
+from planish.levels.llvm.backend.libraries import facts, open_backend
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.execution import find_linker
-from planish.levels.llvm.passes import PassElement, available, elements
+from planish.levels.llvm.passes.catalogue import PassElement, elements
+from planish.levels.llvm.passes.pipeline import available
 from planish.sandbox.confinement import sandbox_status
 
 

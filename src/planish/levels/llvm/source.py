@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from planish.core import ProgramError, did_you_mean
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.backend.protocol import Backend
 from planish.levels.llvm.clang import FAST, Compiler, find_compiler
 from planish.levels.llvm.ir.attributes import for_processor
@@ -209,7 +209,7 @@ def functions_of(
         backend: prints the new ones.
         names: which; None for all. One that cannot stand alone is left out.
     """
-    from planish.levels.llvm.ir.split import split_module
+    from planish.levels.llvm.ir.functions import split_module
 
     found = SOURCE.search(program.ir)
     source = f"{found[0]}\n" if found else ""

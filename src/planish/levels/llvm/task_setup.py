@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any
 
 from planish.core import Candidate, Identity, PlanishError, ProgramError, Task
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.evaluator import (
     COUNTS,
     LAST_TIMING,
@@ -26,7 +26,9 @@ from planish.levels.llvm.evaluator import (
 from planish.levels.llvm.function_steps import is_of_functions
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
 from planish.levels.llvm.machine import elements_of
-from planish.levels.llvm.passes import candidate_of, oz_of, passes_of, print_pipeline, vary
+from planish.levels.llvm.passes.catalogue import vary
+from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline
+from planish.levels.llvm.passes.space import oz_of
 from planish.levels.llvm.program import IRProgram, Running
 from planish.sandbox import Limits
 from planish.sandbox.fork_pool import ForkLimits, in_child

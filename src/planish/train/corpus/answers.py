@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend import Backend, IRError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend, IRError
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.instruction_rows import SIZES, CutWarning, instruction_schema, observe_module
-from planish.levels.llvm.passes import elements, oz_of, print_pipeline
-from planish.levels.llvm.passes.compiled_lists import Compiled, Passes, compile_lists, reading_error
+from planish.levels.llvm.ir.features import SIZES, CutWarning, instruction_schema, observe_module
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import print_pipeline
+from planish.levels.llvm.passes.space import Compiled, Passes, compile_lists, oz_of, reading_error
 from planish.models.decoder import ROOM, CutTextWarning, DecoderShape, continued, read_question
 from planish.models.feedback import (
     Feedback,

@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
-from planish.levels.llvm.backend import Backend, IRError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend, IRError
 from planish.levels.llvm.clang import Compiler
-from planish.levels.llvm.ir.normalise import identity, normalise
-from planish.levels.llvm.ir.split import split_module
+from planish.levels.llvm.ir.functions import identity, normalise, split_module
 from planish.sandbox.scratch import is_no_room
 from planish.train.corpus.programs import random_program
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Candidate, PlanishError
-from planish.levels.llvm.passes import pass_cost
+from planish.levels.llvm.passes.catalogue import pass_cost
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
@@ -218,7 +218,7 @@ def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joinin
             both; 0: none.
 
     Returns:
-        What `load_coreset` of `planish.levels.llvm.passes` reads: the LLVM, the objective, and the lists.
+        What `load_coreset` reads: the LLVM, the objective, and the lists.
 
     Raises:
         PlanishError: there is no corpus, it has no labels, or those of another one; or no training function

@@ -21,10 +21,12 @@ from planish.core import (
     Trial,
     evaluate,
 )
-from planish.levels.llvm.backend import Backend, IRError, Module, PassError
+from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
 from planish.levels.llvm.evaluator import fingerprint, reproduces
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.passes import PassSpace, candidate_of, passes_of, print_pipeline, vary
+from planish.levels.llvm.passes.catalogue import vary
+from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline
+from planish.levels.llvm.passes.space import PassSpace
 from planish.sandbox.fork_pool import Watchdog
 from planish.search import Rounds, RoundSearcher
 from planish.search.minimisation import Portfolio, RandomMinimise, minimise

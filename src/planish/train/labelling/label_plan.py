@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
-from planish.levels.llvm.backend import Backend, IRError, open_backend
-from planish.levels.llvm.passes import PassSpace, available, oz_of, pass_space
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend, IRError
+from planish.levels.llvm.passes.pipeline import available
+from planish.levels.llvm.passes.space import PassSpace, oz_of, pass_space
 from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Executor, Outcome, evaluate_in_order
-from planish.levels.llvm.backend import IRError, Module
-from planish.levels.llvm.ir.autophase import FEATURES, VERSION, autophase
-from planish.levels.llvm.passes import load_coreset, print_pipeline
+from planish.levels.llvm.backend.protocol import IRError, Module
+from planish.levels.llvm.ir.features import FEATURES, VERSION, autophase
+from planish.levels.llvm.passes.catalogue import load_coreset
+from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.models.ir_text import lexemes
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus

@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from planish.levels.llvm.backend import Backend, available, open_backend
+from planish.levels.llvm.backend.libraries import available, open_backend
+from planish.levels.llvm.backend.protocol import Backend
 
 ALL = ("libllvm", "llvmlite", "llvmlite-reduced")
 WHOLE = ALL[:2]

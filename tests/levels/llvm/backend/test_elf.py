@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from levels.llvm.backend.samples import FORMS
 from planish.core import TargetError
-from planish.levels.llvm.backend import open_backend
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes, functions, loaded_bytes
+from planish.levels.llvm.backend.libraries import open_backend
 
 NAMES = st.sampled_from(
     [".text", ".text.f", ".text.unlikely", ".textile", ".data", ".rodata.text", "text", ""]

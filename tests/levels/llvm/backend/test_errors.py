@@ -4,7 +4,8 @@ import pytest
 
 from levels.llvm.backend.samples import INSIDE_OUT, SUM
 from planish.core import TargetError
-from planish.levels.llvm.backend import Backend, IRError, PassError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
 from planish.levels.llvm.backend.reading import invalid, unreadable
 
 NEWER = '\n!llvm.ident = !{!0}\n!0 = !{!"clang version 99.1.0"}\n'

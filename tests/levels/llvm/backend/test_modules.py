@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from levels.llvm.backend.samples import FORMS, FORMS_INSTRUCTIONS, SAMPLES, SUM, SUM_INSTRUCTIONS
-from planish.levels.llvm.backend import Backend, IRError, Module
+from planish.levels.llvm.backend.protocol import Backend, IRError, Module
 
 SMALLER = "function(simplifycfg,sroa<preserve-cfg>,instcombine<no-verify-fixpoint>)"
 

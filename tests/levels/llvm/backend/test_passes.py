@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levels.llvm.backend.samples import SAMPLES
-from planish.levels.llvm.backend import Backend, open_backend
-from planish.levels.llvm.backend import available as backends
+from planish.levels.llvm.backend.libraries import available as backends
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.backend.lite_reduced import count
-from planish.levels.llvm.passes import PassElement, available, elements, print_pipeline
+from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.passes.catalogue import PassElement, elements
+from planish.levels.llvm.passes.pipeline import available, print_pipeline
 
 LISTS = st.lists(st.sampled_from(sorted(elements())), max_size=12)
 OPT_LISTS = [

@@ -6,11 +6,11 @@ import pytest
 
 from levels.llvm.backend.processes import python
 from levels.llvm.backend.samples import SUM, TWO_ROUNDS
-from planish.levels.llvm.backend import Backend
+from planish.levels.llvm.backend.protocol import Backend
 
 RUN = """
 import sys
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 module = open_backend(sys.argv[1]).parse(sys.argv[2])
 module.run(sys.argv[3])
 print("survived")
@@ -22,7 +22,8 @@ LIVE_LONG = """
 import resource, sys
 from contextlib import suppress
 from pathlib import Path
-from planish.levels.llvm.backend import IRError, PassError, open_backend
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import IRError, PassError
 
 backend = open_backend(sys.argv[1])
 
@@ -97,6 +98,6 @@ def test_libllvm_leaks_nothing(libllvm: Backend):
 
 @pytest.mark.parametrize("name", ["llvmlite", "llvmlite-reduced"])
 def test_llvmlite_says_how_long_it_may_live(name: str):
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
 
     assert open_backend(name).lifetime == 10_000

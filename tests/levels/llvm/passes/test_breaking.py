@@ -7,9 +7,11 @@ from functools import partial
 
 import pytest
 
-from planish.levels.llvm.backend import open_backend
+from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.machine import elements_of, llvm_target
-from planish.levels.llvm.passes import elements, pass_space, passes_of, print_pipeline
+from planish.levels.llvm.passes.catalogue import elements
+from planish.levels.llvm.passes.pipeline import passes_of, print_pipeline
+from planish.levels.llvm.passes.space import pass_space
 from planish.sandbox.fork_pool import ForkLimits, in_child
 
 MUSTTAIL = """\

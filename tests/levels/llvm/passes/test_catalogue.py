@@ -1,10 +1,20 @@
-"""The catalogue of passes."""
+"""The catalogue of passes, what they cost, and modules that one of them breaks."""
+
+from __future__ import annotations
 
 import pytest
 
 from planish.core import ProgramError
-from planish.levels.llvm.passes import available, elements, exclusions, find_element, load_coreset, vary
-from planish.levels.llvm.passes.catalogue import base_name
+from planish.levels.llvm.passes.catalogue import (
+    base_name,
+    elements,
+    exclusions,
+    find_element,
+    load_coreset,
+    pass_cost,
+    vary,
+)
+from planish.levels.llvm.passes.pipeline import available
 
 ALL = tuple(elements().values())
 
@@ -101,3 +111,9 @@ def test_the_coreset_is_of_the_catalogue(objective: str) -> None:
 
 def test_an_objective_without_a_coreset_has_that_of_instructions() -> None:
     assert load_coreset("time_s") == load_coreset("instructions") != load_coreset("text_bytes")
+
+
+def test_a_pipeline_of_llvms_takes_as_long_as_many_passes() -> None:
+    assert pass_cost([]) == 0.0
+    assert pass_cost(["gvn-sink", "instcombine<no-verify-fixpoint>"]) == 2.0
+    assert pass_cost(["default<Oz>", "gvn-sink"]) == 41.0

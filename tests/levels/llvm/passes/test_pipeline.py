@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from levels.llvm.passes.opt import need_opt, run_opt
 from planish.core import ProgramError
-from planish.levels.llvm.passes import elements, exclusions, load_coreset, parse_pipeline, print_pipeline
+from planish.levels.llvm.passes.catalogue import elements, exclusions, load_coreset
+from planish.levels.llvm.passes.pipeline import parse_pipeline, print_pipeline
 
 TEXTS = tuple(elements())
 LISTS = st.lists(st.sampled_from(TEXTS), max_size=20)

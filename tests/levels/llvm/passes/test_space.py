@@ -1,4 +1,4 @@
-"""The space of pass lists."""
+"""The space of pass lists, and their features."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,18 +16,10 @@ from planish.core import (
     candidate_from_json,
     rng,
 )
-from planish.levels.llvm.passes import (
-    SPACES,
-    ListShape,
-    Pass,
-    PassSpace,
-    candidate_of,
-    elements,
-    load_coreset,
-    pass_space,
-    passes_of,
-    print_pipeline,
-)
+from planish.levels.llvm.ir.features import FEATURES
+from planish.levels.llvm.passes.catalogue import PassElement, elements, load_coreset
+from planish.levels.llvm.passes.pipeline import Pass, candidate_of, passes_of, print_pipeline
+from planish.levels.llvm.passes.space import SPACES, ListShape, PassSpace, pass_space
 from planish.testing.spaces import SpaceConformance
 
 ALL = tuple(elements().values())
@@ -236,3 +228,54 @@ def test_focus_on_nothing_changes_nothing() -> None:
     space = PassSpace(FEW)
     assert space.focused([]) is space
     assert space.focused([candidate_of(["sink"])]) is space
+
+
+ONE = """define i32 @f(i32 %a) {
+  %b = add i32 %a, 1
+  ret i32 %b
+}
+"""
+LIST = ("adce", "gvn", "adce", "default<Oz>")
+
+
+def features_of(*lists: tuple[str, ...], ir: str = ONE) -> list[dict[str, float]]:
+    space = PassSpace(tuple(elements().values()), ir=ir)
+    found = space.features([candidate_of(texts) for texts in lists])
+    return [dict(zip(space.schema.names, row.tolist(), strict=True)) for row in found]
+
+
+def test_features_of_a_list_are_what_it_has_where() -> None:
+    (row,) = features_of(LIST)
+    assert (row["passes"], row["pipelines"], row["different"]) == (4, 1, 3)
+    assert (row["times adce"], row["first adce"], row["after last adce"]) == (2, 1, 2)
+    assert (row["times gvn"], row["first gvn"], row["after last gvn"]) == (1, 2, 3)
+    assert (row["times dce"], row["first dce"], row["after last dce"]) == (0, 0, 0)
+
+
+def test_order_counts() -> None:
+    one, other = features_of(("adce", "gvn"), ("gvn", "adce"))
+    assert one != other
+
+
+def test_features_of_the_module_are_in_each_row() -> None:
+    one, other = features_of((), LIST)
+    of_module = [name for name in one if name.startswith("AutoPhase")]
+    assert len(of_module) == len(FEATURES) == 56
+    assert all(one[name] == other[name] for name in of_module)
+    assert one["AutoPhase 2: TotalInsts"] > 0
+    (nothing,) = features_of((), ir="")
+    assert not any(nothing.values())
+
+
+def test_a_focused_space_tells_the_same() -> None:
+    space = PassSpace(tuple(elements().values()), ir=ONE)
+    focused = space.focused([candidate_of(LIST)])
+    assert (space.features([candidate_of(LIST)]) == focused.features([candidate_of(LIST)])).all()
+
+
+def test_a_pass_that_is_in_no_catalogue_only_counts() -> None:
+    own = PassElement("my-pass", "function", 2, "mine")
+    space = PassSpace([own])
+    (row,) = space.features([candidate_of(["my-pass", "my-pass"])])
+    assert row[0] == 2
+    assert row.sum() == 3  # and one of different passes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, byref, c_uint, c_void_p, cast, string_at
 from dataclasses import dataclass
-from typing import Protocol
 
 from planish.core import PlanishError, TargetError
 from planish.levels.llvm.backend.c_api import TARGETS, Functions, initialisers
@@ -117,12 +117,8 @@ class Machines:
         return TargetMachine(triple, handle, layout, text)
 
 
-class Pipelines(Protocol):
-    """Runs textual pipelines; what the two back ends do not share."""
-
-    def run(self, module: int, machine: int, pipeline: str) -> str:
-        """Transform a module; return LLVM's error, or an empty text."""
-        ...
+RunPipeline = Callable[[int, int, str], str]
+"""Runs a textual pipeline on a module, with a target machine; returns LLVM's error, or an empty text."""
 
 
 class LlvmSession:
@@ -130,12 +126,12 @@ class LlvmSession:
 
     Args:
         functions: its C API.
-        pipelines: how it runs a pipeline.
+        run_pipeline: what the two back ends do not share.
     """
 
-    def __init__(self, functions: Functions, pipelines: Pipelines) -> None:
+    def __init__(self, functions: Functions, run_pipeline: RunPipeline) -> None:
         self.functions = functions
-        self.pipelines = pipelines
+        self.run_pipeline = run_pipeline
         self.diagnostics = Diagnostics(functions)
         self.count = InstructionCounter(functions)
         self.machines = Machines(functions)
@@ -176,7 +172,7 @@ class CModule(Module):
         handle = self._handle
         if not pipeline:
             return
-        message = self._session.pipelines.run(handle, self._machine.handle, pipeline)
+        message = self._session.run_pipeline(handle, self._machine.handle, pipeline)
         # Some passes only report an error, and say that all went well.
         if message or (message := "; ".join(self._session.diagnostics.taken())):
             raise PassError(f"LLVM refuses '{pipeline}': {message}")

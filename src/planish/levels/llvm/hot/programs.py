@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, ProgramError, TargetError
-from planish.levels.llvm.backend import Backend, IRError
+from planish.levels.llvm.backend.protocol import Backend, IRError
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import BEGIN, LAST, MORE, SIMPLIFY, USUAL, pipeline
 from planish.levels.llvm.modules.transform import ModuleRecipe, begin, end, single

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.levels.llvm.backend import Backend, IRError, PassError
 from planish.levels.llvm.backend.c_module import CModule
+from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
 from planish.levels.llvm.modules.space import groups_of, usual_pipeline
 from planish.levels.llvm.modules.transform import (

@@ -19,8 +19,8 @@ from planish.core import Candidate, PartGroup, Space
 from planish.levels.llvm.backend.c_definitions import Calls
 from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
 from planish.levels.llvm.modules.transform import single, whole_backend
-from planish.levels.llvm.passes import print_pipeline
 from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
+from planish.levels.llvm.passes.pipeline import print_pipeline
 
 if TYPE_CHECKING:
     from random import Random

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend import Backend, IRError, Module, PassError, open_backend
 from planish.levels.llvm.backend.c_definitions import WITHOUT
 from planish.levels.llvm.backend.c_module import CModule
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
+from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
 from planish.levels.llvm.source import reading_directive
 from planish.sandbox import ExitStatus
 from planish.sandbox.fork_pool import ForkLimits, in_child

@@ -14,14 +14,13 @@ The canonical form is the only one that `print_pipeline` writes:
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from typing import Any, Protocol
 
-from planish.core import Candidate, ProgramError, Step, Task
+from planish.core import Candidate, ProgramError, Step
 from planish.levels.llvm.passes.catalogue import Nesting, PassElement, elements, find_element
 
 
@@ -255,27 +254,3 @@ def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[Pa
             apart = ",".join(f"{kind}({one.text})" for one in item.inner)
             raise ProgramError(f"{kind}(...) holds {len(item.inner)} passes, not one", f"Write {apart}.")
         yield from _read(item.inner, kind)
-
-
-PREPARED, OPTIMISED, OBJECT = "prepared.ll", "optimised.ll", "optimised.o"
-
-
-def commands(task: Task, passes: tuple[str, ...]) -> str:
-    """Write how a pass list is run by `opt`, and how its result is compiled.
-
-    clang's own `-passes` does not exist, and `clang -Oz` adds passes of its own, so clang takes part at the
-    end only: with `-disable-llvm-passes` it makes an object of what `opt` wrote.
-    """
-    version = task.target.toolchain.get("llvm", "")
-    pipeline = shlex.quote(print_pipeline(passes))
-    optimise = (
-        f"opt -passes={pipeline} {PREPARED} -S -o {OPTIMISED}" if passes else f"cp {PREPARED} {OPTIMISED}"
-    )
-    return "\n".join(
-        (
-            f"# LLVM {version}; 'planish export' writes {PREPARED}",
-            optimise,
-            f"llc -O2 -relocation-model=pic -filetype=obj {OPTIMISED} -o {OBJECT}",
-            f"# or: clang -O2 -fPIC -Xclang -disable-llvm-passes -c {OPTIMISED} -o {OBJECT}",
-        )
-    )

@@ -1,16 +1,33 @@
-"""Space of pass lists: drawing and changing lists, their features, and the spaces that a user can name."""
+"""Space of pass lists: drawing and changing lists, their features, and the spaces that a user can name.
+
+Functions are compiled by lists in forked children: a list that a model writes may end LLVM.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import closing
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from planish.core import EMPTY_CONTEXT, Candidate, FeatureSchema, SearchContext, Space, Step, unknown
+from planish.core import (
+    EMPTY_CONTEXT,
+    Candidate,
+    FeatureSchema,
+    PlanishError,
+    SearchContext,
+    Space,
+    Step,
+    unknown,
+)
+from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.ir.functions import normalise
 from planish.levels.llvm.passes.catalogue import (
     PassElement,
     base_name,
@@ -18,14 +35,83 @@ from planish.levels.llvm.passes.catalogue import (
     elements,
     load_coreset,
 )
-from planish.levels.llvm.passes.pipeline import candidate_of, pass_step, passes_of
+from planish.levels.llvm.passes.pipeline import candidate_of, pass_step, passes_of, print_pipeline
+from planish.sandbox.fork_pool import Watchdog, forked
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from planish.levels.llvm.passes.compiled_lists import Compiled
+Passes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function as a list compiles it.
+
+    Args:
+        instructions: of it.
+        code: it, normalised as the corpus is.
+    """
+
+    instructions: int
+    code: str
+
+
+def compile_lists(
+    backend: Backend, jobs: Iterable[tuple[str, Passes]], processes: int = 1
+) -> list[Compiled | None]:
+    """Run lists on functions, prepared for size as clang's -Oz has it.
+
+    Returns:
+        In the order of the jobs; None where the list is refused, is invalid, or ends LLVM.
+    """
+
+    def work(job: tuple[int, str, Passes], watchdog: Watchdog) -> tuple[int, Compiled | None]:
+        return job[0], _compiled(backend, *job[1:], watchdog)
+
+    numbered = [(index, *job) for index, job in enumerate(jobs)]
+    found: list[Compiled | None] = [None] * len(numbered)
+    with closing(forked(numbered, work, tuple[int, Compiled | None], processes, at_once=64)) as over:
+        for one in over:
+            one.check()
+            if one.answer:
+                found[one.answer[0]] = one.answer[1]
+    return found
+
+
+def reading_error(backend: Backend, ir: str) -> str:
+    """Return LLVM's error for a text that a model wrote; "" where it is a valid module."""
+    try:
+        backend.parse(ir).close()
+    except IRError as error:
+        return error.message
+    return ""
+
+
+def _compiled(backend: Backend, ir: str, passes: Sequence[str], watchdog: Watchdog) -> Compiled | None:
+    pipeline = _pipeline(passes)
+    if pipeline is None or not watchdog.enter(pipeline):
+        return None
+    try:
+        module = backend.parse(for_size(ir))
+    except IRError:
+        return None
+    with closing(module):
+        try:
+            module.run(pipeline)
+        except PassError:
+            return None
+        return None if module.verify() else Compiled(module.instructions(), normalise(module.text()))
+
+
+def _pipeline(passes: Sequence[str]) -> str | None:
+    try:
+        return print_pipeline(passes)
+    except PlanishError:  # a model may name a pass that this LLVM lacks
+        return None
+
 
 T = TypeVar("T", bound=Hashable)
 
@@ -99,7 +185,7 @@ OF_PASS = (
 @cache
 def list_schema() -> FeatureSchema:
     """Name the columns: those of the list, then AutoPhase's 56 of the module as it came, as log2(1 + x)."""
-    from planish.levels.llvm.ir.autophase import FEATURES, VERSION  # with NumPy
+    from planish.levels.llvm.ir.features import FEATURES, VERSION  # with NumPy
 
     of_passes = [f"{name} {text}" for text in elements() for name in OF_PASS]
     of_module = [f"AutoPhase {VERSION}: {name}" for name in FEATURES]
@@ -246,16 +332,10 @@ class PassSpace(Space):
             return self
         # The weights of each part sum to its share of the draws.
         usual, shown = (1 - FOCUS) / sum(self._weights.values()), FOCUS / sum(ours.values())
-        return PassSpace(
-            self.elements,
-            longest=self.longest,
-            weights={text: usual * w + shown * ours.get(text, 0) for text, w in self._weights.items()},
-            seeds=map(passes_of, self._seeds),
-            shapes=self._shapes.items,
-            ir=self._ir,
-            small=self._small,
-            objective=self._objective,
-        )
+        space = copy(self)
+        space._weights = {text: usual * w + shown * ours.get(text, 0) for text, w in self._weights.items()}
+        space._passes = Weighted(space._weights)
+        return space
 
     @property
     def schema(self) -> FeatureSchema:
@@ -273,14 +353,14 @@ class PassSpace(Space):
 
     @property
     def observed(self) -> FeatureSchema:
-        """Return the schema of `observe`; see `planish.levels.llvm.ir.instruction_rows`."""
-        from planish.levels.llvm.ir.instruction_rows import instruction_schema
+        """Return the schema of `observe`; see `planish.levels.llvm.ir.features`."""
+        from planish.levels.llvm.ir.features import instruction_schema
 
         return instruction_schema(self._objective)
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:  # noqa: ARG002
         """Describe the module by its instructions, before and after -Oz; the same for every list."""
-        from planish.levels.llvm.ir.instruction_rows import observe_module
+        from planish.levels.llvm.ir.features import observe_module
 
         if self._seen is None:
             self._seen = observe_module(self._ir, self._small() if self._small else self._ir)
@@ -303,23 +383,21 @@ class PassSpace(Space):
 
     def refused(self, text: str) -> str:
         """Return what LLVM says of a text; "" where it is a module."""
-        from planish.levels.llvm.backend import open_backend
-        from planish.levels.llvm.passes.compiled_lists import reading_error
+        from planish.levels.llvm.backend.libraries import open_backend
 
         return reading_error(open_backend(), text)
 
 
 @lru_cache(maxsize=4)
 def _made(ir: str, passes: tuple[str, ...]) -> Compiled | None:
-    from planish.levels.llvm.backend import open_backend
-    from planish.levels.llvm.passes.compiled_lists import compile_lists
+    from planish.levels.llvm.backend.libraries import open_backend
 
     return compile_lists(open_backend(), [(ir, passes)])[0]
 
 
 @lru_cache(maxsize=4)
 def _autophase(ir: str) -> NDArray[np.int64]:
-    from planish.levels.llvm.ir.autophase import autophase
+    from planish.levels.llvm.ir.features import autophase
 
     return autophase(ir)
 

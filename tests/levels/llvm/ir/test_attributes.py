@@ -5,10 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from levels.llvm.functions.reference import definitions, printed
-from levels.llvm.functions.samples import ODD
+from levels.llvm.ir.samples import ODD, definitions, printed
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
-from planish.levels.llvm.ir.normalise import normalise
+from planish.levels.llvm.ir.functions import normalise
 
 UNOPTIMISED = """define void @a() noinline optnone section "optnone" {
   ret void

@@ -9,12 +9,23 @@ import pytest
 from levels.llvm.backend.processes import python
 from levels.llvm.backend.samples import SUM
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend import Backend, available, facts, find, libllvm, lite, open_backend
-from planish.levels.llvm.backend.lite import reach, survives
+from planish.levels.llvm.backend import libraries
+from planish.levels.llvm.backend.libraries import (
+    LIBRARY_VARIABLE,
+    VARIABLE,
+    Wheel,
+    available,
+    facts,
+    find_llvmlite,
+    open_backend,
+    reach,
+    survives,
+)
+from planish.levels.llvm.backend.protocol import Backend
 
 
-def installed() -> lite.Wheel:
-    wheel = lite.find()
+def installed() -> Wheel:
+    wheel = find_llvmlite()
     assert wheel
     return wheel
 
@@ -30,23 +41,23 @@ def test_a_back_end_is_opened_once_and_by_its_name(backend: Backend):
 
 
 def test_the_preferred_one_is_the_default(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv(find.VARIABLE, raising=False)
+    monkeypatch.delenv(VARIABLE, raising=False)
     assert open_backend().name == available()[0]
 
 
 def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(find.VARIABLE, "llvmlite-reduced")
+    monkeypatch.setenv(VARIABLE, "llvmlite-reduced")
     assert open_backend().name == "llvmlite-reduced"
     assert open_backend("llvmlite").name == "llvmlite"
-    monkeypatch.setenv(find.VARIABLE, "libllm")
+    monkeypatch.setenv(VARIABLE, "libllm")
     with pytest.raises(PlanishError, match=r"'libllm'.*Did you mean 'libllvm'"):
         open_backend()
 
 
 def test_a_missing_back_end_tells_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(libllvm, "find", lambda: None)
-    find.open_named.cache_clear()
-    with pytest.raises(TargetError, match=f"'libllvm' is not installed.*{libllvm.VARIABLE}"):
+    monkeypatch.setattr(libraries, "find_libllvm", lambda: None)
+    libraries.open_named.cache_clear()
+    with pytest.raises(TargetError, match=f"'libllvm' is not installed.*{LIBRARY_VARIABLE}"):
         open_backend("libllvm")
     assert available() == ["llvmlite"]
     assert facts()["libllvm"].startswith("not found")
@@ -66,7 +77,7 @@ def test_a_wrong_library_is_reported(library: str, message: str):
     program = """
     import os, sys
     os.environ["PLANISH_LIBLLVM"] = sys.argv[1]
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
     open_backend("libllvm")
     """
     ended = python(program, library.format(_ctypes.__file__))
@@ -84,7 +95,7 @@ def test_facts_tell_version_place_and_what_runs(libllvm: Backend):
 def test_nothing_heavy_is_imported_for_the_whole_of_llvmlite():
     program = """
     import sys
-    from planish.levels.llvm.backend import open_backend
+    from planish.levels.llvm.backend.libraries import open_backend
     assert open_backend("llvmlite").full
     print(sorted({"numpy", "llvmlite"} & set(sys.modules)))
     """
@@ -92,15 +103,15 @@ def test_nothing_heavy_is_imported_for_the_whole_of_llvmlite():
 
 
 def test_other_versions_of_llvmlite_are_not_reached_into():
-    assert reach(lite.Wheel("0.49.1", installed().library)) == "llvmlite 0.49.1 is not 0.50.x"
+    assert reach(Wheel("0.49.1", installed().library)) == "llvmlite 0.49.1 is not 0.50.x"
 
 
 def test_a_library_without_local_symbols_is_not_reached_into(tmp_path: Path):
     library = tmp_path / "libllvmlite.so"
     library.write_bytes(open_backend("llvmlite").parse(SUM).object_code())
-    assert reach(lite.Wheel("0.50.0", library)) == f"{library} names no local symbols"
+    assert reach(Wheel("0.50.0", library)) == f"{library} names no local symbols"
     library.write_bytes(b"MZ")
-    assert "no ELF file" in str(reach(lite.Wheel("0.50.1", library)))
+    assert "no ELF file" in str(reach(Wheel("0.50.1", library)))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the whole of llvmlite is reached on Linux only")

@@ -1,6 +1,12 @@
-"""What LLVM itself says of a text, by llvmlite's parser and verifier."""
+"""A module with nearly everything that can be in one, C and C++ sources, and what LLVM says of a text."""
+
+from pathlib import Path
 
 import llvmlite.binding as llvm
+
+DATA = Path(__file__).parent / "data"
+ODD = (DATA / "odd.ll").read_text()
+SOURCES = {"c": DATA / "sample.c", "c++": DATA / "sample.cc"}
 
 
 def definitions(text: str) -> dict[str, int]:

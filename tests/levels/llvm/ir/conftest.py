@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from levels.llvm.functions.samples import SOURCES
+from levels.llvm.ir.samples import SOURCES
 
 Compile = Callable[[str], str]
 
