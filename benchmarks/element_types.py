@@ -1,7 +1,7 @@
 """A matrix multiplication by the type of its elements, on each back end, beside NumPy's of float32; one core.
 
-The kernels are the template space's first guesses, without a search, on square matrices. `ratio` is the rate
-over that of NumPy's float32. Run it on a quiet machine: `python benchmarks/element_types.py --size 512`.
+The kernels are default schedules of the template space, without a search, on square matrices. `ratio` is the
+rate over that of NumPy's float32. Run it on a quiet machine: `python benchmarks/element_types.py --size 512`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def guess(n: int, backend: str, dtype: str) -> BoundKernel:
-    """Build the first guess of a product of n by n matrices."""
+    """Build the default schedule of a product of n by n matrices."""
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": n, "n": n, "k": n}, dtype=dtype)
     target = Target("", frozenset({backend}), 1, {"backend": backend})
     tree = tree_of(program, TemplateSpace(program, target).start())

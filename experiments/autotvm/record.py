@@ -40,7 +40,7 @@ AGAIN, TIMES = 48, 2
 
 
 def more_rows(setting: Setting, known: Sequence[Row], most: int, seconds: float) -> Sequence[Row]:
-    """Measure more of a program's candidates, beside those that are known; the first guess comes first."""
+    """Measure more of a program's candidates, beside those that are known, the default schedule first."""
     task = task_of(LEVEL, setting.program, Settings(cores=setting.cores))
     space = TemplateSpace(task.program, task.target)
     costs: dict[Candidate, list[float | None]] = {space.candidate(row.choices): [row.cost] for row in known}

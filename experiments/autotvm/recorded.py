@@ -76,7 +76,7 @@ class Recorded:
 
     Args:
         setting: which program, and where.
-        rows: each candidate once, the first guess first.
+        rows: each candidate once, the default schedule first.
     """
 
     def __init__(self, setting: Setting, rows: Sequence[Row]) -> None:
@@ -135,11 +135,11 @@ class RecordedSpace(Space):
         self.schema: FeatureSchema = recorded.template.by(representation).schema
 
     def start(self) -> Candidate:
-        """Give the first guess."""
+        """Give the default schedule."""
         return self._recorded.candidates[0]
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:  # noqa: ARG002
-        """Give the first guess."""
+        """Give the default schedule."""
         return (self.start(),)
 
     def focused(self, candidates: Sequence[Candidate]) -> RecordedSpace:

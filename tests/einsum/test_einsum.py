@@ -20,7 +20,7 @@ from planish.einsum import FallbackWarning, contraction_of
 from planish.einsum.backends import Contraction, EinsumBackend
 from planish.einsum.call import Dispatcher
 from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, read_history
-from planish.einsum.planning import Planner, best_known, first_guess, task_of
+from planish.einsum.planning import Planner, best_known, default_schedule, task_of
 from planish.einsum.selection import Selection
 from planish.levels.loops.build import Backend, kernel_of, tree_of
 from planish.levels.loops.runtime.dispatch import CompiledKernel
@@ -232,10 +232,10 @@ def test_the_program_is_what_the_notation_says() -> None:
         contraction_of("mk,kn->mn", [a, arrays((6, 9))[0]])
 
 
-def test_the_first_guess_is_timed_beside_the_best_of_the_search(tmp_path: Path) -> None:
+def test_the_default_schedule_is_timed_beside_the_best_of_the_search(tmp_path: Path) -> None:
     a, b = arrays((24, 16), (16, 32))
     task = task_of(contraction_of("mk,kn->mn", [a, b]), 1)
-    guess = first_guess(task)
+    guess = default_schedule(task)
     seen: list[Candidate | None] = []
 
     def look(backends: Sequence[EinsumBackend], *_: object) -> Selection:
@@ -272,7 +272,7 @@ def test_a_kernel_that_is_wrong_on_further_inputs_is_not_kept(tmp_path: Path) ->
         return Selection(wrong, {backend: [1.0] for backend in backends[::-1]})
 
     planner = Planner(
-        known=lambda task, _: [Candidate(), first_guess(task)], compile=compile_, select=fastest_is_wrong
+        known=lambda task, _: [Candidate(), default_schedule(task)], compile=compile_, select=fastest_is_wrong
     )
     with pytest.warns(RuntimeWarning, match="is wrong and not used: out"):
         got = Dispatcher(planner)("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from planish.core import Task
 from planish.einsum.backends import EinsumBackend
 from planish.einsum.decision_store import TaskHistory
-from planish.einsum.planning import Planner, first_guess
+from planish.einsum.planning import Planner, default_schedule
 from planish.einsum.selection import Selection
 from planish.store import Store
 
@@ -17,10 +17,10 @@ Record = Callable[[Store, Task, Selection, int, TaskHistory], bool]
 
 
 def untuned(select: Callable[..., Selection], record: Record | None = None) -> Planner:
-    """Return a planner that knows the first guess of each kernel, selects so, and records nothing."""
+    """Return a planner that knows the default schedule of each kernel, selects so, and records nothing."""
     return Planner(
         workers=lambda _task, _request: nullcontext(),
-        known=lambda task, _: [first_guess(task)],
+        known=lambda task, _: [default_schedule(task)],
         select=select,
         record=record or (lambda _store, _task, _found, _kernels, _history: True),
     )

@@ -33,7 +33,7 @@ def task(objective: str) -> Task:
 
 
 def trials(objective: Objective, costs: list[float], guess: Outcome) -> list[Trial]:
-    """Trials of the lucky ones with values of these costs, and of the first guess."""
+    """Trials of the lucky ones with values of these costs, and of the default candidate."""
     values = [cost if objective.direction == "down" else 1 / cost for cost in costs]
     outcomes = [guess, *(Measured({objective.name: value}) for value in values)]
     pairs = zip([GUESS, *LUCKY], outcomes, strict=True)
@@ -53,19 +53,19 @@ def chosen(name: str, guess: Outcome, count: int | None = None) -> list[Candidat
 @pytest.mark.parametrize(
     ("name", "value"), [("time_s", 1.9), ("gflops", 1 / 1.9), ("time_s", 90.0), ("gflops", 0.01)]
 )
-def test_the_first_guess_is_always_measured_again_and_not_as_the_last(name: str, value: float) -> None:
+def test_the_default_candidate_is_always_measured_again_and_not_as_the_last(name: str, value: float) -> None:
     best, *others = LUCKY
     assert chosen(name, Measured({name: value})) == [best, GUESS, *others]
     assert chosen(name, Measured({name: value}), 1) == [best, GUESS]
 
 
-def test_a_first_guess_that_was_not_searched_is_measured_at_the_end() -> None:
+def test_a_default_candidate_that_was_not_searched_is_measured_at_the_end() -> None:
     tuned = task("time_s")
     tried = trials(tuned.objectives[0], [1.0, 1.1, 1.2], Failed("build", "refused"))[1:]
     assert finalists(tuned, tried, 1, GUESS)[:2] == [LUCKY[0], GUESS]
 
 
-def test_the_first_guess_is_compared_with_a_front_too() -> None:
+def test_the_default_candidate_is_compared_with_a_front_too() -> None:
     both = task("time_s")
     both = replace(both, objectives=(LEVEL.objectives["time_s"], LEVEL.objectives["gflops"]))
     values = {"time_s": 1.0, "gflops": 1.0}
@@ -100,7 +100,7 @@ def test_the_unchanged_program_is_no_guess() -> None:
     assert Candidate() not in finalists(tuned, tried, None, Candidate())
 
 
-def test_a_first_guess_that_failed_is_left_out() -> None:
+def test_a_default_candidate_that_failed_is_left_out() -> None:
     assert chosen("time_s", Failed("verify", "wrong answer")) == LUCKY
 
 

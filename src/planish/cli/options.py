@@ -201,7 +201,7 @@ Finalists = Annotated[
     typer.Option(
         "--finalists",
         min=1,
-        help="How many of the best are measured again at the end, beside the first guess: 3; 8 of a front.",
+        help="How many of the best are measured again at the end, beside the default one: 3; 8 of a front.",
     ),
 ]
 Pick = Annotated[

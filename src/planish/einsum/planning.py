@@ -100,7 +100,7 @@ def _end(budget_s: float, started: float) -> float:
     return now + left - min(FINAL_S, FINAL_SHARE * left)
 
 
-def first_guess(task: Task[Program]) -> Candidate:
+def default_schedule(task: Task[Program]) -> Candidate:
     """Return the candidate that a search begins with."""
     return TemplateSpace(task.program, task.target).start()
 
@@ -131,7 +131,7 @@ def guess_kernels(task: Task[Program]) -> Sequence[Candidate]:
         space = TemplateSpace(task.program, task.target)
         return make_searcher(MODEL_SEARCHER, space, task.objectives, 0).ask(GUESSES)
     except PlanishError:  # no model can be read, and there is no library to learn one
-        return [first_guess(task)]
+        return [default_schedule(task)]
 
 
 def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end: float, last: float) -> None:
@@ -160,9 +160,9 @@ def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end
 
 
 def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
-    """List the best kernels of the store, at most `COMPARED_KERNELS`, and the first guess of a search.
+    """List the best kernels of the store, at most `COMPARED_KERNELS`, and the default schedule of a search.
 
-    The first guess may be as good as the one that measured best; it is left out where it failed or is slow.
+    It may be as good as the one that measured best; it is left out where it failed or is slow.
     """
     objective = task.objectives[0]
     costs: dict[Candidate, float] = {}
@@ -173,7 +173,7 @@ def best_known(task: Task[Program], store: Store) -> Sequence[Candidate]:
     best = sorted(costs, key=lambda candidate: costs[candidate])[:COMPARED_KERNELS]
     if not best:
         return []
-    guess = first_guess(task)
+    guess = default_schedule(task)
     near = costs.get(guess, math.inf) <= NOISE_RATIO_MAX * costs[best[0]]
     return list(dict.fromkeys((*best, guess))) if near else best
 
@@ -253,7 +253,8 @@ class Planner:
                     return Selection(stored, {})
                 if executor is not None:
                     # Compile something: the first time takes 0.1 s and more.
-                    self.compile(contraction, first_guess(task), LoopsLevel().target(contraction.program, 1))
+                    target = LoopsLevel().target(contraction.program, 1)
+                    self.compile(contraction, default_schedule(task), target)
                 candidates, measured = self._candidates(task, history, store, executor, request, started)
                 backends += self._kernels(contraction, task, candidates)
                 seconds = min(COMPARISON_S, COMPARISON_SHARE * request.budget_s)

@@ -3,7 +3,7 @@
 The stages in their order are in `stages`: select, minimise or prune, compare, cross-check, scores on
 held-out data, another baseline, effects of steps, and the analysis for the description.
 
-Finalists are the best trials, the first guess and members of the Pareto front. Members of a front are
+Finalists are the best trials, the default candidate and members of the Pareto front. Members of a front are
 ordered by how much hypervolume they add to those before them, so that a comparison that runs out of time has
 covered the front in its breadth.
 """
@@ -173,9 +173,9 @@ def select(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 def choose(
     level: Level, task: Task, trials: SearchTrials, count: int | None, first: Candidate
 ) -> tuple[list[Candidate], Trial | None]:
-    """Choose the best distinct candidates, the first guess, and the other ways to build the very best.
+    """Choose the best distinct candidates, the default candidate, and the other ways to build the very best.
 
-    The best of many noisy measurements is often the luckiest, and no better than the first guess. So that
+    The best of many noisy measurements is often the luckiest, and no better than the default. So that
     one is always chosen, and early, since where the time is short the last are left out; unless it failed.
     So are other ways to build the best, which the search could not try; the next best are much like it.
     Where a space begins with the unchanged program there is no guess.

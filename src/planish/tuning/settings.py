@@ -79,7 +79,7 @@ class Settings:
         cores: how many cores the program may use.
         workers: processes that build and verify at the same time, one for each core at most; timed runs never
             overlap. 0 takes one, and one more for each core that the program leaves free.
-        finalists: how many of the best are measured again at the end, at least 1, beside the first guess
+        finalists: how many of the best are measured again at the end, at least 1, and the default candidate
             and the baseline. None: 3, and 8 of the front of several objectives.
         remeasure: measure candidates again that the store knows, in a run of its own.
         where: the constraint on candidates: a function of a `planish.core.Candidate` that returns whether it

@@ -108,7 +108,7 @@ def check_others(program: Program, inputs: Mapping[str, Array], wanted: Array) -
 
 
 def samples(program: Program, backend: str, count: int) -> Iterator[Schedule]:
-    """List the first guess, and samples of the template space."""
+    """List the default schedule, and samples of the template space."""
     space = TemplateSpace(program, Target("", frozenset({backend}), 1, {"backend": backend}))
     for candidate in (space.start(), *(space.sample(np.random.default_rng(n)) for n in range(count))):
         yield resolve(program, candidate)

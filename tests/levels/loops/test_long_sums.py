@@ -38,7 +38,7 @@ class Summed:
     def prepare(self) -> None:
         pass
 
-    def poison(self, byte: int) -> None:
+    def poison(self, byte: int = 0xFF) -> None:
         pass
 
     def repeat(self, times: int) -> None:

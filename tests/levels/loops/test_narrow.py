@@ -217,7 +217,7 @@ TILED = (Split("m", 6), Split("n", 16), Reorder(("m:6", "n:16", "k", "m", "n")))
 
 
 @pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, (*NARROW, "int8"))))
-def test_first_guesses_and_copies_are_right(backend: str, dtype: str) -> None:
+def test_default_schedules_and_copies_are_right(backend: str, dtype: str) -> None:
     """Copies of integers are as small as the tensor; the steps are those of a tile, operands packed."""
     made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype=dtype)
     start = TemplateSpace(made, Target("", frozenset({backend}), 1, {"backend": backend})).start()

@@ -138,7 +138,7 @@ def test_the_target_is_filled_where_its_own_loops_begin(golden: Golden) -> None:
     golden.check("loops/tree-of-a-spread-target.txt", pseudocode(lower(schedule)))
 
 
-def test_the_first_guess_sums_the_channels_in_registers() -> None:
+def test_the_default_schedule_sums_the_channels_in_registers() -> None:
     """Windows are walked around that sum: neighbours in them write the same elements."""
     made = parse("O[k, 2*t+r] += X[c,t] * W[c,k,r]", {}, {"X": (64, 500), "W": (64, 64, 4)})
     orders = [[axis for axis, _ in schedule.loops[0]] for schedule in samples(made, "avx2", 8)]

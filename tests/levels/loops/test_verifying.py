@@ -75,7 +75,7 @@ class Interpreted:
     def prepare(self) -> None:
         pass
 
-    def poison(self, byte: int) -> None:
+    def poison(self, byte: int = 0xFF) -> None:
         pass
 
     def repeat(self, times: int) -> None:

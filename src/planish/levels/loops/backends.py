@@ -90,7 +90,7 @@ class Backend(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """The registers that it uses, from which the first guess is made; its caches may be left out."""
+        """The registers that it uses, from which the default schedule is made; its caches may be left out."""
         ...
 
     @property

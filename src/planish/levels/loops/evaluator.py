@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import cycle, islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock, Target
-from planish.levels.loops.backends import Executable
+from planish.levels.loops.backends import BoundKernel, Executable
 from planish.levels.loops.build import backend_of, executable_of, library_of, schedule_of
 from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import Program, TensorType
@@ -80,22 +80,6 @@ NAN_BYTES, LARGE_BYTES, SMALL_BYTES, SMALL_INTEGER_BYTES = 0xFF, 0x7B, 0xFB, 0x8
 integers below, while 0x7B makes large ones of them too."""
 
 
-class Runs(Protocol):
-    """Execution of a program on the arrays of a `Verifier`."""
-
-    def prepare(self) -> None:
-        """Pack the constant inputs as they are now."""
-        ...
-
-    def poison(self, byte: int) -> None:
-        """Fill with a byte whatever memory is its own, and prepare."""
-        ...
-
-    def repeat(self, times: int) -> object:
-        """Compute the outputs from what the inputs hold now, so many times."""
-        ...
-
-
 class Called:
     """A library's implementation, which takes in constants when it is made.
 
@@ -111,7 +95,7 @@ class Called:
         """Make it anew."""
         self._call = self._make()
 
-    def poison(self, byte: int) -> None:
+    def poison(self, byte: int = 0xFF) -> None:
         """Make it anew, as its memory is out of reach."""
         del byte
         self.prepare()
@@ -166,7 +150,7 @@ class Verifier:
         self._around = 0
         self._load(cases[0])
 
-    def wrong(self, runs: Runs) -> str | None:
+    def wrong(self, runs: BoundKernel) -> str | None:
         """Describe what is wrong with a kernel's outputs; None if they are correct on every set.
 
         Outputs are poisoned before each run, so that an element which is not written shows; so are the
@@ -179,7 +163,7 @@ class Verifier:
         runs.repeat(1)
         return self.wrong_at_last()
 
-    def wrong_at_first(self, runs: Runs) -> str | None:
+    def wrong_at_first(self, runs: BoundKernel) -> str | None:
         """Describe what is wrong with a kernel's outputs on any set but the one that it is timed on."""
         special = () if isinstance(runs, Called) else self._special
         with np.errstate(all="ignore"):
@@ -190,7 +174,7 @@ class Verifier:
                     return wrong
         return None
 
-    def begin_last(self, runs: Runs) -> None:
+    def begin_last(self, runs: BoundKernel) -> None:
         """Load the inputs that a kernel is timed on, which it has not seen, and poison its outputs."""
         self._begin(runs, self._last, len(self._special) + len(self._usual) + 1)
 
@@ -198,7 +182,7 @@ class Verifier:
         """Describe what is wrong with the outputs of the calls since `begin_last`."""
         return self._wrong(self._last)
 
-    def _begin(self, runs: Runs, each: _Round, number: int) -> None:
+    def _begin(self, runs: BoundKernel, each: _Round, number: int) -> None:
         self._load(each.case)
         if each.byte is None:
             runs.prepare()
@@ -388,7 +372,7 @@ class LoopsEvaluator:
         outcome = self._known[same] = self._measured(bound, clock)
         return outcome
 
-    def _measured(self, runs: Runs, clock: StageClock) -> Outcome:
+    def _measured(self, runs: BoundKernel, clock: StageClock) -> Outcome:
         """Verify and time what computes the program; the answers of the timed calls are verified, too."""
         with clock("verify"):
             wrong = self._verifier.wrong_at_first(runs)

@@ -283,7 +283,11 @@ class _Reading:
             self.packed[:, slot], self.ahead[:, slot] = table.packed[:, slot], table.ahead[:, slot]
         self._by_role()
         self.moved = self.stride > 0
-        self._packed_strides()
+        # Strides of a copy, in its loops' order: each moves by what those inside it touch.
+        within = np.arange(LOOPS) < self.packed[:, :, None]
+        body = np.concatenate([np.ones((*self.touched.shape[:2], 1)), self.touched[:, :, :-1]], axis=2)
+        self.stride = np.where(within & self.moved, body, self.stride)
+        self.run = np.where(within, self.touched, self.run)
 
     def _by_role(self) -> None:
         """Put what the innermost loop moves before the other that is read."""
@@ -293,13 +297,6 @@ class _Reading:
             setattr(self, name, np.take_along_axis(getattr(self, name), order[:, :, None], 1))
         self.packed = np.take_along_axis(self.packed, order, 1)
         self.ahead = np.take_along_axis(self.ahead, order, 1)
-
-    def _packed_strides(self) -> None:
-        """Return the strides of a copy, in its loops' order: each moves by what those inside it touch."""
-        within = np.arange(LOOPS) < self.packed[:, :, None]
-        body = np.concatenate([np.ones((*self.touched.shape[:2], 1)), self.touched[:, :, :-1]], axis=2)
-        self.stride = np.where(within & self.moved, body, self.stride)
-        self.run = np.where(within, self.touched, self.run)
 
     def columns(self) -> Floats:
         return np.concatenate([self._nest(), self._slots(), self._holders(), self._loops()], axis=1)

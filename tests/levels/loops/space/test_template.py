@@ -115,7 +115,7 @@ class TestTemplateSpaceThatChoosesItsBackEnd(TestTemplateSpace):
 
 
 @pytest.mark.parametrize(("extent", "guess"), [(1 << 20, "own"), (1 << 24, "x86-avx2")])
-def test_short_vectors_are_the_first_guess_for_what_no_cache_holds(extent: int, guess: str) -> None:
+def test_short_vectors_are_the_default_schedule_for_what_no_cache_holds(extent: int, guess: str) -> None:
     machine = Machine(64, 32, (Cache(2, 1 << 20), Cache(3, 1 << 25)))
     target = Target("", frozenset({"x86-avx512"}), machine=machine)
     program = parse("y[i] = a[i] + b[i]", {"i": extent})
@@ -221,7 +221,7 @@ def test_samples_keep_to_the_register_file(target: Target, registers: int, lanes
         assert rows * (1 if choices["vector"] == "k" else -(-width // lanes)) <= registers
 
 
-def test_the_first_guess_vectorises_what_lies_in_sequence_and_reuses_registers() -> None:
+def test_the_default_schedule_vectorises_what_lies_in_sequence_and_reuses_registers() -> None:
     space = TemplateSpace(matmul(), AVX512)
     choices = space.choices(space.start())
     assert choices["vector"] == "n"
@@ -230,7 +230,7 @@ def test_the_first_guess_vectorises_what_lies_in_sequence_and_reuses_registers()
     assert choices["pack A"] == choices["pack B"] == choices["pack C"] == "none"
 
 
-def test_the_first_guess_packs_what_does_not_lie_in_sequence() -> None:
+def test_the_default_schedule_packs_what_does_not_lie_in_sequence() -> None:
     transposed = parse("C[m,n] += A[m,k] * B[n,k]", {"m": 256, "n": 256, "k": 256})
     space = TemplateSpace(transposed, AVX512)
     choices = space.choices(space.start())
@@ -286,7 +286,7 @@ def test_a_nest_follows_where_each_element_is_used_once() -> None:
     assert space.choices(space.start())["loops M"] == "follow"
 
 
-def test_images_whose_rows_fill_no_vectors_are_one_axis_in_the_first_guess() -> None:
+def test_images_whose_rows_fill_no_vectors_are_one_axis_in_the_default_schedule() -> None:
     program = parse("O[k,y,x] += I[c,y,x] * W[k,c]", {"k": 64, "c": 64, "y": 28, "x": 28})
     space = TemplateSpace(program, AVX512)
     assert space.choices(space.start())["vector"] == "y.x"
@@ -330,7 +330,7 @@ def test_samples_of_any_program_are_legal_and_compute_it(program: Program, seed:
         assert check(program, shaped, answer) is None
 
 
-def test_the_first_guess_packs_what_a_reduction_walks_page_by_page() -> None:
+def test_the_default_schedule_packs_what_a_reduction_walks_page_by_page() -> None:
     for n in (512, 1024, 2048, 4096):
         choices = TemplateSpace(matmul(n, n, n), AVX512).choices(
             TemplateSpace(matmul(n, n, n), AVX512).start()
@@ -341,26 +341,26 @@ def test_the_first_guess_packs_what_a_reduction_walks_page_by_page() -> None:
     assert space.choices(space.start())["pack B"] == "none"
 
 
-def test_the_first_guess_reads_a_matrix_that_is_used_once_by_rows() -> None:
+def test_the_default_schedule_reads_a_matrix_that_is_used_once_by_rows() -> None:
     program = parse("y[n] += x[k] * B[k,n]", {"n": 2048, "k": 2048})
     space = TemplateSpace(program, AVX512)
     choices = space.choices(space.start())
     assert choices["order"].split()[0] == f"k:{choices['reduce']}"
 
 
-def test_the_first_guess_comes_first_in_a_search() -> None:
+def test_the_default_schedule_comes_first_in_a_search() -> None:
     space = TemplateSpace(matmul(), AVX512)
     assert list(space.seeds()) == [space.start()]
 
 
-def test_the_first_guess_passes_through_large_tensors_in_sequence() -> None:
+def test_the_default_schedule_passes_through_large_tensors_in_sequence() -> None:
     program = parse("C[r,c] = A[r,c] + B[r,c]", {"r": 5000, "c": 5000})
     space = TemplateSpace(program, AVX512)
     assert space.choices(space.start())["order"].split()[0] == "r"
 
 
 @pytest.mark.parametrize(("n", "chosen"), [(32, "none"), (64, "none"), (256, "outermost")])
-def test_the_first_guess_shares_work_among_cores_where_there_is_enough(n: int, chosen: str) -> None:
+def test_the_default_schedule_shares_work_among_cores_where_there_is_enough(n: int, chosen: str) -> None:
     space = TemplateSpace(matmul(n, n, n), Target("a processor", frozenset({"x86-avx512"}), cores=2))
     assert space.choices(space.start())["parallel"] == chosen
 

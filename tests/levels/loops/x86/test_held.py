@@ -99,7 +99,7 @@ def test_fewer_results_are_held_where_operands_need_more_registers(isa: IsaName)
 
 
 @pytest.mark.parametrize("isa", SETS)
-def test_the_first_guess_of_a_sum_over_five_axes(isa: IsaName) -> None:
+def test_the_default_schedule_of_a_sum_over_five_axes(isa: IsaName) -> None:
     program = parse(
         "O[] += X[b,a] * relu(Y[d,c,e,a])", {"a": 3, "b": 25, "c": 7, "d": 17, "e": 16}, dtype="float64"
     )
@@ -109,7 +109,7 @@ def test_the_first_guess_of_a_sum_over_five_axes(isa: IsaName) -> None:
 
 
 @pytest.mark.parametrize("isa", SETS)
-def test_the_first_guess_of_a_sum_that_is_read(isa: IsaName) -> None:
+def test_the_default_schedule_of_a_sum_that_is_read(isa: IsaName) -> None:
     sizes = {"a": 21, "b": 16, "c": 7, "d": 7, "e": 11}
     program = parse("O[] += X[b,c] * Y[d,e,a]; ZZ[] = relu(O[])", sizes)
     inputs = _inputs(program, positive=True)

@@ -455,9 +455,8 @@ def infer(
     statements = [s for draft in drafts for s in _statements(draft, found)]
     types = stored_types(statements, wanted)
     arithmetic = ARITHMETIC[next(iter(types.values()))]
-    statements, found, given = rounded_last(
-        statements, types, found, {**_spread_shapes(statements, found), **given}
-    )
+    spread = {s.target.tensor: _shape([s.target], found) for s in statements if is_spread(s.target)}
+    statements, found, given = rounded_last(statements, types, found, {**spread, **given})
     tensors = _shapes(statements, found, given)
     statements = tuple(_without_needless_pads(s, found, tensors) for s in statements)
     program = Program(
@@ -505,11 +504,6 @@ def _shapes(
             those = [a for s in statements for a in accesses(s.value) if a.tensor == tensor]
         shapes[tensor] = given.get(tensor) or _shape(those, sizes)
     return shapes
-
-
-def _spread_shapes(statements: Sequence[Statement], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    targets = [s.target for s in statements if is_spread(s.target)]
-    return {target.tensor: _shape([target], sizes) for target in targets}
 
 
 def _shape(those: Sequence[Access], sizes: Mapping[str, int]) -> tuple[int, ...]:

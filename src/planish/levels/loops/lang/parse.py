@@ -46,11 +46,6 @@ def _named(character: str) -> str:
     return f"'{character}', U+{ord(character):04X} {name}" if seen else f"U+{ord(character):04X} {name}"
 
 
-def _shown(text: str) -> str:
-    """Return a piece of the text, in which characters that cannot be seen are escaped."""
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-
-
 @dataclass(frozen=True)
 class _Token:
     kind: str
@@ -125,7 +120,9 @@ class _Parser:
             hint = "Write a plain space, or what the character stands for in ASCII."
             found = f"at {_named(token.text)}"
         elif token.text.strip():
-            found = f"at '{_shown(self.text[token.start :].splitlines()[0][:20])}'"
+            rest = self.text[token.start :].splitlines()[0][:20]
+            visible = [c if c.isprintable() else f"\\u{ord(c):04x}" for c in rest]
+            found = f"at '{''.join(visible)}'"
         else:
             found = "at the end"
         raise ProgramError(f"{location}: {message}, {found}", hint or _EXAMPLE)

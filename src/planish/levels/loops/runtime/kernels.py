@@ -368,14 +368,13 @@ def _stop_all() -> None:
         found.stop()
 
 
-def _forget_after_fork() -> None:
-    """Forget the parent's teams, whose threads a child does not have."""
-    _teams.clear()
-
-
 atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    # A child does not have the threads of its parent's teams.
+    os.register_at_fork(after_in_child=_teams.clear)
+
+
+# Kernels
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -421,15 +420,8 @@ class Kernel:
     def bind(self, inputs: Arrays, outputs: Arrays) -> BoundKernel:
         """Attach the kernel to arrays, and run its ahead part, which packs the constant inputs.
 
-        Later changes of a constant input have no effect until the kernel is bound again or prepared.
-
-        Args:
-            inputs: tensor to array, of the program's shapes and types, C-contiguous.
-            outputs: likewise, writeable; they share no memory with each other or with inputs.
-
-        Raises:
-            ProgramError: an array is missing, unknown, or not as it must be.
-            TargetError: there is no memory for the buffers.
+        Later changes of a constant input have no effect until the kernel is bound again or prepared. See
+        `planish.levels.loops.backends.Executable` for the arguments.
         """
         _check_names("input", inputs, self.program.inputs)
         _check_names("output", outputs, self.program.outputs)

@@ -429,7 +429,8 @@ def cycles(facts: Facts, tile: RegisterTile) -> float:
         vectors = -(-width // facts.lanes)
         total += times * count * steps * _step(facts, tile.vector, shape, vectors)
         total += times * (1 if reduced else count) * _end(facts, tile, shape, vectors)
-    return total + sum(_copy(facts, operand, tile.vector) for operand in facts.operands)
+    copied = [o for o in facts.operands if is_copied(facts, o, tile.vector)]
+    return total + sum(o.elements * COPY for o in copied if o.tensor not in facts.program.constants)
 
 
 def _parts(extent: int, tile: int) -> list[tuple[int, int]]:
@@ -449,7 +450,9 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
             late += each * (CONFLICT * conflicts(facts, operand, rows) + RELOAD * is_large(facts, operand))
         else:
             far = any(operand.strides.get(axis, 0) >= facts.lanes for axis in rows)
-            loads += each * vectors * (_loads(facts, operand, vector) + FAR * each * far)
+            in_sequence = not _strided(operand, vector) or is_copied(facts, operand, vector)
+            of_vector = 1.0 if in_sequence else _strided_loads(facts, operand, vector)
+            loads += each * vectors * (of_vector + FAR * each * far)
             late += vectors * SPILL * spilled(facts, operand, vector, vectors)
     # Two operations and two loads begin in each cycle: the scarcer of both sets the pace.
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
@@ -476,21 +479,9 @@ def is_copied(facts: Facts, operand: Moves, vector: str) -> bool:
     return operand.tensor in facts.program.constants or reuse * lane > 2 * COPY
 
 
-def _loads(facts: Facts, operand: Moves, vector: str) -> float:
-    """Count the loads of a vector."""
-    if not _strided(operand, vector) or is_copied(facts, operand, vector):
-        return 1.0
-    return _strided_loads(facts, operand, vector)
-
-
 def _strided_loads(facts: Facts, operand: Moves, vector: str) -> float:
     two = operand.strides[vector] == 2 and facts.permutes(operand.tensor)
     return ALTERNATE if two else GATHER * facts.lanes
-
-
-def _copy(facts: Facts, operand: Moves, vector: str) -> float:
-    free = operand.tensor in facts.program.constants or not is_copied(facts, operand, vector)
-    return 0.0 if free else operand.elements * COPY
 
 
 def _strided(moves: Moves, vector: str) -> bool:

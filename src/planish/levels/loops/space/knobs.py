@@ -13,7 +13,6 @@ from planish.core import Step
 from planish.levels.loops.ir.fuse import fusable, fused
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text
 from planish.levels.loops.ir.tree import LoopId
-from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.facts import REDUCE_TILES, Facts, RegisterTile, cycles, slab, streamed, tiles
 from planish.levels.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize
 
@@ -27,7 +26,7 @@ class KnobOption:
     Args:
         steps: what it does; none for leaving things as they are. One that is no step of a schedule names
             the code generator.
-        weight: how plausible it is; it is drawn in proportion, and the first guess is the greatest.
+        weight: how plausible it is; it is drawn in proportion, and the greatest is the default.
     """
 
     steps: tuple[Step, ...]
@@ -121,7 +120,7 @@ MEETS = 4.0
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
 STREAM_ROWS = (8, 16)
-"""Rows that are read side by side where a matrix is streamed, the first guess first."""
+"""Rows that are read side by side where a matrix is streamed, the default first."""
 
 
 class Tiling:
@@ -260,14 +259,17 @@ def _cache(context: KnobContext, axis: str) -> Options:
 
 FUSED = "all"
 GAIN = 0.97
-"""Share of the cycles below which the first guess has axes fused."""
+"""Share of the cycles below which the default schedule has axes fused."""
 PREFERENCE = 4
 """How much more plausible fewer cycles are, as a power of their ratio."""
 
 
 def fusing(facts: Facts) -> tuple[Knob, Facts] | None:
     """Make the knob, with the facts of the program after it; None where there is nothing to fuse."""
-    steps, program = _all(facts.program)
+    steps: tuple[Fuse, ...] = ()
+    program = facts.program
+    while pair := next(fusable(program), None):
+        steps, program = (*steps, Fuse(*pair)), fused(program, *pair) or program
     if not steps:
         return None
     after = replace(facts, program=program)
@@ -282,11 +284,3 @@ def fusing(facts: Facts) -> tuple[Knob, Facts] | None:
         "fuse", lambda _: offered(), 2, lambda c, name: replace(c, facts=after) if name == FUSED else c
     )
     return knob, after
-
-
-def _all(program: Program) -> tuple[tuple[Fuse, ...], Program]:
-    """Fuse as long as there are two axes that can become one."""
-    steps: tuple[Fuse, ...] = ()
-    while pair := next(fusable(program), None):
-        steps, program = (*steps, Fuse(*pair)), fused(program, *pair) or program
-    return steps, program

@@ -93,9 +93,9 @@ def placing_knobs(facts: Facts) -> Iterator[Knob]:
 def _order(context: KnobContext) -> Options:
     """Offer orders of the loops around the register tile.
 
-    The first guess has outside what moves the tensor that vectors are loaded from, so that its tile is used
-    again by the loops inside; and splits of a reduction inside. The split of a reduction is outside where
-    what is streamed is read row by row, and where only a part of what is read again stays in a cache.
+    The default has outside what moves the tensor that vectors are loaded from, so that its tile is used again
+    by the loops inside; and splits of a reduction inside. The split of a reduction is outside where what is
+    streamed is read row by row, and where only a part of what is read again stays in a cache.
     """
     outer = context.outer
     options: dict[str, KnobOption] = {}
@@ -107,7 +107,10 @@ def _order(context: KnobContext) -> Options:
 @lru_cache(maxsize=4096)
 def _named_orders(first: Order) -> tuple[tuple[Order, str, Reorder], ...]:
     """List the orders that are offered, with their names and steps; the same loops come again and again."""
-    orders = list(islice(_orders(first), ORDERS_MAX))
+    # The loop of the larger step is outside: the steps of an axis decrease inward.
+    pairs = [(a, b) for a in first for b in first if a[0] == b[0] and a[1] > b[1]]
+    legal = (o for o in permutations(first) if all(o.index(a) < o.index(b) for a, b in pairs))
+    orders = list(islice(legal, ORDERS_MAX))
     names = [tuple(map(loop_text, order)) for order in orders]
     return tuple([(order, " ".join(n), Reorder(n)) for order, n in zip(orders, names, strict=True)])
 
@@ -130,15 +133,6 @@ def _by_use(context: KnobContext, loops: Order) -> Order:
         return 2 if facts.beside(loop[0]).intersection(tile - {loop[0]}) else 3
 
     return tuple(sorted(loops, key=rank))
-
-
-def _orders(first: Order) -> Iterator[Order]:
-    """List the permutations in which each axis keeps the order of its loops."""
-    # The loop of the larger step is outside: the steps of an axis decrease inward.
-    pairs = [(a, b) for a in first for b in first if a[0] == b[0] and a[1] > b[1]]
-    for order in permutations(first):
-        if all(order.index(a) < order.index(b) for a, b in pairs):
-            yield order
 
 
 def can_be_packed(facts: Facts, moves: Moves) -> bool:
@@ -372,7 +366,7 @@ KNOWN_MAX = 4096
 """Nodes of the tree that are cached: neighbours have most of their path in common."""
 
 BUILD_WEIGHT, BEST_BUILD = 0.5, 2.0
-"""Weights of another code generator, where the target's own has 1; the second where it is the first guess."""
+"""Weights of another code generator, where the target's own has 1; the second where it is the default."""
 
 NO_BUILDS: Mapping[str, Step] = MappingProxyType({})
 Choices = Mapping[str, str]
@@ -466,11 +460,11 @@ class TemplateSpace(Space):
         return tuple({knob.name: knob for knob in reversed(every)}.values())[::-1]
 
     def start(self) -> Candidate:
-        """Return the first guess: the most plausible alternative of each knob."""
+        """Return the default schedule: the most plausible alternative of each knob."""
         return self.candidate({})
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:  # noqa: ARG002
-        """Return the first guess."""
+        """Return the default schedule."""
         return (self.start(),)
 
     def focused(self, candidates: Sequence[Candidate]) -> TemplateSpace:
@@ -526,7 +520,7 @@ class TemplateSpace(Space):
         return {node.knob.name: name for node, name in self._path(candidate) if node.knob}
 
     def candidate(self, choices: Choices) -> Candidate:
-        """Make a candidate; a knob whose alternative is not named, or not offered, takes the first guess."""
+        """Make a candidate; a knob whose alternative is not named, or not offered, takes its default."""
         return self._made_by(lambda knob, options: _keep(options, choices.get(knob.name, "")))
 
     def schedule(self, candidate: Candidate) -> Schedule:
@@ -620,12 +614,9 @@ def _build(builds: Mapping[str, Step], facts: Facts) -> Knob:
     return Knob("build", lambda _: options, len(options))
 
 
-def _first_guess(options: Options) -> str:
-    return max(options, key=lambda name: options[name].weight)
-
-
 def _keep(options: Options, name: str) -> str:
-    return name if name in options else _first_guess(options)
+    """Return an alternative, or the default where it is not offered."""
+    return name if name in options else max(options, key=lambda name: options[name].weight)
 
 
 def _draw(options: Options, rng: Generator) -> str:

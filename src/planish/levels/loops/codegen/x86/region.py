@@ -74,8 +74,10 @@ class Items:
             return write
         lanewise = leaf.target.buffer in self._region.lanewise
         held = self._targets(leaf.target, inner)
-        # Part of a vector is added with a mask, which AVX2 has not.
-        if self._is_product(leaf) and (self._isa.wide or not lanewise):
+        of_words = self._isa.forms.fma > 0 and self._of_words(leaf.value)
+        # One instruction multiplies and adds; part of a vector with a mask, which AVX2 has not.
+        multiplies = of_words if self._isa.is_integer else self._multiplies(leaf.value)
+        if reduce == "add" and multiplies and (self._isa.wide or not lanewise):
             return self._product(leaf, inner, held, lanewise)
         # The target is number 0 of the references.
         values = self._vectors(leaf.value, inner, count(1))
@@ -88,12 +90,6 @@ class Items:
                 add(Accumulator(register), reduce, value, n)
 
         return accumulate
-
-    def _is_product(self, leaf: Leaf) -> bool:
-        """Return whether one instruction multiplies two elements in memory and adds."""
-        if self._isa.is_integer:
-            return leaf.reduce == "add" and self._isa.forms.fma > 0 and self._of_words(leaf.value)
-        return leaf.reduce == "add" and self._multiplies(leaf.value)
 
     def _multiplies(self, value: Value) -> TypeGuard[Call]:
         """Return whether a value is a product of two elements in memory."""
