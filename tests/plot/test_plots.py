@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from planish import plot as plot_module
-from planish.core import Candidate, Objective, PlanishError, Task, Trial, TrialPrediction, rng
+from planish.core import ArgumentError, Candidate, Objective, PlanishError, Task, Trial, TrialPrediction, rng
 from planish.plot.axes import BACKGROUNDS, COLOURS, GREY
 from planish.store import Store, open_store
 from planish.tuning.comparison import Comparison, Finalist
@@ -228,14 +228,16 @@ def test_a_run_without_a_measured_trial_has_no_figure(draw: Draw, store: Store) 
 @pytest.mark.parametrize(
     ("draw", "options", "message"),
     [
-        (plot.history, {"over": "days"}, "over is 'trials' or 'time', not 'days'"),
-        (plot.stages, {"of": "worker"}, "of is 'run' or 'trial', not 'worker'"),
-        (plot.importances, {"of": "knobs"}, "of is 'steps' or 'features', not 'knobs'"),
+        (plot.history, {"over": "days"}, "over= takes 'trials' or 'time', not 'days'"),
+        (plot.stages, {"of": "worker"}, "of= takes 'run' or 'trial', not 'worker'"),
+        (plot.importances, {"of": "knobs"}, "of= takes 'steps' or 'features', not 'knobs'"),
+        (plot.importances, {"top": 0}, "top= takes a whole number of at least 1"),
+        (plot.parallel_coordinates, {"top": "3"}, "top= takes a whole number, not '3'"),
         (plot.history, {"template": "planisch"}, "no template 'planisch'. Did you mean 'planish'"),
     ],
 )
 def test_wrong_options_are_named(draw: Draw, options: dict[str, Any], message: str, store: Store) -> None:
-    with pytest.raises(PlanishError, match=message):
+    with pytest.raises(ArgumentError, match=message):
         draw(_usual(store), **options)
 
 

@@ -11,6 +11,7 @@ from planish.report import write_report
 from planish.store import Store, open_store
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import Result, read_result
+from report.browser import charts, needs_browser, shown, width_in_narrow_window
 from report.page import Page
 from report.planks import ERROR, TIME, Planks, failed, finalist, measured, save_run, task_of
 
@@ -104,3 +105,16 @@ def test_what_cannot_be_compared_is_refused(store: Store, tmp_path: Path) -> Non
         with pytest.raises(PlanishError, match=message):
             write_report([one, other], tmp_path / "runs.html")
     assert not (tmp_path / "runs.html").exists()
+
+
+@needs_browser
+def test_every_chart_is_drawn_and_fits_a_narrow_window(store: Store, tmp_path: Path) -> None:
+    trials = [replace(measured(0, 1.0, error=0.1), candidate=Candidate()), measured(1, 0.5, error=0.3)]
+    task = task_of(f"{'x' * 120} <b>", TIME, ERROR)
+    runs = [_run(store, trials, [finalist(1, 0.5, "better")], task=task) for _ in range(3)]
+    path = write_report(runs, tmp_path / "runs.html")
+    elements = shown(path)
+    assert len(charts(elements)) == 7
+    assert "best time so far" in elements
+    assert all(f">{run.run.id} · random" in elements for run in runs)
+    assert width_in_narrow_window(path) <= 400

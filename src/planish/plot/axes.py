@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from planish.core import PlanishError
+from planish.core import ArgumentError
 from planish.core.errors import did_you_mean
 from planish.core.wording import HOUR_S, MINUTE_S, scale
 
@@ -169,10 +169,12 @@ def blank(template: str, height: int, *, legend: bool = True) -> go.Figure:
         legend: whether there is one, above.
 
     Raises:
-        PlanishError: plotly has no such template.
+        ArgumentError: plotly has no such template.
     """
     if template not in pio.templates:
-        raise PlanishError(f"plotly has no template {template!r}", did_you_mean(str(template), pio.templates))
+        raise ArgumentError(
+            f"plotly has no template {template!r}", did_you_mean(str(template), pio.templates)
+        )
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
     return go.Figure(
         layout={

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planish.core import PlanishError
+from planish.core import ArgumentError, PlanishError
+from planish.core.arguments import wrong_argument
 from planish.core.wording import title
 from planish.tuning.result import Result
 
@@ -25,15 +26,16 @@ def results_of(results: Results, function: str) -> Sequence[Result]:
         function: the public function that it was passed to.
 
     Raises:
-        PlanishError: there is none, something else is among them, or they cannot be drawn together.
+        ArgumentError: there is none, or something else is among them.
+        PlanishError: they cannot be drawn together.
     """
     found: Sequence[object] = [results] if isinstance(results, Result) else _listed(results, function)
     runs = [each for each in found if isinstance(each, Result)]
     if len(runs) < len(found):
         wrong = next(each for each in found if not isinstance(each, Result))
-        raise PlanishError(f"plot.{function} takes a Result or a list of them, not {_kind(wrong)}", _HINT)
+        raise _no_result(wrong, function)
     if not runs:
-        raise PlanishError(f"plot.{function} has no run to show: the list is empty", _HINT)
+        raise ArgumentError(f"plot.{function} has no run to show: the list is empty", _HINT)
     check_comparable(runs)
     return runs
 
@@ -60,11 +62,10 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Check that an argument has one of its values.
 
     Raises:
-        PlanishError: it has another one.
+        ArgumentError: it has another one.
     """
     if value not in choices:
-        known = " or ".join(f"'{each}'" for each in choices)
-        raise PlanishError(f"{name} is {known}, not {value!r}")
+        raise wrong_argument(name, value, " or ".join(f"'{each}'" for each in choices))
 
 
 _HINT = "planish.tune returns a Result, and planish.load_run reads one from the store."
@@ -73,19 +74,20 @@ _HINT = "planish.tune returns a Result, and planish.load_run reads one from the 
 def _listed(results: object, function: str) -> Sequence[object]:
     if isinstance(results, (list, tuple)):
         return results
-    raise PlanishError(f"plot.{function} takes a Result or a list of them, not {_kind(results)}", _HINT)
+    raise _no_result(results, function)
 
 
-def _kind(thing: object) -> str:
+def _no_result(thing: object, function: str) -> ArgumentError:
     name = type(thing).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    kind = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return ArgumentError(f"plot.{function} takes a Result or a list of them, not {kind}", _HINT)
 
 
 def one_result(result: Result, function: str) -> Result:
     """Return the only result; raises as `results_of` does."""
     found = results_of(result, function)
     if len(found) > 1:
-        raise PlanishError(f"plot.{function} shows one run, not {len(found)}", "Call it once for each.")
+        raise ArgumentError(f"plot.{function} shows one run, not {len(found)}", "Call it once for each.")
     return found[0]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import plotly.graph_objects as go
 
 from planish.core import Candidate, PlanishError, Step, Trial, rng
+from planish.core.arguments import check_whole_number
 from planish.core.wording import amount, label, scale
 from planish.plot.axes import BLUE, COUNTS, GREEN, GREY, LIGHT, ORANGE, bars, blank
 from planish.plot.runs import NothingToDrawError, check_choice, one_result
@@ -284,6 +285,7 @@ def importances(
         PlanishError: it is no result, too little was measured, or the library or the model is missing.
     """
     check_choice("of", of, ("steps", "features"))
+    check_whole_number("top", top, 1)
     if of == "features":
         result = one_result(result, "importances")
         rows: Sequence[tuple[str, float]] = result.run.importance
@@ -331,6 +333,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
     Raises:
         PlanishError: it is no result, or too little was measured.
     """
+    check_whole_number("top", top, 1)
     columns, trials, costs = _table(result, "parallel_coordinates")
     objective = result.objective
     shown = _most_important(columns, costs)[:top]
