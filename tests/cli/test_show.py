@@ -9,6 +9,7 @@ import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.core import StoreError
+from planish.core.documents import versioned
 from planish.store import open_store
 from report.planks import measured, save_run
 
@@ -108,7 +109,8 @@ def test_runs_are_reported_beside_each_other(
     document = json.loads(planish("tune", PROGRAM, "--trials", 9, "--seed", 1, "--format", "json").out)
     other = document["run"]["id"]
     said = planish("report", kept.run, other[:6], "--format", "json")
-    assert json.loads(said.out) == {"runs": [kept.run, other], "report": "planish-comparison.html"}
+    written = json.loads(said.out)
+    assert (written["runs"], written["report"]) == ([kept.run, other], "planish-comparison.html")
     page = Path("planish-comparison.html").read_text()
     assert f"<th>{kept.run}</th>" in page
     assert f"<th>{other}</th>" in page
@@ -121,7 +123,7 @@ def test_a_winner_is_exported(kept: Kept, planish: Planish, tmp_path: Path) -> N
     assert planish("export", kept.run, folder).out == f"{folder / 'place.json'}\n"
     assert (folder / "place.json").exists()
     said = planish("export", kept.run, folder, "--format", "json")
-    assert json.loads(said.out) == {"run": kept.run, "files": [str(folder / "place.json")]}
+    assert json.loads(said.out) == versioned({"run": kept.run, "files": [str(folder / "place.json")]})
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(kept: Kept, planish: Planish) -> None:

@@ -152,10 +152,10 @@ def test_a_record_of_another_objective_is_an_error() -> None:
         "",
         "[]",
         "{}",
-        '{"form": 1, "objective": "x"}',
-        '{"form": 1, "objective": "x", "results": {"a": {}}}',
-        '{"form": 1, "objective": "x", "results": []}',
-        json.dumps({"form": 99}),
+        '{"schema_version": 1, "objective": "x"}',
+        '{"schema_version": 1, "objective": "x", "results": {"a": {}}}',
+        '{"schema_version": 1, "objective": "x", "results": []}',
+        json.dumps({"schema_version": 99}),
     ],
 )
 def test_what_is_no_record_is_an_error(tmp_path: Path, text: str) -> None:

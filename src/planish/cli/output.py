@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.exceptions import TyperException
 
+from planish.core.documents import versioned
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -90,7 +92,7 @@ def _draw(made: Table) -> None:
 
 def document(value: Mapping[str, Any]) -> None:
     """Write one JSON document to standard output; a number that JSON cannot hold becomes null."""
-    say(json.dumps(_finite(value), indent=2))
+    say(json.dumps(_finite(versioned(value)), indent=2))
 
 
 def _finite(value: Any) -> Any:

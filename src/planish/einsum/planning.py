@@ -147,15 +147,16 @@ def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end
         last: until when the first candidate is waited for.
     """
     from planish.tuning.api import tune_program
+    from planish.tuning.progress import LateProgress
     from planish.tuning.settings import Budget, Settings
 
     executor.deadline = last
     settings = Settings(cores=task.target.cores)
     budget = Budget(seconds=max(0.01, end - time.monotonic()))
-    with suppress(AllFailedError):
+    with suppress(AllFailedError), LateProgress(store, budget) as listener:
         tune_program(
-            LoopsLevel(), task.program, budget=budget, settings=settings, store=store, executor=executor,
-            compares=False,
+            LoopsLevel(), task.program, budget=budget, settings=settings, store=store, listener=listener,
+            executor=executor, compares=False,
         )  # fmt: skip
 
 

@@ -313,7 +313,9 @@ def tune_program(
     task = task_of(level, program, chosen)
     with store_at(store) as opened:
         begin = partial(_begin, level, settings=chosen, budget=budget, store=opened, began=began, start=start)
-        return _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
+        found = _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
+    _log.info("run %s: %s after %d trials", found.run.id, found.run.status, found.run.trials)
+    return found
 
 
 def _execute(begin: Callable[[Task], TuningRun], task: Task, executor: Executor | None) -> Result:
@@ -417,6 +419,7 @@ def _begin(
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)
             old = replace(old, trials=old.trials - dropped)
+    _log.info("run %s: %s, level %s, searcher %s", run_id, "resumed" if old else "begun", level.name, name)
     growth = HypervolumeTracker(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
     progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)

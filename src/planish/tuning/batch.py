@@ -29,6 +29,7 @@ from planish.core import (
     Task,
     evaluate,
 )
+from planish.core.documents import SCHEMA_VERSION, versioned
 from planish.core.files import replace_text
 from planish.core.trial import checked_for
 from planish.levels.registry import load_program
@@ -257,10 +258,6 @@ def _part(name: str, result: Result, start: float, baseline: float) -> Part:
     )
 
 
-FORM = 1
-"""The version of the file's form."""
-
-
 class RegressionError(PlanishError):
     """A result is worse than the recorded one."""
 
@@ -344,8 +341,8 @@ def write_record(path: Path, parts: Sequence[Part], about: Mapping[str, str]) ->
         }
         for part in parts
     }
-    record = {"form": FORM, "objective": parts[0].objective.name, "about": dict(about), "results": results}
-    replace_text(path, json.dumps(record, indent=2) + "\n")
+    record = {"objective": parts[0].objective.name, "about": dict(about), "results": results}
+    replace_text(path, json.dumps(versioned(record), indent=2) + "\n")
 
 
 def read_record(path: Path) -> Record:
@@ -356,8 +353,9 @@ def read_record(path: Path) -> Record:
     """
     try:
         data: dict[str, Any] = json.loads(path.read_text())
-        if data["form"] != FORM:
-            raise PlanishError(f"'{path}' is a record of form {data['form']}, not {FORM}", "Record it anew.")
+        if (found := data["schema_version"]) != SCHEMA_VERSION:
+            what = f"'{path}' is a record of schema version {found}, not {SCHEMA_VERSION}"
+            raise PlanishError(what, "Record it anew.")
         values = {name: float(result["value"]) for name, result in data["results"].items()}
         return Record(data["objective"], values)
     except OSError as error:

@@ -12,8 +12,9 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planish.core import Trial
 from planish.core.front import HypervolumeTracker
@@ -455,3 +456,42 @@ class _RunListener:
             self._status.end()
             self._display.update(at_once=True)
         self._display.step(f"{what}; {_LEAVE}")
+
+
+LATE_S = 1.0
+"""Work that nothing announces, such as the first call of an einsum, is shown once it has taken so long."""
+
+
+class LateProgress(Silent):
+    """Listener that shows a search once it has taken `LATE_S`; in terminals and notebooks, within its block.
+
+    Args:
+        store: where the run is.
+        budget: of the run.
+        show: whether it is shown at all; None: in terminals and notebooks.
+    """
+
+    def __init__(self, store: Reader, budget: Budget, show: bool | None = None) -> None:
+        self._store, self._budget = store, budget
+        self._show = is_shown() if show is None else show
+        self._begun = time.monotonic()
+        self._display: ProgressDisplay | None = None
+        self._shown: Listener | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._display is not None:
+            self._display.__exit__(*error)
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        """Begin to show the search where it is time."""
+        spent = time.monotonic() - self._begun
+        if self._shown is None and self._show and spent >= LATE_S:
+            self._display = ProgressDisplay().__enter__()
+            left = None if self._budget.seconds is None else max(0.01, self._budget.seconds - spent)
+            self._shown = _RunListener(self._display, self._store, replace(self._budget, seconds=left))
+            self._shown.started(progress)
+        if self._shown is not None:
+            self._shown.trial(trial, progress)

@@ -6,6 +6,7 @@ records each outcome in both.
 
 from __future__ import annotations
 
+import logging
 import platform
 import time
 from abc import ABC, abstractmethod
@@ -35,6 +36,9 @@ from planish.core.trial import checked_for
 if TYPE_CHECKING:
     from planish.store import Store
     from planish.tuning.constraint import Constraint
+
+
+_log = logging.getLogger("planish")
 
 
 @dataclass
@@ -433,6 +437,7 @@ class TrialRecorder(Recorder):
         with self.timed("store"):
             self.store.add_trials(self.progress.run_id, [trial])
         self.trials.add(trial)
+        _log.debug("run %s, trial %d: %s", self.run_id, trial.index, trial.outcome)
         self._tell(trial)
 
     def _tell(self, trial: Trial) -> None:

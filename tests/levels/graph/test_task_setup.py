@@ -16,6 +16,7 @@ from onnx import helper
 from levels.graph.models import constant, convolutions, model, write
 from levels.graph.tasks import make
 from planish.core import Candidate, EvaluatorSpec, Task
+from planish.core.documents import SCHEMA_VERSION
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Disable, Selection, selection, selection_of
 from planish.levels.graph.program import GraphProgram
@@ -106,6 +107,7 @@ def test_a_search_leaves_out_the_pass_that_makes_the_defaults_wrong(tmp_path: Pa
     assert "without Pad_Fusion" in GraphLevel().describe(result.task, program.baseline.candidate)["passes"]
     result.level.export(result.task, program.baseline.candidate, tmp_path / "out")
     facts = json.loads((tmp_path / "out" / "p.planish.json").read_text())
+    assert facts["schema_version"] == SCHEMA_VERSION
     assert facts["disabled_optimizers"] == ["Pad_Fusion"]
 
 

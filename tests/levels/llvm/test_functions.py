@@ -18,6 +18,7 @@ import pytest
 
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
 from planish.core import Candidate, Measured, PlanishError, TargetError, Task
+from planish.core.documents import SCHEMA_VERSION
 from planish.core.step import candidate_from_json
 from planish.levels.llvm.backend import elf
 from planish.levels.llvm.backend.libraries import open_backend
@@ -396,6 +397,7 @@ def test_what_is_exported_is_what_was_measured_where_all_functions_have_lists(
     assert found.values["text_bytes"] != start.values["text_bytes"]
     LEVEL.export(task, candidate, tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["schema_version"] == SCHEMA_VERSION
     assert manifest["total"] == found.values["text_bytes"]
     assert code_of((tmp_path / "optimised.bc").read_bytes())[1] == manifest["total"]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Executor, Measured, Task, evaluate
+from planish.core.documents import versioned
 from planish.levels.graph.installed import OPENVINO, versions
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.passes import IN_BFLOAT16, Disable, Offline, Selection, selection_of
@@ -403,6 +404,6 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
             "offline": chosen.offline,
             "versions": dict(versions()),
         }
-    file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(versioned(facts), indent=1) + "\n", encoding="utf-8")
     weights = weights_of(model)
     return [model, *([weights] if chosen.offline and weights.exists() else []), file]

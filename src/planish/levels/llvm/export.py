@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from planish.core import Candidate, PlanishError, Task
+from planish.core.documents import versioned
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.programs import ProgramBuilder, function_lists
@@ -166,7 +167,7 @@ def _write_module(folder: Path, ir: str, made: _Exported, manifest: Mapping[str,
     (folder / BITCODE).write_bytes(made.bitcode)
     (folder / OBJECT).write_bytes(made.code)
     described = {"llvm": whole_backend().version, **manifest, "recipe": asdict(made.recipe)}
-    (folder / MANIFEST).write_text(json.dumps(described, indent=1) + "\n")
+    (folder / MANIFEST).write_text(json.dumps(versioned(described), indent=1) + "\n")
     return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, ProgramError, Target, Task, content_hash
+from planish.core.documents import versioned
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.build import backend_of, compile_with, executable_of, library_of, tree_of
 from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
@@ -489,7 +490,7 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
     texts = {
         "s": code.assembly(name),
         "h": header(Exported(name, program, tree, code), title),
-        "json": json.dumps(record, indent=2) + "\n",
+        "json": json.dumps(versioned(record), indent=2) + "\n",
     }
     try:
         path.mkdir(parents=True, exist_ok=True)

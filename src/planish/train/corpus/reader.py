@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, unknown
+from planish.core.documents import versioned
 from planish.core.files import replace_text
 from planish.train.corpus.shards import (
     DATA,
@@ -50,7 +51,7 @@ def write_card(folder: Path, manifest: Manifest, command: str) -> Mapping[str, A
     Raises:
         OSError: it cannot be written.
     """
-    card = _counted(folder, manifest, command)
+    card = versioned(_counted(folder, manifest, command))
     replace_text(folder / PAGE, page(card))
     replace_text(folder / CARD, json.dumps(card, indent=1))
     return card
