@@ -71,9 +71,3 @@ class FixedExecutor(InlineExecutor):
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         del clock
         return Measured(self._values(selection_of(candidate)))
-
-
-def measured(outcome: Outcome) -> Measured:
-    """Require that an outcome is measured."""
-    assert isinstance(outcome, Measured), outcome
-    return outcome

@@ -15,7 +15,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from damaged_files import damage_zip
 from levels.graph.models import convolutions, model, tokens, weight, write
-from levels.graph.tasks import ONCE, make, measured, outcomes_of, task_of_file
+from levels.graph.tasks import ONCE, make, outcomes_of, task_of_file
+from levels.outcomes import failure, measured
 from planish.core import (
     Candidate,
     Failed,
@@ -30,7 +31,6 @@ from planish.levels.graph.machine import counters
 from planish.levels.graph.passes import Disable, Rewrite, selection
 from planish.levels.graph.rewriting import RewriteError, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
-from planish.levels.graph.verification import Tolerance, difference, tolerance
 from planish.measure import by_processor_time
 from planish.measure.executors import InlineExecutor
 
@@ -47,7 +47,7 @@ def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
     assert values["model_size"] == (tmp_path / "net.onnx").stat().st_size
     assert measured(folded).values["model_size"] != values["model_size"]
     assert len(measured(plain).samples["latency"]) >= 3
-    assert isinstance(nothing, Measured)
+    measured(nothing)
 
 
 def no_boxes(folder: Path) -> Path:
@@ -171,7 +171,7 @@ def test_a_failing_pass_is_a_row(tmp_path: Path) -> None:
     candidates = Candidate((Rewrite("onnxscript.add_0"),)), Candidate()
     bad, good = outcomes_of(make(tmp_path), *candidates, apply=fail)
     assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
-    assert isinstance(good, Measured)
+    measured(good)
 
 
 def test_a_wrong_answer_is_a_row(tmp_path: Path) -> None:
@@ -182,9 +182,8 @@ def test_a_wrong_answer_is_a_row(tmp_path: Path) -> None:
         return made
 
     (found,) = outcomes_of(make(tmp_path), IDENTITIES, apply=spoil)
-    assert isinstance(found, Failed)
-    assert (found.stage, found.reason) == ("verify", "wrong answer")
-    assert found.detail.startswith("output 0: off by")
+    assert failure(found) == ("verify", "wrong answer")
+    assert "output 0: off by" in str(found)
 
 
 def test_at_the_end_answers_are_compared_on_inputs_that_the_search_did_not_see(tmp_path: Path) -> None:
@@ -214,8 +213,7 @@ def test_at_the_end_answers_are_compared_on_inputs_made_of_the_users(tmp_path: P
     task = given(tmp_path, seen)
     measured(*outcomes_of(task, IDENTITIES, apply=overfit))
     (found,) = outcomes_of(task, IDENTITIES, remember=False, apply=overfit)
-    assert isinstance(found, Failed)
-    assert (found.stage, found.reason) == ("verify", "wrong answer")
+    assert failure(found) == ("verify", "wrong answer")
 
 
 def test_where_the_users_inputs_are_the_only_ones_it_is_reported(tmp_path: Path) -> None:
@@ -232,15 +230,13 @@ def test_a_broken_model_is_a_row(tmp_path: Path) -> None:
         return made
 
     (found,) = outcomes_of(make(tmp_path), IDENTITIES, apply=spoil)
-    assert isinstance(found, Failed)
-    assert (found.stage, found.reason) == ("build", "refused by ONNX Runtime")
+    assert failure(found) == ("build", "refused by ONNX Runtime")
 
 
 def test_a_selection_that_is_not_canonical_is_a_row(tmp_path: Path) -> None:
     steps = (Disable("NchwcTransformer"), Rewrite("onnxscript.add_0"))
     (found,) = outcomes_of(make(tmp_path), Candidate(steps))
-    assert isinstance(found, Failed)
-    assert found.reason == "illegal step"
+    assert failure(found) == ("transform", "illegal step")
 
 
 def test_accuracy_is_reported_of_the_users_inputs_and_labels(tmp_path: Path) -> None:
@@ -249,8 +245,8 @@ def test_accuracy_is_reported_of_the_users_inputs_and_labels(tmp_path: Path) -> 
     np.save(tmp_path / "labels.npy", np.zeros(6, np.int64))
     options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
     task = make(tmp_path, "latency", "accuracy", **options, shape=(2, 3, 8, 8))
-    (found,) = outcomes_of(task, Candidate())
-    assert measured(found).values["accuracy"] in {n / 6 for n in range(7)}
+    for found in outcomes_of(task, Candidate(), Candidate((Rewrite("intent.int8_static"),))):
+        assert measured(found).values["accuracy"] in {n / 6 for n in range(7)}
 
 
 @pytest.mark.parametrize("objective", ["energy", "power"])
@@ -259,19 +255,25 @@ def test_what_cannot_be_measured_is_reported(objective: str, tmp_path: Path) -> 
         evaluator_spec_of(make(tmp_path, objective), counted=counters("cpu", tmp_path, tmp_path))
 
 
-def test_inputs_that_do_not_fit_are_reported(tmp_path: Path) -> None:
-    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 9), np.float32))
-    with pytest.raises(PlanishError, match=r"is float32 \(1, 3, 8, 9\); the model takes x float32 1x3x8x8"):
-        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
-    np.savez(tmp_path / "in.npz", z=np.zeros((1, 3, 8, 8), np.float32))
-    with pytest.raises(PlanishError, match="has no array 'x', which the model takes"):
-        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
-    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), np.float32), y=np.zeros(1))
-    with pytest.raises(PlanishError, match="the model takes no 'y', which "):
-        outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
-    np.savez_compressed(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), np.float32))
-    damage_zip(tmp_path / "in.npz")
-    with pytest.raises(PlanishError, match="cannot read arrays from "):
+FITS = np.zeros((1, 3, 8, 8), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "damaged", "said"),
+    [
+        ({"x": FITS[..., 1:]}, False, r"is float32 \(1, 3, 8, 7\); the model takes x float32 1x3x8x8"),
+        ({"z": FITS}, False, "has no array 'x', which the model takes"),
+        ({"x": FITS, "y": np.zeros(1)}, False, "the model takes no 'y', which "),
+        ({"x": FITS}, True, "cannot read arrays from "),
+    ],
+)
+def test_inputs_that_do_not_fit_are_reported(
+    arrays: dict[str, Any], said: str, tmp_path: Path, *, damaged: bool
+) -> None:
+    np.savez_compressed(tmp_path / "in.npz", **arrays)
+    if damaged:
+        damage_zip(tmp_path / "in.npz")
+    with pytest.raises(PlanishError, match=said):
         outcomes_of(make(tmp_path, inputs=str(tmp_path / "in.npz")))
 
 
@@ -279,14 +281,3 @@ def test_outliers_do_not_move_the_latency() -> None:
     usual = [1.0, 1.1, 0.9] * 10
     assert within_three_sigma([*usual, 50.0]) == usual
     assert within_three_sigma([1.0, 1.0]) == [1.0, 1.0]
-
-
-def test_answers_are_compared_by_their_types() -> None:
-    expected = [np.array([1.0, 100.0], np.float32)]
-    assert not difference([np.array([1.05, 100.0], np.float32)], expected, Tolerance())
-    assert "off by 1" in difference([np.array([1.0, 101.0], np.float32)], expected, Tolerance())
-    assert not difference([np.array([1.0, 101.0], np.float32)], expected, tolerance(["intent.fp16"]))
-    assert "not finite" in difference([np.array([1.0, np.nan], np.float32)], expected, Tolerance())
-    whole = [np.array([1, 2])]
-    assert difference([np.array([1, 3])], whole, Tolerance()) == "output 0: 1 of 2 elements differ"
-    assert "in place of" in difference([np.array([1.0])], whole, Tolerance())

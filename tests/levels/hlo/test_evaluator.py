@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from levels.hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, examples, task, write_all
+from levels.outcomes import failure, measured
 from planish.core import (
     Candidate,
     CrossCheck,
@@ -113,10 +114,10 @@ def in_worker(of: Task, candidates: Sequence[Candidate], limits: Limits) -> list
 
 
 def error(outcome: Outcome) -> float:
-    assert isinstance(outcome, Measured), outcome
-    assert set(outcome.values) == {"time_s", "error"}
-    assert outcome.values["time_s"] > 0
-    return outcome.values["error"]
+    values = measured(outcome).values
+    assert set(values) == {"time_s", "error"}
+    assert values["time_s"] > 0
+    return values["error"]
 
 
 def drawn(part: int, count: int) -> list[int]:
@@ -169,16 +170,14 @@ def test_an_edit_that_is_not_legal_is_a_failure(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
     missing = Candidate((DeleteOp("77", (("arg0", ()),)),))
     (outcome,) = outcomes_of(of, missing)
-    assert isinstance(outcome, Failed)
-    assert (outcome.stage, outcome.reason) == ("transform", "not legal")
+    assert failure(outcome) == ("transform", "not legal")
 
 
 def test_times_are_relative_to_what_an_earlier_run_found_of_the_baseline(tmp_path: Path) -> None:
     spec = evaluator_spec_of(task(write_all(tmp_path, PREDICT, INFERENCE)))
     spec.set_baseline(Measured({"time_s": 1000.0, "error": 0.5}))
     (answer,) = evaluate(InlineExecutor(spec()), [Candidate()])
-    assert isinstance(answer.outcome, Measured)
-    assert 100 < answer.outcome.values["time_s"] < 10_000
+    assert 100 < measured(answer.outcome).values["time_s"] < 10_000
 
 
 def test_an_endless_loop_is_a_row(tmp_path: Path) -> None:
@@ -186,8 +185,7 @@ def test_an_endless_loop_is_a_row(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, LOOP, workload))
     endless = Candidate((ReplaceConstant("0", -1.0),))
     before, stuck, after = in_worker(of, [Candidate(), endless, Candidate()], Limits(verify=1.0))
-    assert isinstance(stuck, Failed)
-    assert (stuck.stage, stuck.reason) == ("verify", "timeout")
+    assert failure(stuck) == ("verify", "timeout")
     assert error(before) == error(after)
 
 
@@ -196,18 +194,16 @@ def test_forty_gigabytes_are_a_row(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, LARGE, workload))
     needed = Candidate((ReplaceOperand("10", 1, "9#0"),))
     before, large, after = in_worker(of, [Candidate(), needed, Candidate()], Limits(build=20, verify=20))
-    assert isinstance(large, Failed)
-    assert (large.stage, large.reason) == ("run", "out of memory")
+    assert failure(large) == ("run", "out of memory")
     assert error(before) == error(after)
 
 
 def test_the_end_trains_longer_and_sees_the_other_parts(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
-    (outcome,) = scores_at_the_end(of, [Candidate()], LocalExecutor)
-    assert isinstance(outcome, Measured)
-    assert set(outcome.values) == {"error", "error_validation", "error_final"}
-    (during,) = outcomes_of(of, Candidate())
-    assert outcome.values["error"] != error(during)
+    good, bad = (measured(each).values for each in scores_at_the_end(of, [NOTHING, WORSE], LocalExecutor))
+    assert set(good) == {"error", "error_validation", "error_final"}
+    assert good["error_final"] < bad["error_final"]
+    assert good["error"] != error(*outcomes_of(of, NOTHING))
 
 
 def test_where_time_ends_a_scored_candidate_keeps_what_decides(tmp_path: Path) -> None:
@@ -222,9 +218,8 @@ def test_where_time_ends_a_scored_candidate_keeps_what_decides(tmp_path: Path) -
 
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
     (outcome,) = scores_at_the_end(of, [Candidate()], start)
-    assert isinstance(outcome, Measured)
-    assert "error_validation" in outcome.values
-    assert "error_final" not in outcome.values
+    assert "error_validation" in measured(outcome).values
+    assert "error_final" not in measured(outcome).values
 
 
 def test_a_search_cannot_see_the_final_part(tmp_path: Path) -> None:
@@ -272,23 +267,11 @@ WILD = Candidate((DeleteOp("0", (("arg1", (("slice", (0, 1), (5, 4)),)),)),))
 WORSE = Candidate((ScaleConstant("3", 0.0),))
 
 
-def test_scores_are_of_every_part(tmp_path: Path) -> None:
-    of = task(write_all(tmp_path, STEP, TRAINING))
-    scores = LEVEL.final_checks(of).heldout_scores
-    assert scores is not None
-    good, bad = scores([NOTHING, WORSE], LocalExecutor)
-    assert isinstance(good, Measured)
-    assert isinstance(bad, Measured)
-    assert set(good.values) == {"error", "error_validation", "error_final"}
-    assert good.values["error_final"] < bad.values["error_final"]
-
-
 def test_answers_are_scored_beside_those_of_the_unchanged_module(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, PREDICT, INFERENCE))
     scores = LEVEL.final_checks(of).heldout_scores
     assert scores is not None
-    found = [each for each in scores([NOTHING, WILD], LocalExecutor) if isinstance(each, Measured)]
-    same, wild = (each.values for each in found)
+    same, wild = (measured(each).values for each in scores([NOTHING, WILD], LocalExecutor))
     parts = ("error", "error_validation", "error_final")
     assert set(same) == {*parts, *map(within, parts)}
     assert all(same[within(part)] < wild[within(part)] for part in parts)
@@ -311,8 +294,7 @@ def test_the_original_form_is_measured_as_the_module_is(tmp_path: Path) -> None:
     assert (reference.name, reference.candidate) == ("old.mlir", NOTHING)
     assert reference.spec is not None
     (answer,) = evaluate(InlineExecutor(reference.spec(), lock=tmp_path / "lock"), [NOTHING])
-    assert isinstance(answer.outcome, Measured)
-    assert set(answer.outcome.values) == {"time_s", "error"}
+    assert set(measured(answer.outcome).values) == {"time_s", "error"}
     assert LEVEL.load(of.program.text, {}) == of.program
     (tmp_path / "old.mlir").write_text(PREDICT + "\n")
     with pytest.raises(PlanishError, match="changed after the program was read"):
@@ -346,10 +328,8 @@ def test_at_the_end_a_module_is_compiled_once_and_timed_each_time(tmp_path: Path
     of, backend = task(write_all(tmp_path, STEP, TRAINING)), Counting()
     evaluator = HloEvaluator(evaluator_spec_of(of, final=True), backend)
     executor, before = InlineExecutor(evaluator, lock=tmp_path / "lock"), backend.compiled
-    one, other, again = (answer.outcome for answer in evaluate(executor, [WORSE, NOTHING, WORSE]))
-    assert isinstance(one, Measured)
-    assert isinstance(other, Measured)
-    assert isinstance(again, Measured)
+    found = evaluate(executor, [WORSE, NOTHING, WORSE])
+    one, other, again = (measured(answer.outcome) for answer in found)
     assert backend.compiled == before + 1, "the unchanged module is there already"
     assert one.values["error"] == again.values["error"] != other.values["error"]
     assert one.samples != again.samples
@@ -442,9 +422,7 @@ def measured_with(path: Path, edit: Edit, *, final: bool = False) -> list[Measur
     (unchanged,) = evaluate(executor, [Candidate()])
     spec.set_baseline(unchanged.outcome)
     (other,) = evaluate(executor, [Candidate((edit,))])
-    assert isinstance(unchanged.outcome, Measured)
-    assert isinstance(other.outcome, Measured)
-    return [unchanged.outcome, other.outcome]
+    return [measured(unchanged.outcome), measured(other.outcome)]
 
 
 def test_a_larger_learning_rate_takes_exactly_as_long_in_a_search(tmp_path: Path) -> None:
