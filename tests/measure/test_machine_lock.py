@@ -11,13 +11,15 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from measure.finder import Finder
 from planish.core import Candidate, Measured, PlanishError, cache_folder, evaluate, private_folder
-from planish.measure import clock, exclusive
+from planish.measure import exclusive
+from planish.measure.clock import LockWaits
 from planish.measure.executors import LocalExecutor
 from planish.measure.machine_lock import holder_of, is_held, machine_lock, opened_lock
 
@@ -145,15 +147,11 @@ def test_the_holder_is_reported(tmp_path: Path) -> None:
 
 
 @linux_only
-def test_the_wait_is_shown_and_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("planish.measure.machine_lock.SHOWN_S", 0.05)
-    monkeypatch.setattr("planish.measure.machine_lock.PATIENCE_S", 0.2)
+def test_the_wait_is_shown_and_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lock, entered = tmp_path / "lock", 0
     with held(lock) as process, caplog.at_level(logging.WARNING, "planish"):
         for _ in range(3):
-            with exclusive(lock):
+            with exclusive(lock, patience_s=0.2, shown_s=0.05):
                 entered += 1
         shown = [record.message for record in caplog.records]
         assert shown[0].startswith("waiting for the machine, 0.2 s at most: process ")
@@ -175,12 +173,11 @@ def killed_once_noted(process: subprocess.Popen[bytes], executor: LocalExecutor)
 
 
 def test_an_executor_shows_which_process_keeps_the_machine_from_its_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(clock, "SHOWN_S", 0.05)
-    monkeypatch.setattr(clock, "PATIENCE_S", 0.2)
+    waits = partial(LockWaits, patience_s=0.2, shown_s=0.05)
     with held(tmp_path / "lock") as process, caplog.at_level(logging.WARNING, "planish"):
-        executor = LocalExecutor(Finder(), lock=tmp_path / "lock")
+        executor = LocalExecutor(Finder(), lock=tmp_path / "lock", waits=waits)
         threading.Thread(target=killed_once_noted, args=(process, executor)).start()
         for answer in evaluate(executor, [Candidate()]):
             assert isinstance(answer.outcome, Measured)
@@ -259,12 +256,9 @@ def test_who_has_little_patience_goes_on_beside_the_holder(tmp_path: Path) -> No
     "ignore:Exception ignored in. <_io.FileIO name=./proc/:pytest.PytestUnraisableExceptionWarning"
 )
 @pytest.mark.parametrize("shown_s", [60.0, 0.05])
-def test_who_is_interrupted_while_waiting_keeps_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown_s: float
-) -> None:
+def test_who_is_interrupted_while_waiting_keeps_nothing(tmp_path: Path, shown_s: float) -> None:
     """It waits by the alarm first, then in a thread; both let the file go."""
     lock = tmp_path / "lock"
-    monkeypatch.setattr("planish.measure.machine_lock.SHOWN_S", shown_s)
     gc.collect()  # what other tests left open may be closed at any moment
     before = len(list(Path("/proc/self/fd").iterdir()))
     with subprocess.Popen(
@@ -273,7 +267,7 @@ def test_who_is_interrupted_while_waiting_keeps_nothing(
         assert holder.stdout is not None
         holder.stdout.readline()
         threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT]).start()
-        with pytest.raises(KeyboardInterrupt), exclusive(lock):
+        with pytest.raises(KeyboardInterrupt), exclusive(lock, shown_s=shown_s):
             pass
         holder.communicate()
     with lock.open() as file:

@@ -182,7 +182,7 @@ def test_read_token_by_token_is_as_read_whole() -> None:
     np.testing.assert_allclose(bit.scores, whole.scores, rtol=1e-4, atol=1e-4)
     assert bit.length == len(tokens)
     other = remembered(SHAPE, parameters, [1, 3, *tokens[2:]])
-    assert not np.allclose(other.scores, whole.scores, atol=1e-2), "places make no difference"
+    assert not np.allclose(other.scores, whole.scores, atol=1e-2), "positions make no difference"
 
 
 def test_a_layer_is_that_of_llama() -> None:
@@ -222,7 +222,7 @@ def test_torch_computes_what_numpy_does() -> None:
     parameters, tokens = chance(SHAPE), np.array([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
     tensors = {name: torch.from_numpy(array) for name, array in parameters.items()}
     rows = hidden_rows(torch, SHAPE, tensors, torch.from_numpy(tokens)).numpy()
-    for place, length in enumerate((5, 3)):  # what pads the second one changes nothing before it
-        expected = remembered(SHAPE, parameters, tokens[place, :length].tolist()).scores
-        found = rows[place, length - 1] @ parameters["tokens"].T
+    for index, length in enumerate((5, 3)):  # what pads the second one changes nothing before it
+        expected = remembered(SHAPE, parameters, tokens[index, :length].tolist()).scores
+        found = rows[index, length - 1] @ parameters["tokens"].T
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

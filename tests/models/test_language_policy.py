@@ -126,8 +126,8 @@ def test_text_goes_on_by_the_most_probable_tokens() -> None:
     _, memory = read_question(shape(), policy.parameters, learnt, CODE)
     tokens, _ = continued(shape(), policy.parameters, memory, frozenset(), 4)
     given = question(learnt, CODE)
-    for place, token in enumerate(tokens):
-        assert remembered(shape(), policy.parameters, [*given, *tokens[:place]]).scores.argmax() == token
+    for index, token in enumerate(tokens):
+        assert remembered(shape(), policy.parameters, [*given, *tokens[:index]]).scores.argmax() == token
     stopped, _ = continued(shape(), policy.parameters, memory, {tokens[1]}, 4)
     assert stopped == tokens[: tokens.index(tokens[1]) + 1]
     sure = log_probabilities(shape(), policy.parameters, tokens, memory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from planish.core import FeatureSchema, PlanishError
 from planish.core.ranks import rank_correlation
 from planish.levels.loops.features import SCHEMA as LOOPS
-from planish.models import trees
 from planish.models.combined import Bootstrap, Combined, acquire
 from planish.models.cost_model import Dataset, Prediction, dataset_of, top_recall
 from planish.models.model_files import (
@@ -24,6 +24,7 @@ from planish.models.model_files import (
     made_model,
     model_named,
     model_paths,
+    models_folder,
     models_for,
     required,
     write_model,
@@ -113,8 +114,7 @@ def test_a_global_model_helps_where_it_is_right_and_is_dropped_where_it_is_not()
 def test_without_xgboost_the_global_model_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     known = XgboostTrees()
     known.fit(data(400, seed=5))
-    for module in (trees,):
-        monkeypatch.setattr(module, "can_grow", lambda: False)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     model = Combined(XgboostTrees(), known.trees)
     model.fit(data())
     assert np.array_equal(model.predict(data().features).mean, known.predict(data().features).mean)
@@ -267,8 +267,9 @@ def test_the_shipped_model_is_small_and_for_the_features_of_today() -> None:
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a model of the user's that has the shipped one's name."""
-    monkeypatch.setattr("planish.models.model_files.models_folder", lambda: tmp_path)
-    return tmp_path / "loops.npz"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    models_folder().mkdir(parents=True)
+    return models_folder() / "loops.npz"
 
 
 def shipped() -> SavedModel:

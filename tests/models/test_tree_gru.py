@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, FeatureSchema, PlanishError, rng
 from planish.core.ranks import rank_correlation
-from planish.models import tree_gru
 from planish.models.combined import Combined
 from planish.models.cost_model import Dataset, dataset_of
 from planish.models.learner import make_learner
@@ -199,7 +199,7 @@ def test_a_search_learns_by_it() -> None:
 def test_without_torch_the_extra_is_named_and_a_global_model_guides_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tree_gru, "can_train", lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(PlanishError, match="PyTorch, which is not installed") as error:
         TreeGru().fit(data())
     assert "planish[train]" in str(error.value)

@@ -71,13 +71,13 @@ def test_written_token_by_token_is_as_probable_as_all_at_once() -> None:
     read = encode_observed(SHAPE, policy.parameters, here().observe(here().start())[None])
     tokens = np.array([[3, 0, 2]])
     scores = token_scores(np, SHAPE, policy.parameters, read, tokens)[0]
-    for place, token in enumerate([*tokens[0], None]):
+    for index, token in enumerate([*tokens[0], None]):
         (found,) = writing.log_probabilities([state])
         steps = [str(step) for step in found if step is not None]
         assert sum(map(math.exp, found.values())) == pytest.approx(1)
-        if place in (1, 2):  # where all is legal
+        if index in (1, 2):  # where all is legal
             assert steps == list(STEPS)
-            sure = scores[place] - np.logaddexp.reduce(scores[place])
+            sure = scores[index] - np.logaddexp.reduce(scores[index])
             np.testing.assert_allclose(list(found.values()), sure, atol=1e-4)
         if token is not None:
             state = writing.extend(state, next(one for one in here().actions if str(one) == STEPS[token]))
@@ -154,11 +154,11 @@ def test_its_lists_are_judged_by_labels() -> None:
     found = list_log_probabilities(policy, known)
     assert known.lists == LISTS
     writing = WritingPolicy(policy, free=True)
-    for place, code in enumerate((CODE, MORE)):
+    for index, code in enumerate((CODE, MORE)):
         # What was observed of these is the code itself, as if the baseline left it as it is.
         where = PassSpace([elements()[text] for text in STEPS], ir=code)
         sure = [_of(writing, where, passes) for passes in LISTS]
-        np.testing.assert_allclose(found[place] - found[place, 0], np.array(sure) - sure[0], atol=1e-3)
+        np.testing.assert_allclose(found[index] - found[index, 0], np.array(sure) - sure[0], atol=1e-3)
     first = found[1].argsort()[::-1][:3]
     saved = 0.1 if 1 in first else 0.0
     assert evaluate_lists(policy, known)["saved at 3"] == pytest.approx(saved / 2)

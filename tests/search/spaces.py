@@ -38,10 +38,10 @@ def spell(text: str) -> Candidate:
 
 def holds(text: str, parts: str) -> int:
     """Count how many of these letters stand in a text in this order, from the first."""
-    place = 0
+    position = 0
     for found, part in enumerate(parts):
-        place = text.find(part, place) + 1
-        if not place:
+        position = text.find(part, position) + 1
+        if not position:
             return found
     return len(parts)
 
@@ -73,9 +73,9 @@ class Words(Space):
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         text = word(candidate)
-        place, keep = int(rng.integers(len(text) + 1)), int(rng.integers(2))
+        position, keep = int(rng.integers(len(text) + 1)), int(rng.integers(2))
         middle = self._letter(rng) if rng.random() < 0.7 else ""
-        return spell((text[:place] + middle + text[place + 1 - keep :])[: self._longest])
+        return spell((text[:position] + middle + text[position + 1 - keep :])[: self._longest])
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
         one, other = word(a), word(b)

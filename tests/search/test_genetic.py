@@ -52,7 +52,7 @@ EACH_KIND = pytest.mark.parametrize("kind", [Genetic, Annealing])
 def _search(
     kind: Evolving, objective: Objective, change: Callable[[float], dict[str, float]], budget: int = 300
 ) -> list[Candidate]:
-    """Run on the large lattice with other values in place of its times."""
+    """Run on the large lattice with other values in index of its times."""
 
     def evaluate(candidate: Candidate) -> Outcome:
         outcome = TABLE[candidate.hash]
@@ -143,7 +143,7 @@ def test_parents_are_drawn_by_fitness() -> None:
     drawn: Counter[int] = Counter()
     for seed in range(300):
         searcher = Genetic(space, [TIME], seed, population=10, elite=0)
-        times = [Measured({"time_s": 1.0 if place == 3 else 4.0}) for place in range(10)]
+        times = [Measured({"time_s": 1.0 if index == 3 else 4.0}) for index in range(10)]
         parents = _generation(space, searcher, [*times])
         searcher.ask(10)
         drawn.update(parents.index(parent) for parent in space.parents)
@@ -361,7 +361,7 @@ def test_couples_are_drawn_at_random() -> None:
         assert all(a in first and b in first for a, b in space.couples)
         if len(set(first)) == 4:
             drawn.update(first.index(parent) for parent in space.couples[0])
-    shares = [drawn[place] / drawn.total() for place in range(4)]
+    shares = [drawn[index] / drawn.total() for index in range(4)]
     assert shares == pytest.approx([0.25] * 4, abs=0.08)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -32,7 +33,7 @@ from planish.core import (
 )
 from planish.models.cost_model import dataset_of
 from planish.models.learner import batch_sizes, make_learner
-from planish.models.model_files import made_model, write_model
+from planish.models.model_files import made_model, models_folder, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
 from planish.search.guided import Chains, choose_diverse
@@ -92,7 +93,7 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         made(acquisition="mena")
     with pytest.raises(PlanishError, match="cannot read a model"):
         made(model=str(tmp_path / "none.npz"))
-    monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
         made(gp_threshold="0")
     assert "planish[learn]" in str(error.value)
@@ -106,7 +107,7 @@ def test_without_xgboost_a_global_model_guides_all_the_same(
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     path = tmp_path / "m.npz"
     write_model(made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees), path)
-    monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     searcher = make_searcher(
         "model-guided", ROUGH, [ROUGH.objective], 0, {"model": str(path), "gp_threshold": few}
     )
@@ -126,7 +127,7 @@ def test_without_xgboost_the_first_trials_teach_as_much_and_later_ones_still_tea
         return [trial.candidate for trial in drive(searcher, ROUGH.outcome, trials, 4)]
 
     with_it = proposed(40)
-    monkeypatch.setattr("planish.models.trees.can_grow", lambda: False)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     monkeypatch.setattr("planish.models.learner.LAST", 40)  # fewer than it is told
     assert proposed(40) == with_it
     seeds = range(3)
@@ -137,12 +138,15 @@ def test_without_xgboost_the_first_trials_teach_as_much_and_later_ones_still_tea
 def test_models_that_guide_together_are_named_with_their_weights(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("planish.models.model_files.models_folder", lambda: tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    models_folder().mkdir(parents=True)
     trees = XgboostTrees()
     trees.fit(dataset_of(ROUGH.features([ROUGH.sample(rng(1, i)) for i in range(50)]), list(range(50))))
     model = made_model("lattice", ROUGH.schema, "rank", {}, NOTHING, trees.trees)
     for name, programs in (("few", 40), ("many", 160)):
-        write_model(replace(model, programs=programs, rows=programs, training=name), tmp_path / f"{name}.npz")
+        write_model(
+            replace(model, programs=programs, rows=programs, training=name), models_folder() / f"{name}.npz"
+        )
     searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0)
     drive(searcher, ROUGH.outcome, 8, 4)
     (note,) = notes(searcher)
@@ -209,7 +213,7 @@ def test_of_fewer_chains_than_before_the_best_go_on(fewer: int) -> None:
     best = sorted(score(chains.states).tolist())[:fewer]
     chains.begin([], fewer, rng(3))
     assert sorted(score(chains.states).tolist()) == best
-    first = [lattice.at((0, 0, place)) for place in range(1, 20)]
+    first = [lattice.at((0, 0, index)) for index in range(1, 20)]
     chains.restart(first)
     assert set(chains.states) <= set(first)
     chains.begin([], 30, rng(4))  # more again: the new ones have not walked yet

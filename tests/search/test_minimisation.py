@@ -24,7 +24,7 @@ def _minimise(count: int, will_do: Callable[[set[int]], bool]) -> tuple[tuple[in
     try:
         while True:
             batch = next(asking) if answers is None else asking.send(answers)
-            answers = [will_do(set(places)) for places in batch]
+            answers = [will_do(set(indices)) for indices in batch]
             asked += len(batch)
     except StopIteration as end:
         return end.value, asked
@@ -32,7 +32,7 @@ def _minimise(count: int, will_do: Callable[[set[int]], bool]) -> tuple[tuple[in
 
 @given(st.integers(0, 12), st.sets(st.integers(0, 11)))
 def test_what_is_needed_is_left_and_no_more(count: int, wanted: set[int]) -> None:
-    needed = {place for place in wanted if place < count}
+    needed = {index for index in wanted if index < count}
     left, _ = _minimise(count, needed.issubset)
     assert set(left) == needed
     assert list(left) == sorted(left)
@@ -40,22 +40,22 @@ def test_what_is_needed_is_left_and_no_more(count: int, wanted: set[int]) -> Non
 
 @given(st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=4))
 def test_no_place_can_be_left_out_alone_whatever_is_needed(ways: list[set[int]]) -> None:
-    def will_do(places: set[int]) -> bool:
-        return any(way <= places for way in ways) and len(places) != 4
+    def will_do(indices: set[int]) -> bool:
+        return any(way <= indices for way in ways) and len(indices) != 4
 
     left, _ = _minimise(8, will_do)
     assert left == tuple(range(8)) or will_do(set(left))
-    assert not any(will_do(set(left) - {place}) for place in left)
+    assert not any(will_do(set(left) - {index}) for index in left)
 
 
 def test_one_of_many_is_found_by_few_questions() -> None:
-    left, asked = _minimise(64, lambda places: 17 in places)
+    left, asked = _minimise(64, lambda indices: 17 in indices)
     assert left == (17,)
     assert asked < 30
 
 
 def test_idle_steps_are_left_out_together() -> None:
-    _, asked = _minimise(16, lambda places: {0, 5, 10, 15} <= places)
+    _, asked = _minimise(16, lambda indices: {0, 5, 10, 15} <= indices)
     assert asked < 45
 
 

@@ -104,7 +104,7 @@ def _values(time: float, error: float) -> Measured:
 
 
 def _generation(searcher: Nsga2, outcomes: Sequence[Outcome]) -> list[Candidate]:
-    """Ask for a generation and tell it; what is bred in the place of failures crashes."""
+    """Ask for a generation and tell it; what is bred in place of failures crashes."""
     asked = list(searcher.ask(1000))
     trials = [Trial(c, o) for c, o in zip(asked, outcomes, strict=True)]
     searcher.tell(trials)
@@ -240,12 +240,12 @@ def _firsts(outcomes: Mapping[int, Outcome], runs: int = 400) -> list[float]:
         first = _generation(searcher, list(outcomes.values()))
         searcher.ask(1)
         drawn[first.index(space.parents[0])] += 1
-    return [drawn[place] / runs for place in outcomes]
+    return [drawn[index] / runs for index in outcomes]
 
 
 def test_of_two_the_dominant_one_is_the_parent() -> None:
     """Of four in a row, pairs drawn alike are won in the shares 3, 2, 1 and 0 of 6."""
-    chances = _firsts({place: _values(1.0 + place, 1.0 + place) for place in range(4)})
+    chances = _firsts({index: _values(1.0 + index, 1.0 + index) for index in range(4)})
     assert chances[3] == 0
     assert chances == pytest.approx([3 / 6, 2 / 6, 1 / 6, 0], abs=5 * (0.25 / 400) ** 0.5)
 
@@ -273,8 +273,8 @@ def test_children_are_crossed_and_changed_as_often_as_asked() -> None:
         searcher = Nsga2(space, BOTH, seed, population=20, crossover=0.5, mutation=0.0)
         first = _generation(searcher, [_values(1.0 * i, 20.0 - i) for i in range(20)])
         knobs = [set(values) for values in zip(*map(space.position, first), strict=True)]
-        places = map(space.position, searcher.ask(20))
-        changed += [not all(v in knob for v, knob in zip(p, knobs, strict=True)) for p in places]
+        positions = map(space.position, searcher.ask(20))
+        changed += [not all(v in knob for v, knob in zip(p, knobs, strict=True)) for p in positions]
     couples = len(space.parents) / 2
     assert couples == pytest.approx(150, abs=5 * (300 * 0.25) ** 0.5)
     assert 0.3 < sum(changed) / len(changed) < 0.8, "only those that are not crossed are doubles"

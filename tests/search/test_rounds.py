@@ -227,7 +227,7 @@ def test_a_search_that_recalls_is_the_search(
     space: str, name: str, seed: int, known: int, lost: set[int], batch: int
 ) -> None:
     whole = [trial.candidate for trial in search(space, name, seed, {}, 80, batch)]
-    recalled = {place: c for place, c in enumerate(whole[:known]) if place not in lost}
+    recalled = {index: c for index, c in enumerate(whole[:known]) if index not in lost}
     assert [trial.candidate for trial in search(space, name, seed, recalled, 80, batch)] == whole
 
 

@@ -317,18 +317,18 @@ def test_programs_carry_their_options_and_levels_remember_nothing(
 
 
 def test_a_stored_run_is_validated_by_the_back_end_that_it_was_tuned_for(tmp_path: Path) -> None:
-    place = tmp_path / "store.db"
+    path = tmp_path / "store.db"
     result = tune(
         MATMUL_TEXT,
         budget=Budget(trials=3),
         settings=RANDOM,
-        store=place,
+        store=path,
         size="m=16,n=16,k=16",
         backend="portable",
     )
-    checked = validate(result.run.id, store=place)
+    checked = validate(result.run.id, store=path)
     assert "x86" not in " ".join(check.detail for check in checked.checks)
-    with open_store(place) as store:
+    with open_store(path) as store:
         stored = read_result(store, result.run.id)
     assert stored.level.target(stored.task.program, 1) == result.task.target
 

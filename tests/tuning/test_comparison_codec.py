@@ -106,9 +106,9 @@ def test_what_is_damaged_is_one_error(name: str, value: object) -> None:
         decode([replace(row, data=data)], BOTH)
 
 
-def _put(data: Any, place: str, value: object) -> Any:
+def _put(data: Any, key: str, value: object) -> Any:
     """Return JSON with another value somewhere: `main_effects.0.steps`."""
-    name, _, rest = place.partition(".")
+    name, _, rest = key.partition(".")
     if isinstance(data, list):
         found: list[Any] = data
         return [_put(each, rest, value) if str(at) == name else each for at, each in enumerate(found)]
@@ -116,7 +116,7 @@ def _put(data: Any, place: str, value: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("key", "value"),
     [
         ("objectives.time_s.median", "<script>"),
         ("objectives.time_s.median", True),
@@ -138,16 +138,16 @@ def _put(data: Any, place: str, value: object) -> Any:
         ("analysis", ["none"]),
     ],
 )
-def test_a_value_of_a_wrong_type_is_an_error_that_names_its_row(place: str, value: object) -> None:
+def test_a_value_of_a_wrong_type_is_an_error_that_names_its_row(key: str, value: object) -> None:
     first, second, *others = stored(encode(front()))
     with pytest.raises(StoreError, match="the result of run a cannot be read: #2: ") as caught:
-        decode([first, replace(second, data=_put(second.data, place, value)), *others], BOTH)
+        decode([first, replace(second, data=_put(second.data, key, value)), *others], BOTH)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 4
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("key", "value"),
     [
         ("baseline.samples", [None]),
         ("baseline_scores", {"error_final": "few"}),
@@ -157,10 +157,10 @@ def test_a_value_of_a_wrong_type_is_an_error_that_names_its_row(place: str, valu
         ("baseline_cross_check", {"agrees": True, "difference": "some", "why": ""}),
     ],
 )
-def test_so_is_one_that_belongs_to_all(place: str, value: object) -> None:
+def test_so_is_one_that_belongs_to_all(key: str, value: object) -> None:
     first, *others = stored(encode(front()))
     with pytest.raises(StoreError, match="the result of run a cannot be read: #1: TypeError"):
-        decode([replace(first, data=_put(first.data, place, value)), *others], BOTH)
+        decode([replace(first, data=_put(first.data, key, value)), *others], BOTH)
 
 
 def test_an_analysis_that_the_level_cannot_read_is_one_error() -> None:

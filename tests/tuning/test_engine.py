@@ -203,10 +203,10 @@ def test_of_equals_the_first_proposed_is_the_best_whichever_is_answered_first() 
 SETTINGS = Settings(objectives=("time",), searcher="random", workers=1)
 
 
-def searched(place: Path, spec: Struck | None, trials: int = 30) -> tuple[Result, list[Trial]]:
+def searched(path: Path, spec: Struck | None, trials: int = 30) -> tuple[Result, list[Trial]]:
     """Search; gives the result and what is stored."""
     level = Mortal(spec=spec)
-    with open_store(place) as store:
+    with open_store(path) as store:
         result = tune_program(
             level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store, compares=False
         )

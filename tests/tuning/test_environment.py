@@ -36,14 +36,14 @@ def test_a_program_has_one_run_however_often_it_is_visited(
 ) -> None:
     """Only one program is held in memory, so that each visit reads the store anew."""
     monkeypatch.setattr("planish.train.environment.REMEMBERED", 1)
-    place = tmp_path / "s.db"
+    path = tmp_path / "s.db"
     for action in (1, 4):  # what the second environment measures is new
-        environment = make_environment(PROGRAMS, store=place)
+        environment = make_environment(PROGRAMS, store=path)
         for number in (0, 1, 0, 1):
             environment.reset(options={"task": number})
             environment.step(np.int64(action))
         environment.close()
-    with open_store(place) as store:
+    with open_store(path) as store:
         runs = store.runs()
         assert sorted(run.trials for run in runs) == [3, 3], "the start, and where both actions lead"
         assert {run.status for run in runs} == {"finished"}

@@ -78,9 +78,9 @@ def test_the_next_best_takes_the_place_of_a_winner_that_fails(
     assert result.candidate != listener.best
     assert result.comparison is not None
     assert result.comparison.unmeasured
-    for place, failed in enumerate(result.comparison.unmeasured, len(kept) + 1):
+    for index, failed in enumerate(result.comparison.unmeasured, len(kept) + 1):
         assert schedule_steps(failed.candidate) == listener.best
-        assert (failed.name, failed.status_text) == (f"#{place}", "failed: verify: wrong answer")
+        assert (failed.name, failed.status_text) == (f"#{index}", "failed: verify: wrong answer")
 
 
 def test_where_all_fail_the_result_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

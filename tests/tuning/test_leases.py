@@ -24,9 +24,9 @@ LEVEL, SETTINGS = Plain(), Settings(objectives=("time",), searcher="random", wor
 
 
 @contextmanager
-def another(place: Path) -> Generator[tuple[Store, str]]:
+def another(path: Path) -> Generator[tuple[Store, str]]:
     """Begin another run for the same task, as another process does."""
-    with open_store(place) as store:
+    with open_store(path) as store:
         yield store, begin(store, task_of(LEVEL, Text(), SETTINGS))
 
 
@@ -35,7 +35,7 @@ def test_a_lease_is_renewed_while_its_candidate_is_measured(
 ) -> None:
     monkeypatch.setattr(locks, "LEASE_S", 0.5)
     monkeypatch.setattr(search_loop, "RENEWED_S", 0.05)
-    place, taken = tmp_path / "a.db", list[Candidate]()
+    path, taken = tmp_path / "a.db", list[Candidate]()
 
     class Slow(FakeExecutor):
         def _evaluate(self, candidate: Candidate) -> Evaluation:
@@ -43,13 +43,13 @@ def test_a_lease_is_renewed_while_its_candidate_is_measured(
             taken.extend(store.lease(run, [candidate], 1))
             return Evaluation(candidate, Trade().outcome(candidate))
 
-    with another(place) as (store, run):
+    with another(path) as (store, run):
         tune_program(
             LEVEL,
             Text(),
             budget=Budget(trials=1),
             settings=SETTINGS,
-            store=place,
+            store=path,
             executor=Slow(),
             compares=False,
         )
@@ -57,7 +57,7 @@ def test_a_lease_is_renewed_while_its_candidate_is_measured(
 
 
 def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) -> None:
-    place, executor = tmp_path / "a.db", HashExecutor(["time_s"])
+    path, executor = tmp_path / "a.db", HashExecutor(["time_s"])
 
     class Watching(Silent):
         def ending(self, progress: Progress, what: str) -> None:
@@ -67,13 +67,13 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
             free.update(store.lease(run, [*left], len(left)))
 
     left, free = set[Candidate](), set[Candidate]()
-    with another(place) as (store, run):
+    with another(path) as (store, run):
         tune_program(
             LEVEL,
             Text(),
             budget=Budget(trials=40, target=1e9),
             settings=SETTINGS,
-            store=place,
+            store=path,
             executor=executor,
             start=SameProcessExecutor,
             listener=Watching(),
@@ -83,13 +83,13 @@ def test_what_a_search_leaves_unmeasured_is_free_before_its_end(tmp_path: Path) 
 
 
 def test_a_run_that_was_alone_takes_leases_once_there_is_another(tmp_path: Path) -> None:
-    place, met, taken = tmp_path / "a.db", list[tuple[Store, str]](), list[Candidate]()
+    path, met, taken = tmp_path / "a.db", list[tuple[Store, str]](), list[Candidate]()
 
     class Met(FakeExecutor):
         def _evaluate(self, candidate: Candidate) -> Evaluation:
             seen.append(candidate)
             if len(seen) == ALONE:
-                met.append(stack.enter_context(another(place)))
+                met.append(stack.enter_context(another(path)))
             if len(seen) > ALONE + 1:  # the one before was asked for when there was no other run
                 [(store, run)] = met
                 taken.extend(store.lease(run, [candidate], 1))
@@ -102,7 +102,7 @@ def test_a_run_that_was_alone_takes_leases_once_there_is_another(tmp_path: Path)
             Text(),
             budget=Budget(trials=3 * ALONE),
             settings=SETTINGS,
-            store=place,
+            store=path,
             executor=Met(),
             compares=False,
         )

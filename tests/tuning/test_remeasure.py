@@ -75,7 +75,7 @@ def member(number: int, time: float, error: float, cross_check: CrossCheck | Non
 def left(*members: Finalist) -> tuple[list[int], int]:
     """Return the numbers of those left beside a baseline of (1, 0.5), and how many notes there are."""
     state = drop_dominated(FinalState(members, baseline(), noise=NOISE), BOTH)
-    return [place for place, each in enumerate(members) if each in state.finalists], len(state.notes)
+    return [index for index, each in enumerate(members) if each in state.finalists], len(state.notes)
 
 
 def test_the_beaten_go() -> None:

@@ -84,9 +84,9 @@ def proposing(searcher: Searcher) -> Generator[None]:
         yield
 
 
-def session(place: Path, proposals: Sequence[int], trials: int, executor: Mortal) -> dict[int, Trial]:
+def session(path: Path, proposals: Sequence[int], trials: int, executor: Mortal) -> dict[int, Trial]:
     """Go on with the one run of a store; gives its trials by index."""
-    with open_store(place) as store:
+    with open_store(path) as store:
         with proposing(Script([ALL[number] for number in proposals])), suppress(Killed):
             tune_program(Plain(), Text(), budget=Budget(trials=trials), settings=QUICK, store=store,
                          executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
@@ -236,8 +236,8 @@ def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
 def test_predictions_are_stored_with_trials_also_of_a_resumed_run(tmp_path: Path) -> None:
     settings = Settings(workers=1, searcher="model-guided", searcher_options={"model": "none"})
 
-    def predictions(place: Path, *trials: int) -> list[TrialPrediction | None]:
-        with open_store(place) as store:
+    def predictions(path: Path, *trials: int) -> list[TrialPrediction | None]:
+        with open_store(path) as store:
             for most in trials:
                 tune_program(
                     Plain(), Text(), budget=Budget(trials=most), settings=settings, store=store,
@@ -255,13 +255,13 @@ def test_predictions_are_stored_with_trials_also_of_a_resumed_run(tmp_path: Path
 
 
 def test_a_session_that_fails_leaves_a_result_that_there_was(tmp_path: Path) -> None:
-    place, numbers = tmp_path / "a.db", list(range(6))
-    session(place, numbers, 4, Mortal(random.Random(0), 50))
-    with open_store(place) as store:
+    path, numbers = tmp_path / "a.db", list(range(6))
+    session(path, numbers, 4, Mortal(random.Random(0), 50))
+    with open_store(path) as store:
         (before,) = store.runs()
         held = store.result_rows(before.id, Plain().steps)
-    session(place, numbers, 6, Mortal(random.Random(0), 0))
-    with open_store(place) as store:
+    session(path, numbers, 6, Mortal(random.Random(0), 0))
+    with open_store(path) as store:
         (after,) = store.runs()
         assert (before.status, after.status) == ("finished", "stopped")
         assert store.result_rows(after.id, Plain().steps) == held

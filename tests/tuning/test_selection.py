@@ -70,8 +70,8 @@ def test_the_default_candidate_is_compared_with_a_front_too() -> None:
     both = replace(both, objectives=(LEVEL.objectives["time_s"], LEVEL.objectives["gflops"]))
     values = {"time_s": 1.0, "gflops": 1.0}
     tried = [
-        Trial(candidate, Measured({**values, "time_s": time}), place, 0, {}, "here", 0.0)
-        for place, (candidate, time) in enumerate([(LUCKY[0], 1.0), (GUESS, 3.0)])
+        Trial(candidate, Measured({**values, "time_s": time}), index, 0, {}, "here", 0.0)
+        for index, (candidate, time) in enumerate([(LUCKY[0], 1.0), (GUESS, 3.0)])
     ]
     assert finalists(both, tried, None, GUESS) == [LUCKY[0], GUESS]
 
@@ -86,8 +86,8 @@ def test_the_best_that_is_worse_than_the_baseline_in_nothing_is_found_on_the_way
         (LUCKY[2], 1.5, 2.0),
     ]
     tried = [
-        Trial(candidate, Measured({"time_s": time, "gflops": rate}), place, 0, {}, "here", 0.0)
-        for place, (candidate, time, rate) in enumerate(figures)
+        Trial(candidate, Measured({"time_s": time, "gflops": rate}), index, 0, {}, "here", 0.0)
+        for index, (candidate, time, rate) in enumerate(figures)
     ]
     _, best = choose(LEVEL, both, Tried(tried), None, GUESS)
     assert best == tried[2], "the earliest of equals"
@@ -151,7 +151,7 @@ def test_little_time_goes_to_the_best_and_none_to_destroyed_networks(
     time, error = front[order[0]]
     assert time <= baseline[0]
     assert error <= baseline[1], "the first is what may be called better"
-    ends = [front[place] for place in order[1:3]]
+    ends = [front[index] for index in order[1:3]]
     assert ends == [fastest, least] or (front[order[0]] in (fastest, least) and {*ends} & {fastest, least})
 
 
@@ -159,24 +159,24 @@ def test_little_time_goes_to_the_best_and_none_to_destroyed_networks(
 def test_however_few_fit_they_add_the_most_hypervolume(
     costs: list[tuple[int, int, int]], baseline: tuple[int, int, int]
 ) -> None:
-    front = [costs[place] for place in front_of(costs)]
+    front = [costs[index] for index in front_of(costs)]
     worst = bounds(baseline, (Objective("a"), Objective("b"), Objective("c")))
     useful = [p for p, vector in enumerate(front) if all(c <= w for c, w in zip(vector, worst, strict=True))]
     order = greedy_hypervolume_order(front, worst, baseline)
     assert sorted(order) == useful
     for axis in range(3):
-        least = min((front[place][axis] for place in useful), default=math.inf)
-        assert not useful or least in [front[place][axis] for place in order[:4]]
+        least = min((front[index][axis] for index in useful), default=math.inf)
+        assert not useful or least in [front[index][axis] for index in order[:4]]
 
 
 def test_what_is_worse_in_nothing_comes_first() -> None:
     front = [(1, 19), (3, 12), (4, 11), (9, 9), (19, 1)]
-    assert [front[place] for place in greedy_hypervolume_order(front, (20, 20), (10, 10))][:3] == [
+    assert [front[index] for index in greedy_hypervolume_order(front, (20, 20), (10, 10))][:3] == [
         (9, 9),
         (1, 19),
         (19, 1),
     ]
-    assert [front[place] for place in greedy_hypervolume_order(front, (20, 20), (2, 2))][:3] == [
+    assert [front[index] for index in greedy_hypervolume_order(front, (20, 20), (2, 2))][:3] == [
         (1, 19),
         (19, 1),
         (4, 11),
@@ -187,7 +187,7 @@ def test_without_a_baseline_all_are_of_use_and_lie_apart() -> None:
     front = [(x, 100 - x) for x in (0, 1, 2, 49, 50, 51, 98, 99, 100)]
     order = greedy_hypervolume_order(front, None, None)
     assert sorted(order) == list(range(len(front)))
-    assert [front[place][0] for place in order[:3]] == [0, 100, 50]
+    assert [front[index][0] for index in order[:3]] == [0, 100, 50]
     assert greedy_hypervolume_order([], None, None) == []
 
 

@@ -51,13 +51,13 @@ class Stored:
 
     Args:
         run_id: its id.
-        place: its store.
+        path: its store.
         files: what its program refers to by digests.
         again: runs it again, by its settings.
     """
 
     run_id: str
-    place: Path
+    path: Path
     files: Sequence[Path]
     again: partial[Any]
 
@@ -110,7 +110,7 @@ def run(request: pytest.FixtureRequest, short: None, tmp_path_factory: pytest.Te
 def said(stored: Stored, *words: str) -> str:
     """Return what a command says, which must go well."""
     named = [word for file in stored.files for word in ("--file", str(file))]
-    done = CliRunner().invoke(app, [*words, "--store", str(stored.place), *named])
+    done = CliRunner().invoke(app, [*words, "--store", str(stored.path), *named])
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -151,17 +151,17 @@ def test_to_show_report_and_export_it_measures_nothing(
 
 
 def test_it_is_validated(run: Stored) -> None:
-    found = validate(run.run_id, files=run.files, store=run.place)
+    found = validate(run.run_id, files=run.files, store=run.path)
     assert (found.replay.verdict, found.answer.verdict) == ("holds", "holds"), found
     assert " now, " in found.value.detail
 
 
 def test_it_is_resumed_and_measures_nothing_again(run: Stored) -> None:
-    with open_store(run.place) as store:
+    with open_store(run.path) as store:
         store.resume_run(run.run_id)
         before = store.run(run.run_id)
     found = run.again(compares=False)
     assert (found.run.id, found.run.trials) == (run.run_id, before.trials)
-    with open_store(run.place, read_only=True) as store:
+    with open_store(run.path, read_only=True) as store:
         assert [each.id for each in store.runs()] == [run.run_id]
         assert store.run(run.run_id).status == "finished"

@@ -30,7 +30,7 @@ from planish.search import make_searcher
 from planish.store import open_store
 from planish.testing.lattice import Set
 from planish.testing.stores import begin
-from planish.tuning import api, transfer
+from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Budget, Settings
 from planish.tuning.transfer import Past, context_of, tried_elsewhere
@@ -148,9 +148,7 @@ def test_a_search_begins_with_what_helped_other_models_and_not_with_what_changes
         assert good not in make_searcher(name, space, task.objectives, 0, context=EMPTY_CONTEXT).ask(2)
 
 
-def test_only_the_programs_that_were_tuned_last_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_programs_that_were_tuned_last_are_read(tmp_path: Path) -> None:
     names = ["resnet50-small-torchscript", "vgg16-small-torchscript", "unet-small-torchscript"]
     programs = [load_program(str(SMALL / f"{name}.onnx"), "graph", {}) for name in names]
     level, own = load_program(str(SMALL / "cnn-small-torchscript.onnx"), "graph", {})
@@ -162,7 +160,5 @@ def test_only_the_programs_that_were_tuned_last_are_read(
             store.add_trials(run, [trial])
         task, texts = task_of(level, own, Settings("graph")), [program.text for _, program in programs]
         assert list(tried_elsewhere(store, level, task)) == texts[::-1]
-        monkeypatch.setattr(transfer, "MOST_PROGRAMS", 2)
-        assert list(tried_elsewhere(store, level, task)) == texts[:0:-1]
-        monkeypatch.setattr(transfer, "MOST_TRIALS", 1)
-        assert list(tried_elsewhere(store, level, task)) == texts[2:]
+        assert list(tried_elsewhere(store, level, task, most_programs=2)) == texts[:0:-1]
+        assert list(tried_elsewhere(store, level, task, most_trials=1)) == texts[2:]

@@ -160,10 +160,12 @@ class LockWaits:
 
     Args:
         lock: the file by which timed runs exclude each other.
+        patience_s: seconds after which a worker times its candidate although another process holds the lock.
+        shown_s: seconds after which the wait is shown.
     """
 
-    def __init__(self, lock: Path) -> None:
-        self._lock = lock
+    def __init__(self, lock: Path, patience_s: float = PATIENCE_S, shown_s: float = SHOWN_S) -> None:
+        self._lock, self._patience_s, self._shown_s = lock, patience_s, shown_s
         self._shown = False
 
     def check(self, waited_s: float, own: Collection[int]) -> tuple[str, ...]:
@@ -176,7 +178,8 @@ class LockWaits:
         Returns:
             Notes for the result: none, or one that times may be disturbed.
         """
-        if waited_s < SHOWN_S or (self._shown and waited_s < PATIENCE_S - SHOWN_S):
+        in_vain = waited_s >= self._patience_s - self._shown_s
+        if waited_s < self._shown_s or (self._shown and not in_vain):
             return ()
         holder = holder_of(self._lock)
         # Workers of one executor wait for each other as a matter of course.
@@ -184,5 +187,5 @@ class LockWaits:
             return ()
         if not self._shown:
             self._shown = True
-            _log.warning(waiting(holder))
-        return (disturbed(holder),) if waited_s >= PATIENCE_S - SHOWN_S else ()
+            _log.warning(waiting(holder, self._patience_s))
+        return (disturbed(holder, self._patience_s),) if in_vain else ()

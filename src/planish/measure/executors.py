@@ -6,7 +6,7 @@ import math
 import pickle
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -147,6 +147,7 @@ class LocalExecutor:
         limits: what one evaluation may use; None takes those that the spec asks for (`Limits.of`). The
             memory is that of the first spec: a process keeps it.
         lock: the file by which timed runs exclude each other; None for the machine's.
+        waits: watches, for a lock, the workers that wait for it.
 
     Attributes:
         notes: the evaluators' notes for the user: texts of their attribute `notes`, where they have
@@ -168,13 +169,14 @@ class LocalExecutor:
         workers: int = 1,
         limits: Limits | None = None,
         lock: Path | None = None,
+        waits: Callable[[Path], LockWaits] = LockWaits,
     ) -> None:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
         self._given = limits
         self._limits = limits or Limits.of(spec)
         self._lock = lock = lock or machine_lock()
-        self._waits = LockWaits(lock)
+        self._waits = waits(lock)
         # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
         self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
         self._serial = 1

@@ -225,7 +225,9 @@ def _holder(_path: Path) -> _Holder:
 
 
 @contextmanager
-def exclusive(path: Path | None = None, patience_s: float | None = None) -> Generator[None, None, None]:
+def exclusive(
+    path: Path | None = None, patience_s: float = PATIENCE_S, shown_s: float = SHOWN_S
+) -> Generator[None]:
     """Hold the machine lock for the block, so that no other timed run is under way.
 
     It may be nested. The kernel releases the lock when a process dies, so a crash blocks no other process.
@@ -234,17 +236,17 @@ def exclusive(path: Path | None = None, patience_s: float | None = None) -> Gene
 
     Args:
         path: the lock file; it is made where missing. None for the machine's (see `machine_lock`).
-        patience_s: seconds after which the block is entered without the lock; 60 by default.
+        patience_s: seconds after which the block is entered without the lock.
+        shown_s: seconds after which the wait is shown.
 
     Raises:
         PlanishError: the file cannot be made or opened.
     """
     path = path or machine_lock()
-    patience_s = PATIENCE_S if patience_s is None else patience_s
     holder = _holder(path)
     # Threads exclude each other by this, since the file's lock is the whole process's.
     with holder.threads:
-        descriptor = None if holder.depth else _locked(path, holder, patience_s)
+        descriptor = None if holder.depth else _Acquisition(path, holder, patience_s, shown_s).acquire()
         holder.depth += 1
         holder.owner = get_ident()
         try:
@@ -261,78 +263,85 @@ def is_held(path: Path | None = None) -> bool:
     return holder.depth > 0 and holder.owner == get_ident()
 
 
-def _locked(path: Path, holder: _Holder, patience_s: float) -> int | None:
-    """Return a descriptor that holds the lock; None after the timeout."""
-    try:
-        while True:
-            descriptor = opened_lock(path)
-            if not _taken(descriptor, path, holder, patience_s):
-                return None
-            with _released_on_error(descriptor):
-                # Else two processes would each hold a lock, on a file that is deleted and on the one made
-                # after it.
-                current = _is_current(descriptor, path)
-            if current:
-                holder.given_up = None
-                return descriptor
-            os.close(descriptor)
-    except OSError as error:
-        raise PlanishError(
-            f"the lock of timed runs cannot be used: {error}",
-            f"See to {path}, or name another: PLANISH_LOCK.",
-        ) from error
+@dataclass(frozen=True)
+class _Acquisition:
+    """An attempt to get a lock."""
+
+    path: Path
+    holder: _Holder
+    patience_s: float
+    shown_s: float
+
+    def acquire(self) -> int | None:
+        """Return a descriptor that holds the lock; None after the timeout."""
+        try:
+            while True:
+                descriptor = opened_lock(self.path)
+                if not self._locked(descriptor):
+                    return None
+                with _released_on_error(descriptor):
+                    # Else two processes would each hold a lock, on a file that is deleted and on the one made
+                    # after it.
+                    current = _is_current(descriptor, self.path)
+                if current:
+                    self.holder.given_up = None
+                    return descriptor
+                os.close(descriptor)
+        except OSError as error:
+            raise PlanishError(
+                f"the lock of timed runs cannot be used: {error}",
+                f"See to {self.path}, or name another: PLANISH_LOCK.",
+            ) from error
+
+    def _locked(self, descriptor: int) -> bool:
+        """Lock a file; release it where one process holds it for too long, or the wait is interrupted."""
+        with _released_on_error(descriptor):
+            if _is_locked(descriptor):
+                return True
+            since, shows = time.monotonic(), self.patience_s >= self.shown_s
+            if shows and self.holder.given_up is None and flock_timeout(descriptor, self.shown_s):
+                return True
+        waiter = _Waiter(descriptor)
+        try:
+            return self._outlasted(waiter, since) or waiter.give_up()
+        except BaseException:
+            if waiter.give_up():
+                _release(descriptor)
+            raise
+
+    def _outlasted(self, waiter: _Waiter, since: float) -> bool:
+        """Wait on, and show it; return whether the file was locked before the timeout."""
+        if self.patience_s < self.shown_s:
+            return waiter.wait(self.patience_s)
+        other, shown = holder_of(self.path), False
+        pause = max(0.0, since + self.shown_s - time.monotonic())
+        # A process that was given up on is not waited for again, or each timed run would take a minute.
+        while other is None or other != self.holder.given_up:
+            if waiter.wait(pause):
+                return True
+            pause = self.shown_s
+            now = holder_of(self.path)
+            if now != other:
+                other, since = now, time.monotonic()  # the timeout is for each process anew
+            if not shown:
+                _log.warning(waiting(other, self.patience_s))
+                shown = True
+            if time.monotonic() - since >= self.patience_s:
+                _log.warning(disturbed(other, self.patience_s))
+                break
+        self.holder.given_up = other
+        return False
 
 
-def _taken(descriptor: int, path: Path, holder: _Holder, patience_s: float) -> bool:
-    """Lock a file; release it where one process holds it for too long, or the wait is interrupted."""
-    with _released_on_error(descriptor):
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        since = time.monotonic()
-        if patience_s >= SHOWN_S and holder.given_up is None and flock_timeout(descriptor, SHOWN_S):
-            return True
-    waiter = _Waiter(descriptor)
-    try:
-        return _outlasted(waiter, path, holder, patience_s, since) or waiter.give_up()
-    except BaseException:
-        if waiter.give_up():
-            _release(descriptor)
-        raise
-
-
-def _outlasted(waiter: _Waiter, path: Path, holder: _Holder, patience_s: float, since: float) -> bool:
-    """Wait on, and show it; return whether the file was locked before the timeout."""
-    if patience_s < SHOWN_S:
-        return waiter.wait(patience_s)
-    other, shown, pause = holder_of(path), False, max(0.0, since + SHOWN_S - time.monotonic())
-    # A process that was given up on is not waited for again, or each timed run would take a minute.
-    while other is None or other != holder.given_up:
-        if waiter.wait(pause):
-            return True
-        pause = SHOWN_S
-        now = holder_of(path)
-        if now != other:
-            other, since = now, time.monotonic()  # the timeout is for each process anew
-        if not shown:
-            _log.warning(waiting(other))
-            shown = True
-        if time.monotonic() - since >= patience_s:
-            _log.warning(disturbed(other))
-            break
-    holder.given_up = other
-    return False
-
-
-def waiting(holder: LockHolder | None) -> str:
+def waiting(holder: LockHolder | None, patience_s: float = PATIENCE_S) -> str:
     """Return the message that a run waits for the process that holds the machine."""
-    return f"waiting for the machine, {PATIENCE_S:g} s at most: {holder or 'another process'} times something"
+    return f"waiting for the machine, {patience_s:g} s at most: {holder or 'another process'} times something"
 
 
-def disturbed(holder: LockHolder | None) -> str:
+def disturbed(holder: LockHolder | None, patience_s: float = PATIENCE_S) -> str:
     """Return the note on times that were measured while another process held the machine."""
     other = holder or "another process"
-    return f"times may be disturbed: {other} kept the machine for over {PATIENCE_S:g} s"
+    return f"times may be disturbed: {other} kept the machine for over {patience_s:g} s"
 
 
 class _Waiter:

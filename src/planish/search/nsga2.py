@@ -284,7 +284,7 @@ class Gevo(VectorRoundSearcher):
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:
         if elites >= population:
-            what = f"of a population of {population}, {elites} copied unchanged leave no place for others"
+            what = f"of a population of {population}, {elites} copied unchanged leave none for others"
             raise PlanishError(what, "Give --set population=N a larger one, or --set elites=N a smaller.")
         generators = (rng(seed, index) for index in count())
         evolution = _Evolution(space, generators, Rates(population, crossover, mutation, generations), elites)

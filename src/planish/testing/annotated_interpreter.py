@@ -411,8 +411,8 @@ class _Emulator:
     # Loops
 
     def _annotated_loop(self, item: AnnotatedLoop) -> None:
-        loop, number, place = item.loop, 0, self.position
-        before = place.of(loop.id)
+        loop, number, position = item.loop, 0, self.position
+        before = position.of(loop.id)
         for part in item.parts:
             if part.lanes > self.annotated.vectors.lanes or part.width > part.lanes > 1:
                 raise TreeFault(f"loop {loop.id} has vectors of {part.lanes} lanes for {part.width}")
@@ -425,12 +425,12 @@ class _Emulator:
                 start = part.first + i * part.width
                 # Where it is and what the code knows of it differ in a loop that counts: registers are named
                 # by the latter.
-                place.move(loop.id, before, start, part.first + copy * part.width)
+                position.move(loop.id, before, start, part.first + copy * part.width)
                 self._pass(loop, part, copy if counted else i, copy if counted else number + i)
             if isinstance(self.file, Cells) and part.kind == "counted":
                 self.file.carried.pop()
             number += part.passes
-        place.restore(loop.id, before)
+        position.restore(loop.id, before)
 
     def _pass(self, loop: Loop, part: Part, i: int, number: int) -> None:
         body = part.body_of(i if part.others else 0)

@@ -117,10 +117,10 @@ class SpaceConformance:
             every = range(len(candidate.steps))
             assert space.selected(candidate, every) == candidate, f"all steps of {candidate} are another one"
             assert space.selected(candidate, ()) == space.start(), f"no step of {candidate} is not the start"
-            for place in every:
-                rest = [other for other in every if other != place]
+            for index in every:
+                rest = [other for other in every if other != index]
                 child = space.selected(candidate, rest)
-                assert again.selected(candidate, rest) == child, f"{candidate} without step {place} differs"
+                assert again.selected(candidate, rest) == child, f"{candidate} without step {index} differs"
                 if child is not None:
                     self._check(space, child)
                     assert len(child.steps) == len(rest), f"{child} is not one shorter"

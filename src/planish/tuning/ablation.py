@@ -18,6 +18,7 @@ from planish.core import (
     Candidate,
     CanShrink,
     Identify,
+    Identity,
     Measured,
     Objective,
     Outcome,
@@ -49,53 +50,36 @@ def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     if not isinstance(space, CanShrink) or identities is None:
         return state
     with identities as name:
-        pruning = _Pruning(space, name, end)
-        left = [replace(each, candidate=pruning.pruned(each.candidate)) for each in state.finalists]
+        pruned = [_pruned(space, name, end, each.candidate) for each in state.finalists]
     distinct: dict[Candidate, Finalist] = {}
-    for each in left:
-        distinct.setdefault(each.candidate, each)
+    for each, (candidate, _) in zip(state.finalists, pruned, strict=True):
+        distinct.setdefault(candidate, replace(each, candidate=candidate))
     kept = replace(state, finalists=tuple(distinct.values()))
-    return kept.noted(_NOT_PRUNED) if pruning.late else kept
+    return kept.noted("" if all(whole for _, whole in pruned) else _NOT_PRUNED)
 
 
-@dataclass
-class _Pruning:
-    """Shortens candidates.
+def _pruned(space: CanShrink, name: Identify, end: float, candidate: Candidate) -> tuple[Candidate, bool]:
+    """Leave out one step after another, from the last to the first, until none can go; return whether all
+    were tried in time.
 
-    Attributes:
-        late: whether the time was over before the end.
+    Not by delta debugging: most steps of a candidate that was searched for are needed, and it would look
+    at halves and quarters first, in vain. Here each look may shorten it, however early the time ends.
     """
+    index, needed = 0, 0
+    while needed < len(candidate.steps):
+        if time.monotonic() >= end:
+            return candidate, False
+        index = (index or len(candidate.steps)) - 1
+        shorter = space.selected(candidate, [*range(index), *range(index + 1, len(candidate.steps))])
+        if shorter is not None and _is_enough(name(shorter), name(candidate)):
+            candidate, needed = shorter, 0
+        else:
+            needed += 1
+    return candidate, True
 
-    space: CanShrink
-    name: Identify
-    end: float
-    late: bool = field(default=False, init=False)
 
-    def pruned(self, candidate: Candidate) -> Candidate:
-        """Try to leave out one step after another, from the last to the first, until none can go.
-
-        Not by delta debugging: most steps of a candidate that was searched for are needed, and it would look
-        at halves and quarters first, in vain. Here each look may shorten it, however early the time ends.
-        """
-        index, needed = 0, 0
-        while needed < len(candidate.steps):
-            if time.monotonic() >= self.end:
-                self.late = True
-                break
-            index = (index or len(candidate.steps)) - 1
-            others = [*range(index), *range(index + 1, len(candidate.steps))]
-            shorter = self.space.selected(candidate, others)
-            if shorter is not None and self._is_enough(shorter, candidate):
-                candidate, needed = shorter, 0
-            else:
-                needed += 1
-        return candidate
-
-    def _is_enough(self, shorter: Candidate, whole: Candidate) -> bool:
-        made, wanted = self.name(shorter), self.name(whole)
-        if isinstance(made, int) and isinstance(wanted, int):
-            return made <= wanted
-        return made == wanted
+def _is_enough(made: Identity, wanted: Identity) -> bool:
+    return made <= wanted if isinstance(made, int) and isinstance(wanted, int) else made == wanted
 
 
 _ROUNDS = 3
@@ -109,7 +93,7 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
     """Minimise finalists by delta debugging.
 
     First steps go without which the program is the same, if the space knows that. Then candidates are
-    measured in turns with the whole one: a step goes where without it no objective is worse, beyond the
+    measured interleaved with the whole one: a step goes where without it no objective is worse, beyond the
     noise where it has some.
 
     Args:
@@ -134,10 +118,8 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
     return _distinct(space, search.level.baseline(search.task), replace(state, noise=noise), found)
 
 
-def _same_program(space: Space, candidate: Candidate, end: float) -> Candidate:
+def _same_program(space: CanShrink, candidate: Candidate, end: float) -> Candidate:
     """Leave out the steps without which the program is the same, while there is time."""
-    if not isinstance(space, CanShrink):
-        return candidate
     if time.monotonic() >= end:
         return candidate
     state = space.state_key(candidate)
@@ -194,22 +176,18 @@ class _Trying:
     late: bool = field(default=False, init=False)
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[bool] | None:
+        sides = [self.whole, *candidates]
         try:
-            return self._try(candidates)
+            found = dict(zip(sides, self.bench.measure(sides), strict=True))
+            # Most shorter candidates are clearly worse at one look: two more are for the others.
+            likely = [c for c in candidates if self._is_no_worse(found[c], found[self.whole], _CLEARLY)]
+            if likely:
+                again = [self.whole, *likely]
+                for candidate, outcomes in zip(again, self.bench.measure(again, _ROUNDS - 1), strict=True):
+                    found[candidate] += outcomes
         except OutOfTimeError:
             self.late = True
             return None
-
-    def _try(self, candidates: Sequence[Candidate]) -> list[bool]:
-        """Look at all once, and twice more at those that are not clearly worse."""
-        sides = [self.whole, *candidates]
-        found = dict(zip(sides, self.bench.measure(sides), strict=True))
-        # Most shorter candidates are clearly worse at one look: more looks are for those in doubt.
-        likely = [c for c in candidates if self._is_no_worse(found[c], found[self.whole], _CLEARLY)]
-        if likely:
-            again = [self.whole, *likely]
-            for candidate, outcomes in zip(again, self.bench.measure(again, _ROUNDS - 1), strict=True):
-                found[candidate] += outcomes
         return [c in likely and self._is_no_worse(found[c], found[self.whole], 1) for c in candidates]
 
     def _is_no_worse(self, outcomes: Sequence[Outcome], whole: Sequence[Outcome], times: float) -> bool:
@@ -335,13 +313,10 @@ def _beside(
 
 def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, float]:
     """Return what the comparison found, as `_beside` does."""
-    found: dict[str, float] = {}
-    for name, measured in finalist.measured.items():
-        if measured.objective.exact:
-            found[name] = measured.median - baseline.measured[name].median
-        else:
-            found[name] = measured.ratio.value
-    return found
+    return {
+        name: each.median - baseline.measured[name].median if each.objective.exact else each.ratio.value
+        for name, each in finalist.measured.items()
+    }
 
 
 def _all(candidate: Candidate, count: int) -> Sequence[Steps]:
@@ -361,18 +336,16 @@ def _effects(
     """Return the effects of some steps each; those that there was no time for are left out."""
     chosen = {steps: space.selected(candidate, steps) for steps in sets}
     meter.measure(c for c in chosen.values() if c is not None)
-    return tuple(
-        _effect(steps, only, meter.known)
+    illegal = "not legal without the others"
+    known = [
+        (steps, illegal if only is None else meter.known[only])
         for steps, only in chosen.items()
         if only is None or only in meter.known
+    ]
+    return tuple(
+        Attribution(steps, why=found) if isinstance(found, str) else Attribution(steps, found)
+        for steps, found in known
     )
-
-
-def _effect(steps: Steps, chosen: Candidate | None, known: Known) -> Attribution:
-    if chosen is None:
-        return Attribution(steps, why="not legal without the others")
-    found = known[chosen]
-    return Attribution(steps, why=found) if isinstance(found, str) else Attribution(steps, found)
 
 
 def _joined(

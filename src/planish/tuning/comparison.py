@@ -162,7 +162,7 @@ class Finalist(Compared):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Finalists and baseline, measured in turns.
+    """Finalists and baseline, measured interleaved.
 
     Args:
         finalists: the best first. Of several objectives it is the front: what is worse than the baseline in

@@ -265,20 +265,19 @@ def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
         o.name: Measurement(o, number(first["objectives"][o.name]["baseline"]), samples=known)
         for o, known in zip(objectives, samples, strict=False)
     }
+    other: Compared | None = None
+    if raw is not None:
+        medians_of = {o.name: Measurement(o, number(raw["objectives"][o.name])) for o in objectives}
+        other = Compared(name=a(str, raw["name"]), measured=medians_of)
     cross_check = _cross_check(first["baseline_cross_check"])
     scores = by_name(first["baseline_scores"])
     return Comparison(
         (),
         Compared(name="baseline", measured=base, scores=scores, cross_check=cross_check),
-        None if raw is None else _secondary_baseline(raw, objectives),
+        other,
         by_name(first["noise"]),
         texts(first["run_notes"]),
     )
-
-
-def _secondary_baseline(raw: _Json, objectives: Sequence[Objective]) -> Compared:
-    measured = {o.name: Measurement(o, number(raw["objectives"][o.name])) for o in objectives}
-    return Compared(name=a(str, raw["name"]), measured=measured)
 
 
 def _cross_check(raw: _Json) -> CrossCheck:

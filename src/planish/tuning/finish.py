@@ -119,17 +119,14 @@ def greedy_hypervolume_order(
     lowest = costs if least is None else least
     harmless = [index for index in useful if baseline is not None and _within(lowest[index], baseline)]
     first = _adding(harmless, [], costs, reference)[:1]
-    order = list(dict.fromkeys([*first, *_ends([costs[index] for index in useful], useful)]))
+    columns = zip(*(costs[index] for index in useful), strict=True)
+    ends = [useful[column.index(min(column))] for column in columns]  # of equals the first
+    order = list(dict.fromkeys([*first, *ends]))
     return order + _adding([index for index in useful if index not in order], order, costs, reference)
 
 
 def _within(costs: Costs, most: Costs) -> bool:
     return all(map(le, costs, most))
-
-
-def _ends(costs: Sequence[Costs], indices: Sequence[int]) -> list[int]:
-    """Return the best by each objective; of equals the first."""
-    return [indices[column.index(min(column))] for column in zip(*costs, strict=True)]
 
 
 def _adding(
@@ -219,30 +216,24 @@ def _of_front(
     baseline, objectives = level.baseline(task), task.objectives
     base = trials.of([baseline]).get(baseline.hash)
     start = None if base is None else base.costs(objectives)
-    watch = _Watch(objectives, start)
-    members = [t for t in pareto_front(watch.all(trials), objectives) if t.candidate.hash != baseline.hash]
+    best: tuple[float, Trial | None] = math.inf, None
+
+    def watched() -> Iterator[Trial]:
+        """Yield all trials, which are gone through once, and note the best that is worse in nothing."""
+        nonlocal best
+        for trial in trials:
+            costs = trial.costs(objectives)
+            if costs and start and costs[0] < best[0] and _within(costs, start):
+                best = costs[0], trial
+            yield trial
+
+    members = [t for t in pareto_front(watched(), objectives) if t.candidate.hash != baseline.hash]
     worst = None if start is None else bounds(start, objectives)
     costs = [trial.costs(objectives) or () for trial in members]
     least = [least_costs(trial, known, objectives) for trial, known in zip(members, costs, strict=True)]
     order = greedy_hypervolume_order(costs, worst, start, least)
     chosen = [members[index].candidate for index in order]
-    return (chosen[:count] if chosen else [baseline][:count]), watch.best
-
-
-class _Watch:
-    """Looks, at trials that are gone through, for the best that is worse than the baseline in nothing."""
-
-    def __init__(self, objectives: Sequence[Objective], start: Costs | None) -> None:
-        self.best: Trial | None = None
-        self._objectives, self._start, self._least = objectives, start, float("inf")
-
-    def all(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """Yield all trials on."""
-        for trial in trials:
-            costs, start = trial.costs(self._objectives), self._start
-            if costs and start and costs[0] < self._least and all(map(le, costs, start)):
-                self.best, self._least = trial, costs[0]
-            yield trial
+    return (chosen or [baseline])[:count], best[1]
 
 
 def cross_check(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -476,8 +467,10 @@ def _result(search: SearchOutcome, state: FinalState) -> Result:
     comparison = state.comparison(baseline)
     if comparison is None and search.progress.compares:  # an earlier session's stands
         comparison = read_comparison(search.store, run.id, search.level, task.objectives)
-    found = Result(run, stored, comparison, state.notes, store=search.store)
-    failures = search.progress.failures
-    return found.at_hand(
-        level=search.level, task=task, baseline_candidate=baseline, best_trial=best, failures=failures
+    return Result(run, stored, comparison, state.notes, store=search.store).at_hand(
+        level=search.level,
+        task=task,
+        baseline_candidate=baseline,
+        best_trial=best,
+        failures=search.progress.failures,
     )

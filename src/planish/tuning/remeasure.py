@@ -283,22 +283,15 @@ def _clocks(sampled: PairedSamples, baseline: PairedSamples) -> Clocks | None:
 
 def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> Sequence[str]:
     """Return how a comparison with noise was measured, where that is not as usual."""
-    times = sum(map(len, base.values))
+    repeats, every = sum(map(len, base.values)), plan.processes * plan.rounds
     notes: list[str] = []
-    if times < plan.processes * plan.rounds:
+    if repeats < every:
         notes.append(
-            f"only {times} of {plan.processes * plan.rounds} repeats of the comparison fitted into "
-            f"{plan.seconds:.0f} s, so the interval is wide; all fit in a budget of about "
-            f"{plan.seconds_for_all(times)} s"
+            f"only {repeats} of {every} repeats of the comparison fitted into {plan.seconds:.0f} s, so the "
+            f"interval is wide; all fit in a budget of about {plan.seconds_for_all(repeats)} s"
         )
-    return [*notes, *_clocked(found)]
-
-
-def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
-    """Return which gains processor time confirms, and which it contradicts."""
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
-    notes: list[str] = []
     if by_processor:
         times = statistics.median(e.wall.width / e.processor.width for e in by_processor if e.processor)
         notes.append(
@@ -313,7 +306,7 @@ def _clocked(found: Sequence[PairedSamples]) -> Sequence[str]:
 
 
 def compare_secondary_baseline(search: SearchOutcome, other: SecondaryBaseline, known: Compared) -> Compared:
-    """Measure another baseline in turns with the baseline.
+    """Measure another baseline, interleaved with the baseline.
 
     It may be several times slower, and it is not judged; so one process is enough. What has noise is
     reported by its ratio to the baseline, since the speed of the machine may have changed.
@@ -339,17 +332,15 @@ def compare_secondary_baseline(search: SearchOutcome, other: SecondaryBaseline, 
         if sampled.failures:
             failure = sampled.failures[0]
             raise PlanishError(f"{other.name} failed: {failure.stage}: {failure.reason}: {failure.detail}")
-    values = {o.name: _value_beside(o, found[o.name], known.measured[o.name].median) for o in task.objectives}
-    return Compared(
-        name=other.name, measured={o.name: Measurement(o, values[o.name]) for o in task.objectives}
-    )
-
-
-def _value_beside(objective: Objective, sampled: PairedSamples, known: float) -> float:
-    # What is exact is the same at any time, so the value itself may stand beside the others.
-    if objective.exact or sampled.ratio is None:
-        return sampled.median
-    return known * sampled.ratio.value
+    measured = dict[str, Measurement]()
+    for objective in task.objectives:
+        sampled = found[objective.name]
+        value = sampled.median
+        # What is exact is the same at any time, so the value itself may stand beside the others.
+        if sampled.ratio is not None and not objective.exact:
+            value = known.measured[objective.name].median * sampled.ratio.value
+        measured[objective.name] = Measurement(objective, value)
+    return Compared(name=other.name, measured=measured)
 
 
 @contextmanager

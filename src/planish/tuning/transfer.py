@@ -125,19 +125,28 @@ def stored(context: SearchContext) -> list[Any]:
     return [[step.to_json() for step in candidate.steps] for candidate in context.warm_start]
 
 
-def tried_elsewhere(store: Reader, level: Level, task: Task, before: float = math.inf) -> Tried:
+def tried_elsewhere(
+    store: Reader,
+    level: Level,
+    task: Task,
+    before: float = math.inf,
+    *,
+    most_trials: int = MOST_TRIALS,
+    most_programs: int = MOST_PROGRAMS,
+) -> Tried:
     """Return what was tried on other programs on a task's target, by its leading objective.
 
-    It is of the programs that were tuned last, so many as `MOST_TRIALS` and `MOST_PROGRAMS` allow, and as the
+    It is of the programs that were tuned last, so many that they have `most_trials` and
+    are `most_programs`, and as the
     store was `before` a time, in seconds since the epoch.
     """
     found: dict[str, Outcomes] = {}
-    left = MOST_TRIALS
+    left = most_trials
     for each in past(store, level, task, before):
         if each.program != task.program.text:
             found[each.program] = [(trial.candidate, each.ratio(trial)) for trial in each.trials]
             left -= len(each.trials)
-        if left <= 0 or len(found) == MOST_PROGRAMS:
+        if left <= 0 or len(found) == most_programs:
             break
     return found
 
