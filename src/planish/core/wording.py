@@ -92,7 +92,7 @@ def is_count(objective: Objective) -> bool:
 
 
 def saving(objective: Objective) -> str:
-    """Name what `improvement` gives, at the head of a column."""
+    """Return the heading of a column of what `improvement` returns."""
     return "saved" if is_count(objective) else "gain"
 
 

@@ -194,7 +194,7 @@ class ForkPool(Generic[Item, Answer]):
         self._waiting += map(_Job, items)
 
     def over(self, seconds: float | None = None) -> Iterator[Done[Item, Answer]]:
-        """Wait for children, at most so many seconds, and give the items that are over.
+        """Wait for children, at most so many seconds, and yield the items that are over.
 
         Raises:
             Exception: whatever the work raises.
@@ -234,7 +234,7 @@ class ForkPool(Generic[Item, Answer]):
         self._children.append(_Working(child, note, jobs))
 
     def _done(self, job: _Job[Item], note: Note) -> bytes:
-        """Work on one item, in the child, and give the message that says what came of it."""
+        """Work on one item, in the child, and return the message with its result."""
         watchdog = Watchdog(note, job.refused, self._limits.seconds)
         try:
             return dumps((self._work(job.item, watchdog), None), self._message)

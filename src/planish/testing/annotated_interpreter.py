@@ -489,7 +489,7 @@ class _Emulator:
             return
         # All values are computed before any is written: a vector's lanes do not see each other's results.
         elements = [self._element(leaf.target, lane) for lane in lanes]
-        # A scatter's order is not defined, so code generators could not agree on who wins.
+        # A scatter's order is not defined, so code generators could not agree on the element that wins.
         if len(set(elements)) < len(elements):
             raise TreeFault(f"lanes of a vector write the same element of {leaf.target.buffer}")
         if leaf.reduce:

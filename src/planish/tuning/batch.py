@@ -135,7 +135,7 @@ def totals(parts: Sequence[Part], *, backup: bool) -> Totals:
 
 
 def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Mapping[str, Program]]:
-    """Read a module of LLVM IR, and give its level, and its functions by name.
+    """Read a module of LLVM IR; return its level, and its functions by name.
 
     Raises:
         PlanishError: it cannot be read, or is no module of LLVM IR.
@@ -206,7 +206,7 @@ def _tuned(
     workers: Executor,
     start: ExecutorFactory,
 ) -> tuple[Part | Unmeasured, bool]:
-    """Tune one program; gives what came of it, and whether the user ended it."""
+    """Tune one program; return its result, and whether the user ended it."""
     ends = _ends(level, task, workers)
     if not isinstance(ends, tuple):
         return Unmeasured(name, f"{ends.stage}: {ends.reason}: {ends.detail}"), False

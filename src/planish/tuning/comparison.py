@@ -76,7 +76,7 @@ class Compared:
     Args:
         name: `#1`, `#2`, ...; `baseline`; or the name of another baseline, such as a file's.
         measured: how it did, by the objectives' names; the leading one first.
-        scores: what data that the search did not see gives: name to value.
+        scores: on data that the search did not see: name to value.
         cross_check: what another way to run it says of its answer.
     """
 

@@ -47,7 +47,7 @@ VERSION = 5
 
 
 def encode(comparison: Comparison) -> list[ResultRow]:
-    """Return the rows of a comparison: the finalists, then those who were not measured."""
+    """Return the rows of a comparison: the finalists, then those that were not measured."""
     rows = list[ResultRow]()
     for finalist in comparison.finalists:
         shared = {} if rows else _shared(comparison)

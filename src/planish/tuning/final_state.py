@@ -124,18 +124,18 @@ def open_bench(search: SearchOutcome) -> Generator[PairedMeasurement]:
 
 @dataclass(frozen=True)
 class FinalState:
-    """The finalists and whom they are compared with; each stage of the end makes a new state of the last.
+    """The finalists and what they are compared with; each stage of the end makes a new state of the last.
 
     Args:
-        finalists: those who are left; nothing is measured of them before the comparison.
-        baseline: how it did; None before the comparison.
-        secondary_baseline: how another baseline did; None where there is none.
+        finalists: those that are left; nothing is measured of them before the comparison.
+        baseline: its measurements; None before the comparison.
+        secondary_baseline: those of another baseline; None where there is none.
         noise: objective name to the share by which equals differ; empty where it was not measured.
         notes: what is to be said to the user.
         analyses: what was measured of the parts of a finalist, or of the baseline, for its description.
         best: the best trial of the search that is worse than the baseline in nothing, where there are several
             objectives; None where it was not looked for.
-        unmeasured: the finalists who failed when they were measured again, or were left out.
+        unmeasured: the finalists that failed when they were measured again, or were left out.
     """
 
     finalists: tuple[Finalist, ...] = ()

@@ -65,7 +65,7 @@ def least_costs(trial: Trial, costs: Costs, objectives: tuple[Objective, ...]) -
     """Return the costs of a trial less what noise may have added: two standard errors, 1 % at least.
 
     They select what is measured again, interleaved and in fresh processes, and prove nothing: a single
-    process gives no estimate of the variance between processes.
+    process allows no estimate of the variance between processes.
 
     Args:
         trial: with samples, where its level keeps them.
@@ -104,7 +104,7 @@ def greedy_hypervolume_order(
         costs: of the members, no two equal.
         worst: what is worse than this in any objective is of no use; None where the baseline is not known.
         baseline: its costs; None where they are not known.
-        least: how low the costs of each may be, since they are noisy: who may be no worse than the baseline
+        least: how low the costs of each may be, since they are noisy: what may be no worse than the baseline
             counts as such. None: as measured.
 
     Returns:
@@ -359,7 +359,7 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
 
 
 def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) -> Result:
-    """Compare the best few with the baseline, store the result and give it.
+    """Compare the best few with the baseline, store the result and return it.
 
     It takes at most as long as the search did (see `StageBudget`), and notes what did not fit. Ctrl-C skips
     what is not done yet; without the comparison the result is the search's best. There is none where the
@@ -427,7 +427,7 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
 
 @contextmanager
 def _timed(search: SearchOutcome, stage: FinalStage, budget: StageBudget) -> Generator[float]:
-    """Time a stage, and give when it is to be over.
+    """Time a stage; yield the time when it is to be over.
 
     The comparison and the scores may take all the time that is left: without them there is no verdict.
     """

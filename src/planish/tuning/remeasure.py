@@ -65,7 +65,7 @@ def ranked(state: FinalState, objectives: Sequence[Objective], baseline: Candida
             return differs, *_front_key(finalist, objectives, state.baseline)
         lead = finalist.lead
         unproven = lead.verdict != "better"
-        # Medians would not do: who is settled early is not measured in the same moments as the others.
+        # Medians would not do: what is conclusive early is not measured in the same moments as the others.
         cost = objectives[0].cost(lead.ratio.value)
         return differs, unproven, unproven and finalist.candidate != baseline, cost
 
@@ -110,7 +110,7 @@ def judge_by_heldout(state: FinalState, unjudged: Collection[Candidate] = ()) ->
 
     Args:
         state: its finalists were scored.
-        unjudged: of those who were not, whose workers were lost: that says nothing against them, and nothing
+        unjudged: of those that were not, whose workers were lost: that says nothing against them, and nothing
             for them.
     """
     base = state.baseline
@@ -154,7 +154,7 @@ def drop_dominated(state: FinalState, objectives: Sequence[Objective]) -> FinalS
     those that it alone beats stay, and a note says so.
 
     Args:
-        state: its finalists were measured again, and doubted.
+        state: its finalists were measured again and cross-checked.
         objectives: with a single one there is no front, and none is dropped.
     """
     if len(objectives) < 2 or state.baseline is None:
@@ -216,7 +216,7 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         end: when it is to be over, by the monotonic clock; it may take longer, up to the deadline of all.
 
     Returns:
-        Those who were measured, the best first, apart from those who failed or were left out; no baseline
+        Those that were measured, the best first, apart from those that failed or were left out; no baseline
         where even the least that is of use was not over by the deadline.
 
     Raises:
