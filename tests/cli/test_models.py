@@ -28,7 +28,7 @@ def test_a_file_that_cannot_be_read_hides_no_other_model(planish: Planish) -> No
         said = planish("models", "--format", "json")
         assert said.code == 0
         assert [model["name"] for model in json.loads(said.out)["models"]] == ["loops"]
-        assert said.err.startswith("planish: warning: broken is left out: cannot read")
+        assert said.err.startswith("planish: warning: broken is skipped: cannot read")
         assert planish("models", "remove", "broken").code == 0
     finally:
         broken.unlink(missing_ok=True)
@@ -124,7 +124,7 @@ def test_a_network_is_fitted_listed_evaluated_used_and_removed(planish: Planish,
 
 
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
-    assert "none of your own" in planish("models", "remove", "loops").error
+    assert "not one of your own" in planish("models", "remove", "loops").error
     assert "unknown model 'lops'" in planish("models", "export", "lops", tmp_path / "x").error
     (tmp_path / "cut.npz").write_bytes(model_paths()["loops"].read_bytes()[:5000])
     assert "cannot read a model" in planish("models", "evaluate", tmp_path / "cut.npz").error

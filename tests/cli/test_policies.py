@@ -232,7 +232,7 @@ def test_options_that_nothing_would_read_are_refused(planish: Planish, words: tu
 def test_errors_are_one_line(planish: Planish, tmp_path: Path) -> None:
     assert "evaluated by a corpus and labels" in planish("policy", "evaluate", "llvm").error
     assert planish("policy", "evaluate", "loops", "--store", tmp_path / "none.db").code == 4
-    assert "none of your own" in planish("policy", "remove", "loops").error
+    assert "not one of your own" in planish("policy", "remove", "loops").error
     assert "unknown policy 'lops'" in planish("policy", "export", "lops", tmp_path / "x").error
     (tmp_path / "cut.safetensors").write_bytes(policy_paths()["loops"].read_bytes()[:5000])
     used = ("--searcher", "policy", "--set", f"policy={tmp_path / 'cut.safetensors'}")

@@ -29,7 +29,7 @@ REFUSED: dict[tuple[str, ...], str] = {
     ): "the evaluation of a policy of level 'llvm' does not read --store. Leave it out.",
     (
         *("policy", "train", "--level", "llvm", "--network", "decoder", "--first", "x", "--width", "32"),
-    ): "training of a network that there is does not read --width. Leave it out.",
+    ): "training of an existing network does not read --width. Leave it out.",
     (
         *("corpus", "build", "out", "--ir", "x", "--seed", "2"),
     ): "a corpus without --csmith does not read --seed. Leave it out.",

@@ -34,7 +34,7 @@ _COMMANDS = {
     "runs": ("runs:runs", "List, delete, export and merge runs."),
     "corpus": ("corpus:corpus", "Make corpora of LLVM IR functions, and label them."),
     "models": ("models:models", "List, fit, evaluate, export and remove cost models."),
-    "policy": ("policy_training:policy", "List, train, evaluate, export and remove policies."),
+    "policy": ("policies:policy", "List, train, evaluate, export and remove policies."),
 }
 """Name to the module and its function or group of commands, and the line of `planish --help`."""
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from planish.cli.policies import require_passes
 from planish.core import PlanishError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
     from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import SavedPolicy
     from planish.train.corpus.answers import TextExample
-    from planish.train.optimisation import TrainingProgress
+    from planish.train.optimisation import OnProgress, TrainingProgress
     from planish.train.samples import ListDataset, Sample
+    from planish.tuning.progress import ProgressDisplay
 
 Asked = Literal["all", "counts", "code", "none"]
 Kind = Literal["short", "long", "fast"]
@@ -30,6 +30,29 @@ JUDGED, FED_BACK = 24, 2_000
 """Functions that are answered at each evaluation; answers, at most, that are learnt from with feedback."""
 BATCH, EVALUATIONS = 8192, 10
 """Tokens of a step; evaluations on what is held back in a training, with a checkpoint each."""
+
+
+def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
+    """Make sure that a language model writes passes of this LLVM, and can write those that are named.
+
+    Args:
+        policy: the model.
+        named: passes of labels, which it would spell as text if it had no tokens for them.
+
+    Raises:
+        PlanishError: it does not, or cannot.
+    """
+    from planish.core import PlanishError
+    from planish.levels.llvm.passes.catalogue import elements
+    from planish.levels.llvm.passes.space import PassSpace
+
+    hint = "Train one without --first."
+    objective = policy.schema.name.rpartition("/")[2]
+    if why := policy.unfit(PassSpace([*elements().values()], objective=objective)):
+        raise PlanishError(f"the policy {policy.name} {why}", hint)
+    if missing := sorted({*named} - {*policy.actions}):
+        what = f"the policy {policy.name} has no tokens for passes of the labels"
+        raise PlanishError(f"{what}: {', '.join(missing[:3])}", hint)
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,7 @@ def learnt_text(
     path: Path,
     size: Size,
     text: TextOptions,
+    display: ProgressDisplay,
 ) -> SavedPolicy:
     """Train a language model on functions, and the best lists that are known of them.
 
@@ -97,6 +121,7 @@ def learnt_text(
         path: where the policy will go; the checkpoint lies beside it.
         size: how much is trained.
         text: what is trained.
+        display: shows the progress.
 
     Raises:
         PlanishError: feedback is to be learnt without a model to answer, or that one is none of language.
@@ -111,10 +136,9 @@ def learnt_text(
     others = others or mine
     start = _start(mine, size, text)
     samples, back = (_samples(start, some, text) for some in (mine, others))
-    typer.echo(
+    display.log(
         f"{len(examples):,} functions: {len(samples):,} texts are learnt from, {len(back):,} decide when "
-        f"to stop; others are longer than {text.context:,} tokens",
-        err=True,
+        f"to stop; others are longer than {text.context:,} tokens"
     )
     steps = max(1, round(size.epochs * sum(len(one.tokens) for one in samples) / BATCH))
     checkpoint = path.with_name(path.stem + ".checkpoint")
@@ -131,7 +155,9 @@ def learnt_text(
     def evaluate(parameters: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
         return _judged(replace(start, parameters=parameters), others[:JUDGED])
 
-    parameters, metrics = train_text(samples, back, start.shape, config, _show_step, evaluate)
+    parameters, metrics = train_text(
+        samples, back, start.shape, config, show_steps(display, "steps", _text_step), evaluate
+    )
     schema, longest = instruction_schema(objective), max(len(one.answer.passes) for one in examples)
     names, programs = start.tokenizer.passes, len(samples)
     made = path.stem, "llvm", schema, names, longest, start.shape, parameters, metrics, programs
@@ -153,7 +179,7 @@ def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _S
     if not isinstance(first.shape, DecoderShape):
         raise PlanishError(f"{text.first} is no language model", "Train one: --network decoder.")
     require_passes(first, {name for one in examples for name in one.answer.passes})
-    shape = replace(first.shape, context=text.context)  # no array depends on it: places are rotations
+    shape = replace(first.shape, context=text.context)  # no array depends on it: positions are rotations
     # What it learnt from feedback stays with it where it learns on without.
     return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters, text.feedback or first.feedback)
 
@@ -181,15 +207,37 @@ def _judged(start: _Start, examples: Sequence[TextExample]) -> Mapping[str, floa
     return summary(evaluate_answers(examples, answers))
 
 
-def _show_step(progress: TrainingProgress) -> None:
-    if progress.held is not None:
-        saved = progress.metrics.get("improvement with -Oz as backup", 0.0)
-        typer.echo(
-            f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, held back "
-            f"{progress.held:.3f}, greedy answers save {saved:.2%} of instructions; "
-            f"{progress.rate:,.0f} tokens a second, {progress.left / 60:.0f} minutes left",
-            err=True,
-        )
+def show_steps(display: ProgressDisplay, items: str, line: Callable[[TrainingProgress], str]) -> OnProgress:
+    """Begin to show a training; return what shows each step, and writes a line at each evaluation.
+
+    Args:
+        display: shows it.
+        items: what is counted: "steps", "epochs".
+        line: writes the line.
+    """
+    from planish.tuning.progress import Status
+
+    status = Status(items)
+    display.begin(status)
+
+    def show(progress: TrainingProgress) -> None:
+        if status.total is None:  # what was done before an interruption
+            status.known = progress.step - 1
+        status.done, status.total = progress.step, progress.steps
+        display.update()
+        if progress.held is not None:
+            display.log(line(progress))
+
+    return show
+
+
+def _text_step(progress: TrainingProgress) -> str:
+    saved = progress.metrics.get("improvement with -Oz as backup", 0.0)
+    return (
+        f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, validation "
+        f"{progress.held:.3f}, greedy lists save {saved:.2%} of instructions; "
+        f"{progress.rate:,.0f} tokens a second, {progress.left / 60:.0f} minutes left"
+    )
 
 
 MOST = 40
@@ -217,7 +265,9 @@ class Size:
     device: str
 
 
-def learnt_lists(known: Labels, path: Path, size: Size, network: str, text: TextOptions) -> SavedPolicy:
+def learnt_lists(
+    known: Labels, path: Path, size: Size, network: str, text: TextOptions, display: ProgressDisplay
+) -> SavedPolicy:
     """Train a policy over pass lists on functions of a corpus and what lists cost on them.
 
     Args:
@@ -227,6 +277,7 @@ def learnt_lists(known: Labels, path: Path, size: Size, network: str, text: Text
         network: "reader" chooses among the lists of the labels, "writer" writes lists pass by pass, and
             "decoder" reads and writes text.
         text: what the last one is trained on.
+        display: shows the progress.
 
     Raises:
         PlanishError: something is missing, or does not fit.
@@ -257,25 +308,29 @@ def learnt_lists(known: Labels, path: Path, size: Size, network: str, text: Text
 
         texts = read_text_examples(corpus, [table], objective, lists, "train")
         back = held_back(np.array([one.package for one in texts]))
-        return learnt_text(texts, back, objective, path, size, text)
+        return learnt_text(texts, back, objective, path, size, text, display)
     dataset = read_list_dataset(corpus, [table], objective, lists)
     held = held_back(dataset.groups)
-    typer.echo(f"{len(dataset):,} functions, {held.sum():,} of them decide when to stop", err=True)
-    return (_writer if network == "writer" else _reader)(dataset, held, path, size)
+    display.log(f"{len(dataset):,} functions, {held.sum():,} of them decide when to stop")
+    return (_writer if network == "writer" else _reader)(dataset, held, path, size, display)
 
 
-def _reader(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
+def _reader(
+    dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size, display: ProgressDisplay
+) -> SavedPolicy:
     from planish.models.policy_files import SavedPolicy
     from planish.train.list_ranker import RankerConfig, train_ranker
 
     config = RankerConfig(size.epochs, size.seed, _checkpoint(path), size.device, size.width, size.depth)
-    shape, parameters, metrics = train_ranker(dataset, config, held, _show_epoch)
+    shape, parameters, metrics = train_ranker(dataset, config, held, show_steps(display, "epochs", _epoch))
     actions, steps = tuple(map(",".join, dataset.lists)), max(map(len, dataset.lists))
     made = path.stem, "llvm", dataset.schema, actions, steps, shape, parameters, metrics, len(dataset)
     return SavedPolicy(*made)
 
 
-def _writer(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size) -> SavedPolicy:
+def _writer(
+    dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Size, display: ProgressDisplay
+) -> SavedPolicy:
     from planish.levels.llvm.passes.catalogue import elements, find_element
     from planish.levels.llvm.passes.space import oz_of
     from planish.models.policy_files import SavedPolicy
@@ -285,7 +340,7 @@ def _writer(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Siz
     oz = oz_of({*elements()})
     assert oz is not None
     texts = ListVocabulary.of(dataset.lists, (oz,))
-    once = tuple(place for place, text in enumerate(texts.steps) if find_element(text).is_pipeline)
+    once = tuple(index for index, text in enumerate(texts.steps) if find_element(text).is_pipeline)
     longest = texts.lists.shape[1]
     shape = WriterShape(
         sizes=dataset.sizes,
@@ -297,7 +352,9 @@ def _writer(dataset: ListDataset, held: NDArray[np.bool_], path: Path, size: Siz
         depth=size.depth,
     )
     config = WriterConfig(size.epochs, size.seed, _checkpoint(path), device=size.device)
-    parameters, metrics = train_writer(dataset, texts, shape, config, held, _show_list_step)
+    parameters, metrics = train_writer(
+        dataset, texts, shape, config, held, show_steps(display, "steps", _list_step)
+    )
     made = path.stem, "llvm", dataset.schema, texts.steps, longest, shape, parameters, metrics, len(dataset)
     return SavedPolicy(*made)
 
@@ -306,19 +363,16 @@ def _checkpoint(path: Path) -> Path:
     return path.with_name(path.stem + ".checkpoint")
 
 
-def _show_list_step(progress: TrainingProgress) -> None:
-    if progress.held is not None:
-        typer.echo(
-            f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, a list held back costs "
-            f"{progress.held:.2f} bits; {progress.rate:,.0f} tokens a second, "
-            f"{progress.left / 60:.0f} minutes left",
-            err=True,
-        )
+def _list_step(progress: TrainingProgress) -> str:
+    return (
+        f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, a validation list costs "
+        f"{progress.held:.2f} bits; {progress.rate:,.0f} tokens a second, "
+        f"{progress.left / 60:.0f} minutes left"
+    )
 
 
-def _show_epoch(epoch: TrainingProgress) -> None:
-    typer.echo(
-        f"epoch {epoch.step} of {epoch.steps}: loss {epoch.loss:.3f}, held back {epoch.held:.3f} "
-        f"of expecting nothing; {epoch.rate:,.0f} instructions a second, {epoch.left / 60:.0f} minutes left",
-        err=True,
+def _epoch(epoch: TrainingProgress) -> str:
+    return (
+        f"epoch {epoch.step} of {epoch.steps}: loss {epoch.loss:.3f}, validation {epoch.held:.3f} "
+        f"of expecting nothing; {epoch.rate:,.0f} instructions a second, {epoch.left / 60:.0f} minutes left"
     )

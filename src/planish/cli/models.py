@@ -1,9 +1,7 @@
-"""`planish models`, and files of models and policies: found by name, copied and removed."""
+"""`planish models`: cost models, listed, fitted, evaluated, exported and removed."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,67 +9,11 @@ import typer
 
 from planish.cli import options as given
 from planish.cli.options import level_names, refuse_before
-from planish.cli.output import readable, writing
+from planish.cli.output import writing
+from planish.cli.own_files import copy, file_of, readable, remove_own
 
 if TYPE_CHECKING:
     from planish.models.model_files import SavedModel
-
-
-def place_of(what: str, name: str, places: Mapping[str, Path], suffixes: Collection[str]) -> Path:
-    """Find a file by the name that is listed, or by its path.
-
-    Args:
-        what: it is: "model".
-        name: as the user wrote it.
-        places: name to file.
-        suffixes: of such files.
-
-    Raises:
-        PlanishError: there is none of that name.
-    """
-    from planish.core import unknown
-
-    if name in places:
-        return places[name]
-    if Path(name).suffix in suffixes:
-        return Path(name)
-    raise unknown(f"unknown {what}", name, places)
-
-
-def copy(path: Path, file: Path) -> None:
-    """Copy a file, as a whole or not at all, and say so; raises PlanishError where it cannot be written."""
-    from planish.cli.output import say
-    from planish.core.files import replacing
-
-    with writing(file), replacing(file) as part:
-        shutil.copyfile(path, part)
-    say(f"wrote {file}")
-
-
-def remove_own(what: str, path: Path, folder: Path, hint: str) -> None:
-    """Remove a file of the user's own, and say so.
-
-    Args:
-        what: it is: "the model loops".
-        path: the file.
-        folder: of the user's own.
-        hint: lists what there is.
-
-    Raises:
-        PlanishError: it is none of the user's own, or cannot be removed.
-    """
-    from planish.cli.output import say
-    from planish.core import PlanishError
-
-    if path.parent != folder:
-        raise PlanishError(f"{what} is none of your own", hint)
-    try:
-        path.unlink()
-    except OSError as error:
-        raise PlanishError(
-            f"cannot remove {path}: {error.strerror}", "See who may change its folder."
-        ) from error
-    say(f"removed {path}")
 
 
 models = typer.Typer(help="List, fit, evaluate, export and remove cost models.")
@@ -172,7 +114,7 @@ def export(
 
 @models.command()
 def remove(model: Annotated[str, typer.Argument(metavar="MODEL", help="One of your own.")]) -> None:
-    """Remove a model of your own; one that comes with planish takes its place again."""
+    """Remove a model of your own; the shipped one of its name, if any, is used again."""
     from planish.models.model_files import models_folder
 
     remove_own(f"the model {model}", _path(model), models_folder(), "planish models lists them.")
@@ -240,4 +182,4 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
 def _path(model: str) -> Path:
     from planish.models.model_files import SUFFIXES, model_paths
 
-    return place_of("model", model, model_paths(), SUFFIXES)
+    return file_of("model", model, model_paths(), SUFFIXES)

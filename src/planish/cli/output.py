@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -105,30 +105,6 @@ def _finite(value: Any) -> Any:
             return [_finite(item) for item in value]
         case _:
             return value
-
-
-Loaded = TypeVar("Loaded")
-
-
-def readable(files: Mapping[str, Path], load: Callable[[Path], Loaded]) -> dict[str, tuple[Path, Loaded]]:
-    """Load the files; say on standard error which cannot be read, and why.
-
-    Args:
-        files: name to file.
-        load: reads one; raises PlanishError where it cannot.
-
-    Returns:
-        Name to file and what was read, without those that cannot be.
-    """
-    from planish.core import PlanishError
-
-    found = dict[str, tuple[Path, Loaded]]()
-    for name, path in files.items():
-        try:
-            found[name] = path, load(path)
-        except PlanishError as error:
-            remark(f"planish: warning: {name} is left out: {error}")
-    return found
 
 
 UNEXPECTED = 1
