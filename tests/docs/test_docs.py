@@ -14,7 +14,7 @@ import pytest
 import planish
 from docs.plugins import EXAMPLES, install
 from planish import core, store
-from planish.core import LostError, PlanishError
+from planish.core import PlanishError
 from planish.einsum.planning import BudgetError
 from planish.levels.graph.pass_probe import PassProbeError
 from planish.levels.graph.rewriting import RewriteError
@@ -69,7 +69,7 @@ def test_errors_of_modules_that_load_late_are_known() -> None:
         PassProbeError,
         RefusedError,
     }
-    late |= {RewriteError, BudgetError, NoRegisterError, LostError, LostConnectionError}
+    late |= {RewriteError, BudgetError, NoRegisterError, LostConnectionError}
     assert late <= set(_family(PlanishError))
 
 

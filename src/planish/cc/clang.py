@@ -151,7 +151,7 @@ class CompletedProcess:
 def run(command: list[str], given: bytes = b"", **variables: str) -> CompletedProcess:
     """Run a program to its end. What it writes and says is kept in memory.
 
-    It does what `planish.sandbox.run_tool` does, without its imports; see `object_cache`.
+    It does what `planish.sandbox.tool.run_tool` does, without its imports; see `object_cache`.
 
     Args:
         command: the program's path, and its arguments.

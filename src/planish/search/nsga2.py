@@ -36,7 +36,7 @@ def bounded(costs: Costs, baseline: Costs | None, objectives: Sequence[Objective
         costs: by all objectives.
         baseline: the same of the baseline; None where it is not known, and there is no bound.
         objectives: of the task.
-        times: as bad as the baseline (`planish.core.bounds`); up to 1: there is no bound.
+        times: as bad as the baseline (`planish.core.front.bounds`); up to 1: there is no bound.
     """
     if baseline is None or times <= 1:
         return costs
