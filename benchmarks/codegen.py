@@ -31,7 +31,7 @@ from planish.core.hashing import rng
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, schedule_of
 from planish.levels.loops.codegen.llvm import jit
-from planish.levels.loops.codegen.llvm.compile import module
+from planish.levels.loops.codegen.llvm.compile import annotated_for, module
 from planish.levels.loops.codegen.llvm.jit import host_machine
 from planish.levels.loops.ir.schedule import Schedule
 from planish.levels.loops.ir.tree import LoopTree
@@ -54,7 +54,7 @@ Compile = Callable[[LoopTree], object]
 def optimised(tree: LoopTree) -> object:
     """Generate code with LLVM as Halide calls it: `CodeGen_LLVM::optimize_module`, at its defaults."""
     machine = host_machine()
-    text, names = module(tree, machine, "planish")
+    text, names = module(annotated_for(tree, machine), machine, "planish")
     made = jit.target_machine(machine, 3, jit=True)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_interleaving = tuning.loop_vectorization = tuning.loop_unrolling = False

@@ -1,6 +1,5 @@
 """The portable back end has code for processors of any architecture, and of a bounded size."""
 
-import struct
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 
 from levels.loops.trees import execute, integers, matmul
 from planish.core import TargetError
-from planish.levels.loops.codegen.llvm.compile import compile_tree, emit, emit_object
-from planish.levels.loops.codegen.llvm.jit import describe
+from planish.levels.loops.codegen.llvm.compile import compile_tree, emit
+from planish.levels.loops.codegen.llvm.jit import describe, host_machine
 from planish.levels.loops.ir.tree import Loop
 
 
@@ -33,8 +32,6 @@ def test_other_processors_have_code_too(triple: str, cpu: str, fused: str) -> No
     machine = describe(triple, cpu, features)
     kernel = matmul(13, 21, 8, ("m_4", "n_8", "k", "m", "n"))
     assert fused in emit(kernel, "f", machine)
-    assert emit_object(kernel, "f", machine).startswith(b"\x7fELF")
-    assert struct.unpack_from("<H", emit_object(kernel, "f", machine), 18)[0] in (183, 243)
 
 
 def test_what_llvm_does_not_know_is_refused() -> None:
@@ -51,7 +48,7 @@ def test_size_of_the_code_is_bounded() -> None:
         return replace(loop, kind="unroll", body=body)
 
     whole = replace(kernel, body=tuple(unrolled(n) for n in kernel.body if isinstance(n, Loop)))
-    assert len(emit_object(whole, "f")) < 200_000
+    assert len(emit(whole, "f", host_machine()).splitlines()) < 40_000
     arrays = integers(whole)
     got = execute(whole, compile_tree(whole), arrays)["C"]
     np.testing.assert_array_equal(

@@ -239,11 +239,9 @@ def test_a_stopped_team_has_no_threads() -> None:
     assert threading.active_count() == before
 
 
-def test_what_runs_after_the_workers_have_ended_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound, a, c = counting(4)
-    own = ThreadTeam(4)
-    own.stop()
-    monkeypatch.setattr("planish.levels.loops.runtime.kernels.thread_team", lambda _: own)  # pyright: ignore[reportUnknownLambdaType]
+def test_what_runs_after_the_workers_have_ended_is_done_all_the_same() -> None:
+    bound, a, c = counting(11)
+    thread_team(11).stop()  # of a size that no other test has
     a.fill(5)
     bound.repeat(20)
     assert (c == 10).all()
@@ -324,14 +322,14 @@ text = "define i32 @f() { ret i32 1 }"
 ended = threading.Event()
 def compile():
     while not ended.is_set():
-        jit.object_file(text, host_machine(), 3)
+        jit.assembly(text, host_machine())
 threads = [threading.Thread(target=compile) for _ in range(2)]
 [thread.start() for thread in threads]
 for _ in range(20):
     child = os.fork()
     if child == 0:
         signal.alarm(20)
-        jit.object_file(text, host_machine(), 3)
+        jit.assembly(text, host_machine())
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 ended.set()

@@ -1,10 +1,9 @@
-"""Machine code for x86-64 keeps a register tile in registers, and asks for the vectors that it needs."""
+"""Machine code for x86-64 keeps a register tile in registers."""
 
 import pytest
 
-from planish.core import TargetError
 from planish.levels.loops.codegen.x86.compile import compile_tree
-from planish.levels.loops.codegen.x86.isa import best_isa, supported_isas
+from planish.levels.loops.codegen.x86.isa import supported_isas
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower
@@ -21,9 +20,3 @@ def test_results_stay_in_registers_over_the_reduction() -> None:
     assert len(stores) == 6 * 64 // 16
     assert all("rsp" not in line for line in stores)
     assert sum("vfmadd231ps" in line for line in text.splitlines()) < 6 * 64 // 16 * 100
-
-
-def test_the_error_on_a_processor_without_vectors_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planish.levels.loops.codegen.x86.isa.cpu_features", frozenset[str])
-    with pytest.raises(TargetError, match="portable"):
-        best_isa()

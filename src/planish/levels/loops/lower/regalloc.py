@@ -88,14 +88,14 @@ class Analyser:
         pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
         return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
 
-    def nontemporal_stores(self) -> frozenset[str]:
-        """Return the names of the outputs whose stores go past the caches.
+    def nontemporal_stores(self, least: int) -> frozenset[str]:
+        """Return the names of the outputs of so many bytes or more whose stores go past the caches.
 
         An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter.
         Stores past the caches need whole vectors at multiples of their size, and pay where a line is filled
         at once, by the only leaf that names the output.
         """
-        large = self.buffers_from(NONTEMPORAL_FROM)
+        large = self.buffers_from(least)
         outputs = {b.name for b in self.tree.buffers if b.kind == "output" and b.name in large}
         found: set[str] = set()
         for site in (
@@ -342,11 +342,16 @@ FLOWS_FROM = 1 << 22
 """A buffer of fewer bytes, which is passed through once, is not asked for ahead of time."""
 
 
-def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
+def annotate(
+    tree: LoopTree, vectors: Vectors, spare: int = 0, nontemporal_from: int = NONTEMPORAL_FROM
+) -> AnnotatedTree:
     """Decide how a tree is executed.
 
     Args:
+        tree: what is executed.
+        vectors: of the machine.
         spare: registers that are left free beyond what operands are known to need.
+        nontemporal_from: bytes of a result from which on it may be stored past the caches.
     """
     annotator = _Annotator(tree, vectors, spare)
     body = [annotator.function(nodes) for nodes in entry_groups(tree.body[tree.views :])]
@@ -354,9 +359,8 @@ def annotate(tree: LoopTree, vectors: Vectors, spare: int = 0) -> AnnotatedTree:
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
     spaces = memory_space_of(tree, (*body, *ahead))
-    return AnnotatedTree(
-        tree, vectors, tuple(body), tuple(ahead), spaces, annotator.analyser.nontemporal_stores()
-    )
+    past = annotator.analyser.nontemporal_stores(nontemporal_from)
+    return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, past)
 
 
 _known_views: dict[Hashable, Function] = {}

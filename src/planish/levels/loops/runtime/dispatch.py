@@ -225,7 +225,7 @@ def dispatch_address() -> int | None:
         text = text.replace(f"@{name}@", str(number))
     for name, address in found.items():
         text = text.replace(f"@{name}@", f"inttoptr (i64 {address} to ptr)")
-    owner, (address,) = load(text, ["dispatch"], host_machine(), 1)
+    owner, (address,) = load(text, ["dispatch"], host_machine())
     # Built-in functions made of it may be called until the very end of the process.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     return address

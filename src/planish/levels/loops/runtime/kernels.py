@@ -176,7 +176,7 @@ def _compiled() -> Native:
     from planish.levels.loops.codegen.llvm.jit import host_machine, load  # LLVM takes long to import
 
     machine = host_machine()
-    owner, addresses = load(_text(machine.triple), ["repeat", "lead", "work", "end"], machine, 1)
+    owner, addresses = load(_text(machine.triple), ["repeat", "lead", "work", "end"], machine)
     pointer, word = ctypes.c_void_p, ctypes.c_int64
     types = [
         ctypes.CFUNCTYPE(None, pointer, word),

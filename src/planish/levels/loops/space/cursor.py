@@ -299,10 +299,6 @@ class CursorSpace(Space):
             candidate = candidate.then(actions[int(rng.integers(len(actions)))])
         return candidate
 
-    def state_of(self, candidate: Candidate) -> State:
-        """Return the schedule after a candidate's steps, and the index of the cursor."""
-        return self._state_after(candidate.steps)
-
     def _compute_state(self, steps: tuple[Step, ...]) -> State:
         if not steps:
             return start(self._program)
@@ -435,7 +431,7 @@ class AnnotationSpace(CursorSpace):
         """Describe the loops after a candidate's steps; (the most loops that there may be, 27)."""
         import numpy as np
 
-        schedule, _ = self.state_of(candidate)
+        schedule, _ = self._state_after(candidate.steps)
         main, names = schedule.graph.main, _read(schedule)
         annotations = np.zeros((LOOPS_MAX, 1 + PACKED), np.int64)
         packs = [(pack.tensor, pack.at) for pack in schedule.packs if pack.nest == main]

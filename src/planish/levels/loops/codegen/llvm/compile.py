@@ -324,13 +324,8 @@ class Nodes:
 
 # Functions and trees
 
-OPT_LEVEL = 1
-"""LLVM's code generator at its quickest that still allocates registers well."""
 
-
-def compile_tree(
-    tree: LoopTree, *, vector_bits: int | None = None, opt_level: int = OPT_LEVEL, cpu: str = ""
-) -> MachineCode:
+def compile_tree(tree: LoopTree, *, vector_bits: int | None = None) -> MachineCode:
     """Generate vector code for this processor, and let LLVM translate it.
 
     The innermost loop is vectorised, results are held in registers, and what is inside them unrolled
@@ -340,69 +335,50 @@ def compile_tree(
     Args:
         tree: what is executed; all computed in one type.
         vector_bits: width of the vectors; by default that of the processor.
-        opt_level: effort of LLVM's code generator, 0 to 3.
-        cpu: code for a processor by LLVM's name; it must run here. Empty for this one.
 
     Raises:
         TargetError: the tree mixes types to compute in.
     """
-    machine = host_machine(cpu, vector_bits)
+    machine = host_machine(vector_bits)
     annotated = annotated_for(tree, machine)
-    text, names = _written(annotated, machine, "planish")
-    owner, addresses = jit.load(text, [n for group in names for n in group], machine, opt_level)
+    text, names = module(annotated, machine, "planish")
+    owner, addresses = jit.load(text, [n for group in names for n in group], machine)
     functions = zip((*annotated.body, *annotated.ahead), addresses, strict=True)
     entries = tuple([Entry(address, *f.iterations(tree)) for f, address in functions])
     split = len(names[0])
-    write = partial(emit, tree, machine=machine, opt_level=opt_level)
-    again = partial(compile_tree, tree, vector_bits=vector_bits, opt_level=opt_level, cpu=cpu)
+    write = partial(emit, tree, machine=machine)
+    again = partial(compile_tree, tree, vector_bits=vector_bits)
     return MachineCode(entries[:split], entries[split:], owner, layout(annotated), write, annotated, again)
 
 
-def emit(tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level: int = OPT_LEVEL) -> str:
-    """Write a tree's functions as assembly.
+def emit(tree: LoopTree, prefix: str, machine: Machine) -> str:
+    """Write a tree's functions as assembly for a processor.
 
     Args:
-        prefix: functions are named as `planish.levels.loops.codegen.kernel.Code.assembly` says.
-        machine: for which processor; by default this one.
-        opt_level: effort of LLVM's code generator, 0 to 3.
+        tree: what is executed.
+        prefix: functions are named as `planish.levels.loops.codegen.kernel.MachineCode` says.
+        machine: the processor.
 
     Raises:
         TargetError: the tree mixes types to compute in, or LLVM does not know the architecture.
     """
-    machine = machine or host_machine()
-    return jit.assembly(module(tree, machine, prefix)[0], machine, opt_level)
-
-
-def emit_object(
-    tree: LoopTree, prefix: str, machine: Machine | None = None, opt_level: int = OPT_LEVEL
-) -> bytes:
-    """Write a tree's functions as an object file; see `emit`."""
-    machine = machine or host_machine()
-    return jit.object_file(module(tree, machine, prefix)[0], machine, opt_level)
-
-
-def module(tree: LoopTree, machine: Machine, prefix: str) -> tuple[str, tuple[list[str], list[str]]]:
-    """Write a tree as IR.
-
-    Returns:
-        The text, and the names of the body's and of the ahead part's functions.
-    """
-    return _written(annotated_for(tree, machine), machine, prefix)
+    return jit.assembly(module(annotated_for(tree, machine), machine, prefix)[0], machine)
 
 
 def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:
-    """Decide how a tree is executed on a machine.
-
-    Raises:
-        TargetError: the tree mixes types to compute in.
-    """
+    """Decide how a tree is executed on a machine; raises TargetError where it mixes types to compute in."""
     dtype = arithmetic_of(tree)
     return annotate(tree, machine.vectors(DTYPES[dtype]), dtype)
 
 
-def _written(
+def module(
     annotated: AnnotatedTree, machine: Machine, prefix: str
 ) -> tuple[str, tuple[list[str], list[str]]]:
+    """Write an annotated tree as IR.
+
+    Returns:
+        The text, and the names of the body's and of the ahead part's functions.
+    """
     tree, declared = annotated.tree, set[str]()
     arranged = layout(annotated)
     parts: list[str] = []

@@ -44,20 +44,12 @@ class Machine:
 
 
 @cache
-def host_machine(cpu: str = "", vector_bits: int | None = None) -> Machine:
-    """Describe this processor.
-
-    Args:
-        cpu: another processor of the same architecture, by LLVM's name; empty for this one.
-        vector_bits: width of the vectors to use; by default the widest that this processor has, and 128
-            for another.
-    """
-    # Another processor's name implies its features; this one's are asked for, as its system may hide some.
-    features: dict[str, bool] = {} if cpu else dict(llvm.get_host_cpu_features())
+def host_machine(vector_bits: int | None = None) -> Machine:
+    """Describe this processor, with vectors of so many bits; by default the widest that it has."""
+    # The processor's name implies features, of which its system may hide some.
+    features: dict[str, bool] = dict(llvm.get_host_cpu_features())
     flat = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))
-    triple = llvm.get_process_triple()
-    name = cpu or llvm.get_host_cpu_name()
-    return describe(triple, name, flat, vector_bits)
+    return describe(llvm.get_process_triple(), llvm.get_host_cpu_name(), flat, vector_bits)
 
 
 def describe(triple: str, cpu: str, features: str, vector_bits: int | None = None) -> Machine:
@@ -72,6 +64,9 @@ def describe(triple: str, cpu: str, features: str, vector_bits: int | None = Non
 
 
 # Compilation
+
+OPT_LEVEL = 1
+"""LLVM's code generator at its quickest that still allocates registers well."""
 
 _LOCK = threading.RLock()
 """LLVM's engines are made one at a time: their global tables are not safe for threads."""
@@ -130,30 +125,24 @@ def target_machine(machine: Machine, opt_level: int, *, jit: bool) -> Any:
     )
 
 
-def load(text: str, names: list[str], machine: Machine, opt_level: int) -> tuple[object, list[int]]:
+def load(text: str, names: list[str], machine: Machine) -> tuple[object, list[int]]:
     """Compile a module into this process.
 
     Args:
         text: the IR.
         names: functions whose addresses are wanted.
         machine: must be this processor.
-        opt_level: effort of the code generator, 0 to 3.
 
     Returns:
         The owner of the code's memory, and the addresses.
     """
     with _LOCK:
-        made = target_machine(machine, opt_level, jit=True)
+        made = target_machine(machine, OPT_LEVEL, jit=True)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), made)
         engine.finalize_object()
         return engine, [engine.get_function_address(name) for name in names]
 
 
-def assembly(text: str, machine: Machine, opt_level: int) -> str:
+def assembly(text: str, machine: Machine) -> str:
     """Compile a module to position-independent assembly."""
-    return target_machine(machine, opt_level, jit=False).emit_assembly(llvm.parse_assembly(text))
-
-
-def object_file(text: str, machine: Machine, opt_level: int) -> bytes:
-    """Compile a module to a position-independent object file."""
-    return target_machine(machine, opt_level, jit=False).emit_object(llvm.parse_assembly(text))
+    return target_machine(machine, OPT_LEVEL, jit=False).emit_assembly(llvm.parse_assembly(text))

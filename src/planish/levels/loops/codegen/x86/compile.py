@@ -17,7 +17,7 @@ from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Reg
 
 from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
-from planish.levels.loops.codegen.x86.isa import Isa, IsaName, best_isa, check_narrow, cpu_features, isa_of
+from planish.levels.loops.codegen.x86.isa import Isa, IsaName, check_narrow, cpu_features, isa_of
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
 from planish.levels.loops.codegen.x86.region import RegionCode
 from planish.levels.loops.codegen.x86.vectors import NoRegisterError
@@ -31,7 +31,7 @@ from planish.levels.loops.ir.annotated import (
     nodes_of,
 )
 from planish.levels.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves
-from planish.levels.loops.lower.regalloc import annotate
+from planish.levels.loops.lower.regalloc import NONTEMPORAL_FROM, annotate
 
 # Executable memory
 
@@ -304,7 +304,10 @@ def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: byte
 
 
 def compile_tree(
-    tree: LoopTree, isa: IsaName | None = None, extras: frozenset[str] | None = None
+    tree: LoopTree,
+    isa: IsaName,
+    extras: frozenset[str] | None = None,
+    nontemporal_from: int = NONTEMPORAL_FROM,
 ) -> MachineCode:
     """Generate and map machine code, strictly following the tree (thesis 3.4).
 
@@ -313,22 +316,22 @@ def compile_tree(
 
     Args:
         tree: what is executed; all computed in one type.
-        isa: "avx512" or "avx2"; None takes the best that the processor has.
+        isa: "avx512" or "avx2".
         extras: other features of the processor that may be used; None takes all that it has.
+        nontemporal_from: bytes of a result from which on it may be stored past the caches.
 
     Returns:
         The functions of the body and of the ahead part.
 
     Raises:
-        TargetError: the processor lacks the instruction set, the tree mixes types to compute in, or an
+        TargetError: the processor lacks instructions, the tree mixes types to compute in, or an
             expression needs more registers than there are.
     """
-    name = isa or best_isa()
     arithmetic, used = arithmetic_of(tree), frozenset[str]()
     if any(b.dtype != arithmetic for b in tree.buffers):
-        check_narrow(name)
+        check_narrow(isa)
         used = cpu_features() if extras is None else extras
-    annotated, codes = _generated(tree, isa_of(name, arithmetic, used))
+    annotated, codes = _generated(tree, isa_of(isa, arithmetic, used), nontemporal_from)
     blob = bytearray()
     starts: list[int] = []
     for code in (*codes[0], *codes[1]):
@@ -340,7 +343,7 @@ def compile_tree(
     functions = zip((*annotated.body, *annotated.ahead), starts, strict=True)
     entries = tuple([Entry(memory.address + start, *f.iterations(tree)) for f, start in functions])
     run, prepare = entries[: len(codes[0])], entries[len(codes[0]) :]
-    again = partial(compile_tree, tree, isa, extras)
+    again = partial(compile_tree, tree, isa, extras, nontemporal_from)
     text = partial(assembly, run=codes[0], prepare=codes[1])
     return MachineCode(run, prepare, memory, layout(annotated), text, annotated, again)
 
@@ -351,12 +354,14 @@ _Locations = dict[str, tuple[int, int]]
 """Buffer to where its address is: index into the arguments, and bytes to add."""
 
 
-def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> tuple[AnnotatedTree, _Codes]:
+def _generated(
+    tree: LoopTree, isa: Isa, nontemporal_from: int, spares: Sequence[int] = (0, 4, 8)
+) -> tuple[AnnotatedTree, _Codes]:
     """Annotate a tree and generate its functions.
 
     What the operands of some rare expressions need is known too late: then fewer results are held.
     """
-    annotated = annotate(tree, isa.vectors, spares[0])
+    annotated = annotate(tree, isa.vectors, spares[0], nontemporal_from)
     arranged, given = layout(annotated), [b.name for b in tree.buffers if b.kind != "temporary"]
     locations = {name: (index, 0) for index, name in enumerate(given)}
     for name, offset in arranged.offsets.items():
@@ -371,7 +376,7 @@ def _generated(tree: LoopTree, isa: Isa, spares: Sequence[int] = (0, 4, 8)) -> t
     except NoRegisterError:
         if len(spares) == 1:
             raise
-    return _generated(tree, isa, spares[1:])
+    return _generated(tree, isa, nontemporal_from, spares[1:])
 
 
 # The function stays beside its code, so that no other object is given its id.

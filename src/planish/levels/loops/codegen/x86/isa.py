@@ -196,18 +196,3 @@ def check_narrow(name: IsaName) -> None:
 def supported_isas() -> list[IsaName]:
     """List the instruction sets that this generator has code for and this processor has, the best first."""
     return [name for name, needed in _NEEDED.items() if needed <= cpu_features()]
-
-
-def best_isa() -> IsaName:
-    """Return the best instruction set.
-
-    Raises:
-        TargetError: the processor has neither AVX2 with FMA nor AVX-512.
-    """
-    names = supported_isas()
-    if not names:
-        raise TargetError(
-            "this processor has neither AVX-512 nor AVX2 with FMA",
-            "Use the portable back end (--backend portable).",
-        )
-    return names[0]
