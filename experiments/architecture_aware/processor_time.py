@@ -37,7 +37,7 @@ MODELS = (
     *("ssd-resnet50:dynamo-raw", "mobilenetv2:dynamo-raw"),
     *("resnet50:torchscript", "bert-4x256:torchscript"),
 )
-ROOM = 16 << 30
+CAPACITY = 16 << 30
 """Bytes of files: all are measured in turns, and none may go."""
 Open = Callable[[], ModelSession]
 
@@ -72,7 +72,7 @@ def measured(path: Path, rounds: int) -> None:
     """Measure a model, and print its rows."""
     program = read_model(path, {})
     with tempfile.TemporaryDirectory() as folder:
-        rewriter = Rewriter(program, model_cache_of(program), Path(folder), ROOM)
+        rewriter = Rewriter(program, model_cache_of(program), Path(folder), CAPACITY)
         feed = make_feeds(program, rewriter.original)[0]
         opens = _opens(program, rewriter, feed)
         spent = {name: Spent([], []) for name in opens}

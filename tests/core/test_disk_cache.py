@@ -35,7 +35,7 @@ def test_damaged_json_counts_as_not_there(tmp_path: Path, damaged: bytes) -> Non
 
 
 def test_the_oldest_entries_go_where_room_is_lacking(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, room=100)
+    cache = DiskCache(tmp_path, capacity=100)
     for number, key in enumerate("abc"):
         cache.put(key, bytes(40))
         os.utime(tmp_path / key, (number, number))
@@ -45,7 +45,7 @@ def test_the_oldest_entries_go_where_room_is_lacking(tmp_path: Path) -> None:
 
 
 def test_entries_stay_where_the_cache_does_not_evict(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, room=100, evicts=False)
+    cache = DiskCache(tmp_path, capacity=100, evicts=False)
     assert cache.put("a", bytes(60))
     assert cache.put("b", bytes(60)) is None
     assert cache.get("a") == bytes(60)
@@ -81,11 +81,11 @@ def test_a_process_that_is_killed_while_it_writes_leaves_the_old_entry(tmp_path:
 
 
 def test_a_shared_cache_ends_with_the_object_that_made_it() -> None:
-    cache = shared_cache(room=1000)
+    cache = shared_cache(capacity=1000)
     sent: DiskCache = pickle.loads(pickle.dumps(cache))
     sent.put("a", b"one")
     assert cache.get("a") == b"one"
-    assert (sent.room, sent.evicts) == (1000, True)
+    assert (sent.capacity, sent.evicts) == (1000, True)
     folder = cache.folder
     del sent
     assert folder.exists()

@@ -161,7 +161,7 @@ def _relevance_lines(found: Relevance) -> list[str]:
         f"{found.kept} of {found.known} passes change it: {', '.join((*found.rewrites, *found.runtime))}"
     ]
     lines += [f"{name} fails: {reason}" for name, reason in found.failing.items()]
-    lines += [f"not found out: {problem}" for problem in found.problems]
+    lines += [f"not determined: {problem}" for problem in found.problems]
     if found.missing:
         lines.append(f"the installed ONNX Runtime does not have: {', '.join(found.missing)}")
     return lines

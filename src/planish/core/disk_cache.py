@@ -12,7 +12,7 @@ from typing import Any
 
 from planish.core.files import cache_folder, read_regular, replacing
 
-ROOM = 256 << 20
+CAPACITY = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class DiskCache:
 
     Args:
         folder: it is there; processes in a sandbox may have to be allowed to write to it.
-        room: bytes of all entries.
+        capacity: bytes of all entries.
         evicts: whether the oldest entries are removed where room is lacking; else what does not fit is not
             kept, so that a file that `find` returned stays.
     """
 
     folder: Path
-    room: int = ROOM
+    capacity: int = CAPACITY
     evicts: bool = True
 
     @staticmethod
@@ -94,7 +94,7 @@ class DiskCache:
         # Looked up each time, for other processes add to the folder.
         with os.scandir(self.folder) as entries:
             found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
-        lacking = sum(each.st_size for each, _ in found) + size - self.room
+        lacking = sum(each.st_size for each, _ in found) + size - self.capacity
         for each, path in sorted(found, key=lambda entry: entry[0].st_mtime):
             if lacking <= 0 or not self.evicts:
                 break

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from planish.core import is_locked
-from planish.core.disk_cache import ROOM, DiskCache
+from planish.core.disk_cache import CAPACITY, DiskCache
 
 _PREFIX = "planish-scratch-"
 _LOCK = ".planish-lives"
@@ -74,15 +74,15 @@ def remove_shared_folder() -> None:
         scratch.remove()
 
 
-def shared_cache(room: int = ROOM, *, evicts: bool = True) -> DiskCache:
+def shared_cache(capacity: int = CAPACITY, *, evicts: bool = True) -> DiskCache:
     """Make a cache that this process shares with its workers, in a folder beneath `shared_folder`.
 
     The folder ends with the cache, or with this process; copies of the cache in workers do not end it.
 
     Args:
-        room, evicts: as `DiskCache` takes them.
+        capacity, evicts: as `DiskCache` takes them.
     """
-    cache = DiskCache(Path(tempfile.mkdtemp(dir=shared_folder())), room, evicts)
+    cache = DiskCache(Path(tempfile.mkdtemp(dir=shared_folder())), capacity, evicts)
     weakref.finalize(cache, shutil.rmtree, cache.folder, ignore_errors=True)
     return cache
 

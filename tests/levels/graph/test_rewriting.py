@@ -150,7 +150,7 @@ def test_each_model_is_made_once_and_what_does_not_change_is_left_alone(
 
 
 def test_a_rewriter_without_room_still_works(program: GraphProgram, tmp_path: Path) -> None:
-    rewriter = Rewriter(program, shared_cache(room=0), tmp_path, room=0)
+    rewriter = Rewriter(program, shared_cache(capacity=0), tmp_path, capacity=0)
     one = rewriter.rewritten(["onnxscript.eliminate_identity"])
     assert one.file.parent == tmp_path
     other = rewriter.rewritten(["onnxscript.fuse_batchnorm_into_conv"])
@@ -191,7 +191,7 @@ def test_the_search_and_the_comparison_share_a_cache_in_which_the_comparison_has
 ) -> None:
     search, final = model_cache_of(program), final_cache_of(program)
     assert search.folder == final.folder
-    assert final.room - search.room >= 2 << 30
+    assert final.capacity - search.capacity >= 2 << 30
     assert not search.evicts
     assert not final.evicts
 

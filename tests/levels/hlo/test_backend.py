@@ -345,7 +345,7 @@ def test_a_folder_that_is_gone_keeps_nothing() -> None:
 
 
 def test_the_oldest_goes_where_there_is_no_room() -> None:
-    kept = CompiledFiles(room=76)
+    kept = CompiledFiles(capacity=76)
     for number, text in enumerate("abc"):
         kept.keep(text, 1, b"1234")
         assert len(files(kept)) == min(2, number + 1)

@@ -296,7 +296,7 @@ def relevance_text(known: Relevance | None) -> str:
     ]
     if known.failing:
         lines.append(f"failing: {', '.join(f'{name} ({why})' for name, why in known.failing.items())}")
-    lines += [f"not found out: {problem}" for problem in known.problems]
+    lines += [f"not determined: {problem}" for problem in known.problems]
     if known.untried or known.unknown:
         lines.append(
             f"There was no time for {len(known.untried)} passes and {known.unknown} pairs of passes."

@@ -32,7 +32,7 @@ class Relevance:
         unknown: how many were not, since the time was over.
         seconds: of a processor that it took.
         missing: transformers of the catalogue that the installed runtime does not have; it would ignore them.
-        problems: what could not be found out, and why; what it concerns counts as what may matter.
+        problems: what was not determined, and why; the passes that it concerns count as relevant.
     """
 
     alone: tuple[str, ...]

@@ -515,9 +515,9 @@ def _special() -> Mapping[str, Change]:
     }
 
 
-ROOM = 1 << 30
+CAPACITY = 1 << 30
 """Bytes of models that are kept in memory; those that were used longest ago go."""
-_SEARCH_ROOM, _WHOLE_ROOM = 2 << 30, 4 << 30
+_SEARCH_CAPACITY, _WHOLE_CAPACITY = 2 << 30, 4 << 30
 """Bytes of models on disk, as the search may fill them, and all: finalists of some 300 MB have the rest."""
 _KEY = re.compile(rb"[0-9a-f]{32}")
 
@@ -528,12 +528,12 @@ Rewrites = tuple[str, ...]
 @lru_cache(maxsize=2)
 def model_cache_of(_program: GraphProgram) -> DiskCache:
     """Return the cache of a program's rewritten models, which all processes of a search share."""
-    return shared_cache(_SEARCH_ROOM, evicts=False)
+    return shared_cache(_SEARCH_CAPACITY, evicts=False)
 
 
 def final_cache_of(program: GraphProgram) -> DiskCache:
     """Return the same cache, with room that is left for the models that are compared at the end."""
-    return replace(model_cache_of(program), room=_WHOLE_ROOM)
+    return replace(model_cache_of(program), capacity=_WHOLE_CAPACITY)
 
 
 @dataclass(frozen=True)
@@ -552,7 +552,7 @@ class Rewriter:
     Args:
         cache: of models and their identities, which other processes may share.
         folder: where files are written that the cache has no room for; it is not removed.
-        room: bytes of models that are kept in memory.
+        capacity: bytes of models that are kept in memory.
         apply: applies one pass, as `apply_pass` does.
 
     Attributes:
@@ -567,12 +567,12 @@ class Rewriter:
         program: GraphProgram,
         cache: DiskCache,
         folder: Path,
-        room: int = ROOM,
+        capacity: int = CAPACITY,
         apply: Callable[..., ModelProto] = apply_pass,
     ) -> None:
         self.original, self._apply = load_checked(program), apply
         self._program, self._cache, self._folder = program, cache, folder
-        self._room, self._count = room, 0
+        self._capacity, self._count = capacity, 0
         self._keys: dict[Rewrites, str] = {(): identity(self.original)}
         self._broken: dict[Rewrites, RewriteError] = {}
         self._models: OrderedDict[str, ModelProto] = OrderedDict()
@@ -633,10 +633,11 @@ class Rewriter:
         # The same but for names: the model before is kept, so that what follows is shared.
         if new == old:
             return before
-        self._models[new] = after
+        models = self._models
+        models[new] = after
         # The newest stays, however large it is.
-        while sum(model.ByteSize() for model in self._models.values()) > self._room and len(self._models) > 1:
-            self._models.popitem(last=False)
+        while len(models) > 1 and sum(each.ByteSize() for each in models.values()) > self._capacity:
+            models.popitem(last=False)
         return after
 
     def new_file(self) -> Path:

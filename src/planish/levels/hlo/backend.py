@@ -118,7 +118,7 @@ def device_argument(backend: Backend, type_: TensorType, array: NDArray[Any], po
 
 
 _DIGEST = sha256().digest_size
-ROOM = 256 << 20
+CAPACITY = 256 << 20
 """Bytes of compiled modules: some 300 of MobileNet's size."""
 
 
@@ -129,14 +129,14 @@ class CompiledFiles:
     finalist is timed in several fresh processes.
 
     Args:
-        room: bytes that it holds at most; the oldest go.
+        capacity: bytes that it holds at most; the oldest go.
 
     Attributes:
         folder: with a file for each module.
     """
 
-    def __init__(self, room: int = ROOM) -> None:
-        self._cache = shared_cache(room)
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._cache = shared_cache(capacity)
         self.folder = self._cache.folder
 
     def find(self, text: str, cores: int) -> bytes | None:

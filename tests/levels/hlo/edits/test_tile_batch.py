@@ -167,7 +167,7 @@ def test_a_tile_has_fewer_examples_than_the_batch(examples: int) -> None:
         replay(program_from(NETWORK), Candidate((TileBatch(examples),)))
 
 
-def test_the_place_of_the_edit_in_a_patch_does_not_matter() -> None:
+def test_the_position_of_the_edit_in_a_patch_does_not_matter() -> None:
     cut = DeleteOp("1", (("arg0", ()),))
     tiles = TileBatch(1)
     first, last = results(chain(), tiles, cut), results(chain(), cut, tiles)
@@ -179,7 +179,7 @@ def test_the_place_of_the_edit_in_a_patch_does_not_matter() -> None:
     assert space.state_key(Candidate((cut, tiles))) != space.state_key(Candidate((cut,)))
 
 
-def test_a_new_size_takes_the_place_of_the_old_one() -> None:
+def test_a_new_size_replaces_the_old_one() -> None:
     space, candidate = PatchSpace(program_from(NETWORK), ("TileBatch",)), Candidate()
     seen: set[tuple[int, bool]] = set()
     for index in range(40):
