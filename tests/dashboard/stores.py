@@ -1,6 +1,7 @@
 """Stores of runs of the lattice level, for the tests of the dashboard."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +16,17 @@ LEVEL = LatticeLevel()
 TIME = LEVEL.objectives["time_s"]
 
 
-def task_of(program: str = "lattice 20x20x20") -> Task:
-    """Return the task of a lattice; what stands after its sizes is a part of its name alone."""
-    grid = LEVEL.load(program, {})
-    return Task(grid, LEVEL.target(grid, 1), (TIME,), LEVEL.version)
+@dataclass(frozen=True)
+class Named:
+    """A program of any text."""
+
+    text: str
+    level: str = "lattice"
+
+
+def task_of(program: str = "lattice 20x20x20 0.0 False") -> Task:
+    """Return the task of a lattice; what stands after its four words is a part of its name alone."""
+    return Task(Named(program), LEVEL.target(Named(program), 1), (TIME,), LEVEL.version)
 
 
 def measured(index: int, time_s: float) -> Trial:
@@ -43,7 +51,7 @@ def comparison(ratio: float, verdict: Verdict, spread: float = 0.1) -> Compariso
     lead = Measurement(TIME, ratio * 1e-3, over, verdict, tuple(ratio * each for each in samples))
     winner = Finalist(
         name="#1",
-        candidate=Candidate((Set(0, 1),)),
+        candidate=Candidate((Set(0, 3),)),
         measured={"time_s": lead},
         trial={"time_s": 1e-3 * ratio},
     )

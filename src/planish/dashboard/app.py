@@ -20,11 +20,14 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from planish.core import PlanishError, StoreError
+from planish.dashboard.compare_page import CompareView
 from planish.dashboard.live import Live
+from planish.dashboard.run_list import RunsQuery, RunsView
+from planish.dashboard.run_page import RunView, TrialsQuery
 from planish.dashboard.runs import Runs
 from planish.dashboard.security import Guard
 from planish.dashboard.source import Source
-from planish.dashboard.views import RunsQuery, RunsView, RunView, TrialsQuery, View, environment
+from planish.dashboard.views import View, fill
 from planish.report.page import charts_code
 from planish.sandbox.scratch import Scratch
 
@@ -33,6 +36,7 @@ MAIN = "main"
 UPLOAD_MOST = 1 << 30
 """Bytes of stores that are opened from the page, all together."""
 _ANSWER_S = 15.0
+_COMPARED_MOST = 12
 _Shown = TypeVar("_Shown", bound=View)
 
 
@@ -90,6 +94,8 @@ def application(shown: Shown, token: str, port: int) -> Starlette:
         Route("/open", pages.open, methods=["POST"]),
         Route("/s/{key}", pages.show(pages.runs_view)),
         Route("/s/{key}/events", pages.events(pages.runs_view)),
+        Route("/s/{key}/compare", pages.show(pages.compare_view)),
+        Route("/s/{key}/compare/events", pages.events(pages.compare_view)),
         Route("/s/{key}/runs/{run}", pages.show(pages.run_view)),
         Route("/s/{key}/runs/{run}/events", pages.events(pages.run_view)),
     ]
@@ -126,8 +132,9 @@ class _Pages:
                     request,
                     view.template,
                     events=f"{request.url.path}/events",
-                    sections={name: view.render(name).html for name in view.sections()},
+                    sections=_sections(view, request.headers.get("hx-target", "")),
                     **vars(view),
+                    drawn=view.drawn,
                     **view.page(),
                 )
 
@@ -166,6 +173,10 @@ class _Pages:
             given.get("outcome", ""), given.get("order", "newest"), _number(given.get("page", ""))
         )
         return RunView(runs, request.path_params["key"], request.path_params["run"], query)
+
+    def compare_view(self, request: Request) -> CompareView:
+        chosen = tuple(dict.fromkeys(request.query_params.getlist("run")))[:_COMPARED_MOST]
+        return CompareView(self._runs(request), request.path_params["key"], chosen)
 
     def _runs(self, request: Request) -> Runs:
         found = self._shown.runs.get(request.path_params["key"])
@@ -215,8 +226,22 @@ class _Pages:
     def _page(self, request: Request, template: str, **contents: Any) -> str:
         del request
         sources = [each.source for each in self._shown.runs.values()]
-        shared: dict[str, Any] = {"sources": sources, "builds": False, "drawn": template == "run.html.jinja"}
-        return environment().get_template(template).render({**shared, **contents})
+        shared: dict[str, Any] = {"sources": sources, "builds": False, "drawn": False}
+        return fill(template, **{**shared, **contents})
+
+
+def _sections(view: View, wanted: str) -> Mapping[str, str]:
+    """Return the sections that come with the page; the others are sent by its events.
+
+    Args:
+        view: of the page.
+        wanted: the section that takes the place of an older one; empty where the page is opened.
+    """
+    names = (wanted,) if wanted in view.sections() else view.first
+    return {
+        name: view.render(name).html if name in names else f'<section id="{name}"></section>'
+        for name in view.sections()
+    }
 
 
 def _encoded(text: str) -> bytes:

@@ -23,6 +23,8 @@ _POLL_S = 0.2
 """A store that clients look at is asked so often for changes."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""
+_PAUSE_S = 0.1
+"""Between two parts of a run that is long to read."""
 _SHARE = 0.02
 """Of the time that passes, rendering one section may take this share."""
 _KEEP_ALIVE_S = 15.0
@@ -177,12 +179,11 @@ class Live:
                 return html, whole, time.thread_time() - began
 
             html, whole, took = await self.in_thread(render)
-            section.stamp = stamp if whole else None
-            section.due = time.monotonic() + max(_LEAST_S, took / _SHARE)
-            if not whole:
-                section.due = time.monotonic() + _LEAST_S
-                left.append(_LEAST_S)
             if html != section.html:
                 section.html = html
                 publisher.send(_message({name: html}))
+            if not whole:  # what takes longer to draw than to read is drawn when all is read
+                return _PAUSE_S
+            section.stamp = stamp
+            section.due = time.monotonic() + max(_LEAST_S, took / _SHARE)
         return min(left, default=None)

@@ -13,6 +13,7 @@ from planish.core.wording import interval, multiple, title
 from planish.dashboard.source import Source, Stamp
 from planish.dashboard.trial_columns import TrialColumns
 from planish.levels.registry import level_named
+from planish.report.page import TrialCounts
 from planish.store import Run, StoredTask
 from planish.tuning.comparison_codec import decode, decode_notes
 from planish.tuning.result import Result
@@ -80,6 +81,26 @@ class FollowedRun:
     def run(self) -> Run:
         """Return the run itself."""
         return self.result.run
+
+    @property
+    def best(self) -> float | None:
+        """Return the best value so far; None where nothing was measured."""
+        lead, best = self.result.objective, self.columns.best
+        cost = None if best is None else best.cost(lead)
+        return None if cost is None else lead.cost(cost)
+
+    @property
+    def baseline(self) -> float | None:
+        """Return the baseline's value in the search, else in the comparison; None where it is not known."""
+        compared = self.result.comparison
+        known = self.columns.baseline_value
+        return compared.baseline.lead.median if known is None and compared else known
+
+    @property
+    def counts(self) -> TrialCounts:
+        """Return the counts of its trials."""
+        columns = self.columns
+        return TrialCounts(len(columns), columns.failed, columns.cached, frozenset(columns.hosts))
 
     @property
     def verdict(self) -> RunVerdict:

@@ -228,6 +228,16 @@ class TrialColumns:
         key = value if down == (order == "best") else -value
         return index[np.lexsort((index, key))]  # what is not a number comes last
 
+    def costs(self) -> list[tuple[int, tuple[float, ...]]]:
+        """Return the index in the run and the costs of each trial that has all values."""
+        signs = [1.0 if each.direction == "down" else -1.0 for each in self.objectives]
+        rows = zip(self.index, zip(*self.values, strict=True), strict=True)
+        return [
+            (index, tuple(sign * value for sign, value in zip(signs, values, strict=True)))
+            for index, values in rows
+            if all(map(math.isfinite, values))
+        ]
+
     def _shown(self, outcome: str) -> NDArray[bool_]:
         import numpy as np
 

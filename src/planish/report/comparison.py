@@ -75,7 +75,7 @@ def runs_page(runs: Sequence[Result]) -> str:
         mixed=len(programs) > 1,
         notes=_notes(runs, len(programs)),
         sections=_sections(runs),
-        differences=_differences(runs),
+        differences=differences([provenance(each) for each in runs]),
         text_max=TEXT_MAX,
         steps_max=common_limit([str(row.candidate) for row in rows], STEPS_MAX, _STEPS_BYTES),
     )
@@ -164,14 +164,14 @@ def _sections(runs: Sequence[Result]) -> list[Section]:
     ]
 
 
-def _differences(runs: Sequence[Result]) -> Mapping[str, Sequence[str]]:
-    """Return the facts in which the runs differ, with a value for each run."""
+def differences(runs: Sequence[Mapping[str, Mapping[str, str]]]) -> Mapping[str, Sequence[str]]:
+    """Return the facts in which runs differ, with a value for each run.
+
+    Args:
+        runs: what decided each; see `planish.report.page.provenance`.
+    """
     tables = [
-        {
-            f"{title} · {name}": text
-            for title, facts in provenance(each).items()
-            for name, text in facts.items()
-        }
+        {f"{title} · {name}": text for title, facts in each.items() for name, text in facts.items()}
         for each in runs
     ]
     names = dict.fromkeys(name for table in tables for name in table)

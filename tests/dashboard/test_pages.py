@@ -1,0 +1,195 @@
+"""Pages in a browser: filters, comparison, narrow and dark windows, the keyboard, texts that are markup."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from dashboard.conftest import Start
+from dashboard.stores import add_run, comparison, failed, measured, store_of, task_of
+from planish.store import open_store
+
+EVIL = "lattice 6x4x4 0.0 False <img src=x onerror=alert(1)></title><script>document.title='ran'</script>"
+
+
+def test_the_list_is_filtered_and_sorted(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        better = add_run(store, [measured(0, 1e-3)], comparison(0.5, "better"))
+        worse = add_run(store, [measured(0, 1e-3)], comparison(1.5, "worse"), searcher="genetic")
+        add_run(store, [failed(0)], status="failed", task=task_of("lattice 7x7x7 0.0 False"))
+    page.goto(dashboard(path).url)
+    rows = page.locator("#runs tbody tr")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Verdict").select_option("worse")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(worse)
+    expect(page).to_have_url(re.compile("verdict=worse"))
+    page.get_by_label("Verdict").select_option("")
+    page.get_by_role("searchbox").fill("7x7")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("failed")
+    page.get_by_role("searchbox").fill("")
+    expect(rows).to_have_count(3)
+    page.locator("#sort-gain").click()
+    expect(rows.first).to_contain_text(better)
+    page.locator("#sort-gain").click()
+    expect(rows.first).not_to_contain_text(better)
+
+
+def test_trials_are_filtered_by_outcome_and_by_cause(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        trials = [measured(0, 2e-3), failed(1, "refused", "no vice"), failed(2), measured(3, 1e-3)]
+        run_id = add_run(store, trials, comparison(0.5, "better"))
+    page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+    rows = page.locator("#trials tbody tr")
+    expect(rows).to_have_count(4)
+    page.get_by_label("Outcome").select_option("failed")
+    expect(rows).to_have_count(2)
+    page.get_by_label("Outcome").select_option("build: refused")
+    expect(rows).to_have_count(1)
+    page.locator("#trial-1 summary").click()
+    expect(page.locator("#trial-1")).to_contain_text("no vice")
+    page.get_by_label("Outcome").select_option("")
+    page.get_by_label("Order").select_option("best")
+    expect(rows.first.locator("td").first).to_have_text("4")
+    expect(page.locator("#failures")).to_contain_text("2 of 4 trials failed")
+
+
+def test_two_runs_are_compared(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        one = add_run(store, [measured(0, 1e-3), measured(1, 0.5e-3)], comparison(0.5, "better"))
+        other = add_run(store, [measured(0, 0.9e-3)], comparison(0.9, "better"), searcher="genetic")
+    page.goto(dashboard(path).url)
+    for run_id in (one, other):
+        page.locator(f"input[value='{run_id}']").check()
+    page.get_by_role("button", name="Compare the chosen").click()
+    expect(page.locator("#runs tbody").first).to_contain_text("2.00")
+    expect(page.locator("#runs")).to_contain_text("genetic")
+    expect(page.locator("#search .main-svg").first).to_be_visible()
+    expect(page.locator("#gains .main-svg").first).to_be_visible()
+
+
+def test_runs_that_cannot_be_compared_are_named(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(f"{dashboard(path).url}/s/main/compare?run={run_id}")
+    expect(page.locator("#runs")).to_have_text(
+        "fewer than two runs are chosen. Tick two or more in the list of runs."
+    )
+
+
+def test_a_page_is_left_by_the_keyboard(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(dashboard(path).url)
+    expect(page.locator("#live")).to_have_text("live")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == f"open-{run_id}":
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator("#summary")).to_contain_text("2.00")
+
+
+def test_texts_of_a_store_are_no_markup(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        trials = [measured(0, 1e-3), failed(1, EVIL, EVIL)]
+        run_id = add_run(store, trials, comparison(0.5, "better"), task=task_of(EVIL), searcher=EVIL)
+    page.on("dialog", lambda _: pytest.fail("a script ran"))
+    url = dashboard(path).url
+    for path_of_page in ("/", f"/s/main/runs/{run_id}"):
+        page.goto(url + path_of_page)
+        expect(page.locator("main")).to_contain_text("<img src=x")
+        expect(page.locator("#live")).to_have_text("live")
+        assert page.title().endswith(" · planish")
+        assert page.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("path_of_page", ["/", "/s/main/runs/{}", "/s/main/compare?run={}&run={}"])
+def test_nothing_is_wider_than_a_telephone(
+    path_of_page: str, tmp_path: Path, dashboard: Start, browser: Browser
+) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        ids = [
+            add_run(
+                store,
+                [measured(0, 1e-3), failed(1, "x" * 120, "y" * 120)],
+                comparison(0.5, "better"),
+                task=task_of("lattice 6x4x4 0.0 False " + "z" * 200),
+            )
+            for _ in range(2)
+        ]
+    narrow = browser.new_page(viewport={"width": 400, "height": 800})
+    narrow.goto(dashboard(path).url + path_of_page.format(*ids))
+    expect(narrow.locator("#live")).to_have_text("live")
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 400
+    narrow.close()
+
+
+def test_a_dark_page_has_light_letters(tmp_path: Path, dashboard: Start, browser: Browser) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    dark = browser.new_page(color_scheme="dark")
+    dark.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+    expect(dark.locator("#search .main-svg").first).to_be_visible()
+    colours = dark.evaluate(
+        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color,"
+        " getComputedStyle(document.querySelector('#search .xtick text')).fill]"
+    )
+    back, text, tick = (sum(map(int, each[4:-1].split(","))) for each in colours)
+    assert back < 150 < 500 < text
+    assert tick > 500
+    dark.close()
+
+
+def test_a_store_is_opened_by_dropping_its_file(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    store_of(tmp_path / "planish.db")
+    (run_id,) = store_of(tmp_path / "other.db")
+    started = dashboard(tmp_path / "planish.db")
+    page.goto(started.url)
+    page.set_input_files("#open-store", tmp_path / "other.db")
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+    expect(page.locator("header nav")).to_contain_text("other.db")
+    (tmp_path / "text.db").write_text("no store")
+    page.set_input_files("#open-store", tmp_path / "text.db")
+    expect(page.locator("#notice")).to_contain_text("text.db is no SQLite database")
+    data = page.evaluate_handle(
+        "bytes => { const data = new DataTransfer(); "
+        "data.items.add(new File([new Uint8Array(bytes)], 'dropped.db')); return data; }",
+        list((tmp_path / "other.db").read_bytes()),
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": data})
+    expect(page.locator("header nav")).to_contain_text("dropped.db")
+
+
+def test_a_thousand_runs_are_in_pages(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    store_of(path, 1000)
+    page.goto(dashboard(path).url)
+    expect(page.locator("#runs > p")).to_contain_text("1,000 of 1,000 runs")
+    expect(page.locator("#runs tbody tr")).to_have_count(50)
+    first = page.locator("#runs tbody tr").first.get_attribute("id")
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator("#runs")).to_contain_text("page 2 of 20")
+    assert page.locator("#runs tbody tr").first.get_attribute("id") != first
+
+
+def test_a_hundred_thousand_trials_are_thinned(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(i, 1e-3 * (1 + i % 997 / 997)) for i in range(100_000)])
+    page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+    expect(page.locator("#trials")).to_contain_text("page 1 of 2000", timeout=60_000)
+    expect(page.locator("#search .main-svg").first).to_be_visible()
+    points = page.locator("#search .chart").first.evaluate("e => Math.max(...e.data.map(d => d.x.length))")
+    assert points <= 2000
+    page.get_by_label("Order").select_option("best")
+    expect(page.locator("#trials tbody td").nth(1)).to_have_text("1.000 ms")
