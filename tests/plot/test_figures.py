@@ -228,7 +228,7 @@ def test_boxes_summarise_all_and_points_fill_the_window(samples: list[list[float
         assert set(row.points) <= set(inside)
         assert row.points[0] == min(inside)
         assert row.points[-1] == max(inside) or len(row.points) == 1
-        assert all(0 <= place < 1 for place in row.jitter)
+        assert all(0 <= offset < 1 for offset in row.jitter)
 
 
 def test_hiccups_are_counted_and_do_not_stretch_the_window() -> None:

@@ -19,10 +19,10 @@ SCORES = {"error": 0.11, "error_validation": 0.12, "error_final": 0.13}
 
 @dataclass(frozen=True)
 class Cut:
-    """A finalist: who it is, what it measured, and what is said of it.
+    """A finalist of a front, by what was measured of it.
 
     Args:
-        places: of its steps.
+        cuts: the positions of its steps.
         time_s: its median; 2 ms is the baseline's.
         error: its error; 0.2 is the baseline's.
         time: the verdict on its time.
@@ -33,7 +33,7 @@ class Cut:
         unseen: its scores at the end; None for as many times the baseline's as its error is.
     """
 
-    places: tuple[int, ...]
+    cuts: tuple[int, ...]
     time_s: float
     error: float
     time: Verdict
@@ -44,7 +44,7 @@ class Cut:
     unseen: Mapping[str, float] | None = None
 
     def finalist(self) -> Finalist:
-        """Return who it is in a comparison."""
+        """Return it as a side of a comparison."""
         ratio, error = self.time_s / 2e-3, self.error / 0.2
         scores = self.unseen
         if scores is None:
@@ -53,7 +53,7 @@ class Cut:
         time = replace(time, samples=(self.time_s,) * 5)
         differs = self.agrees is False
         found = Finalist(
-            candidate=Candidate(tuple(map(Saw, self.places))),
+            candidate=Candidate(tuple(map(Saw, self.cuts))),
             measured={
                 "time_s": time,
                 "error": Measurement(ERROR, self.error, Ratio(error, error, error), _verdict(scores)),

@@ -69,8 +69,8 @@ def test_a_score_tells_how_well_its_difference_to_the_baseline_is_known() -> Non
     scores = {"error": 0.2, "error_final": 0.5, "error_final_within": 0.00312}
     member = replace(found.finalists[0], scores=scores)
     table = front_table(Comparison((member,), replace(found.baseline, scores=scores)))
-    place = table.columns.index("final")
-    assert [row[place] for row in table.rows] == ["0.5000", "0.5000 ± 0.0031"]
+    column = table.columns.index("final")
+    assert [row[column] for row in table.rows] == ["0.5000", "0.5000 ± 0.0031"]
     assert "error_final_within" not in table.columns
     assert "±: the difference to the baseline, 95 %" in table.note
 
@@ -173,7 +173,7 @@ ONE = compared([finalist(2, 0.5, "better"), finalist(0, 0.97, "same")])
 
 
 def kept(folder: Path, found: Comparison) -> tuple[Result, Page]:
-    """Store a comparison; gives what is read of it, and its page."""
+    """Store a comparison; return what is read of it, and its page."""
     task = task_of("elm", *found.objectives)
     trials = [replace(measured(0, 2e-3, error=0.2), candidate=Candidate()), measured(2, 5e-4, error=0.1)]
     with open_store(folder / "planks.db") as store:
@@ -192,7 +192,7 @@ def test_it_is_shown_by_the_terminal_and_the_report(
     assert data.finalists == found.finalists, "they are no finalists to be chosen from"
     show_result(data)
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("#")}
-    assert list(rows)[: count + 2] == [f"#{place}" for place in range(1, count + 3)]
+    assert list(rows)[: count + 2] == [f"#{rank}" for rank in range(1, count + 3)]
     assert rows[f"#{count + 1}"].rstrip().endswith("failed: verify: wrong answer")
     assert rows[f"#{count + 2}"].rstrip().endswith("undecided")
     text = page.sections["tradeoffs" if count > 2 else "finalists"]

@@ -61,7 +61,7 @@ class PlotAxis:
     Args:
         factor: what values are multiplied by.
         unit: of the products; empty for a count or a ratio.
-        log: whether the axis is logarithmic.
+        log: the axis is logarithmic.
         ticks: where a logarithmic axis is marked, in its unit; empty for a linear one.
     """
 
@@ -166,7 +166,7 @@ def blank(template: str, height: int, *, legend: bool = True) -> go.Figure:
     Args:
         template: of plotly; without one its background is that of the page.
         height: in pixels; its width is the page's.
-        legend: whether there is one, above.
+        legend: draw one, above.
 
     Raises:
         ArgumentError: plotly has no such template.
@@ -225,6 +225,7 @@ def bars(
     figure = blank(template, 90 + 30 * len(rows), legend=False)
     values = [value for _, value in rows]
     low, high = min(0.0, *values) * axis.factor, max(0.0, *values) * axis.factor
+    room = (high - low) / 4 or 1.0  # for the texts
     figure.add_bar(
         orientation="h",
         x=put(values, axis),
@@ -237,7 +238,7 @@ def bars(
     )
     figure.update_layout(
         bargap=0.35,
-        xaxis={**scaled(axis, title), "range": [low * 1.25, high * 1.25 or 1]},
+        xaxis={**scaled(axis, title), "range": [low - room if low < 0 else 0.0, high + room]},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category", "ticksuffix": " "},
     )
     return figure

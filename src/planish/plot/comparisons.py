@@ -76,8 +76,8 @@ class Strip:
 
     Args:
         rows: the sides that have samples.
-        window: the range that holds all whiskers and some more. A machine's hiccups lie far beyond, and
-            would press the boxes flat.
+        window: the range that holds all whiskers and some more. Interruptions of the machine lie far beyond,
+            and would press the boxes flat.
     """
 
     rows: tuple[ChartRow, ...]
@@ -311,7 +311,7 @@ _FARTHEST = 10.0
 
 
 def _ends(gain: Ratio) -> tuple[float, float]:
-    """Return the ends of an interval as they are drawn: one that says nothing would press the others flat."""
+    """Return the ends of an interval as they are drawn: a very wide one would press the others flat."""
     return max(gain.low, gain.value / _FARTHEST), min(gain.high, gain.value * _FARTHEST)
 
 

@@ -49,7 +49,7 @@ class Dot:
         at: by both objectives.
         unseen: the same, but the second on data that the search did not see; None where that is not known.
         hover: text of its hover label: the steps.
-        differs: whether the cross-check differs.
+        differs: the cross-check differs.
     """
 
     name: str

@@ -92,7 +92,7 @@ def thinned(many: Sequence[_T], limit: int = CURVE_POINTS) -> tuple[_T, ...]:
 def limit_of(curve: Curve, baseline: float | None, objective: Objective) -> float:
     """Return what is too bad to be drawn in its position: twice as bad as the baseline and the first best.
 
-    A few dreadful trials would press the curve flat.
+    The few worst trials would press the curve flat.
 
     Args:
         curve: what is drawn.

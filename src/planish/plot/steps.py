@@ -135,7 +135,7 @@ _MOST_TRIALS = 2000
 _FOLDS = 3
 _SHUFFLES = 3
 _LEAST_ACCURACY = 0.1
-"""A model that explains less of the variance says nothing of the steps."""
+"""Below this share of the variance that a model explains, its importances are noise."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def importances(
     Of steps, it is the accuracy that a model of trees, which predicts the order of the trials from their
     steps, loses where the values of one step are exchanged between trials. It needs scikit-learn or XGBoost.
     Of features, it is how much worse the best candidate is predicted to be with other candidates' values of
-    one feature, in standard deviations of the predictions, as the model of the search said at its end.
+    one feature, in standard deviations of the predictions, by the model at the end of the search.
 
     Args:
         result: of a run that measured 20 candidates or more.
@@ -302,7 +302,7 @@ def importances(
                 f"{what} cannot predict the order of its trials from their steps (R² {found.accuracy:.2f})"
             )
             raise NothingToDrawError(accuracy, "Search for longer.")
-        rows = found.rows
+        rows = [(name, value) for name, value in found.rows if value > 0]
         title = f"accuracy lost when shuffled ({found.model}, R² {found.accuracy:.2f})"
     shown = rows[:top]
     colours = [GREEN if value > 0 else ORANGE for _, value in shown]
@@ -338,15 +338,13 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
     objective = result.objective
     shown = _most_important(columns, costs)[:top]
     values = [objective.cost(cost) for cost in costs]
-    factor, unit = scale(sorted(values)[len(values) // 2], objective.unit)
-    last = Column(
-        f"{label(objective)} ({unit})" if unit else label(objective), tuple(v * factor for v in values)
-    )
     order = sorted(range(len(trials)), key=costs.__getitem__)
+    factor, unit = scale(values[order[len(order) // 2]], objective.unit)
+    last = f"{label(objective)} ({unit})" if unit else label(objective)
+    drawn_axes = [*shown, Column(last, tuple(value * factor for value in _near(values, order)))]
+    heights = [_heights(axis) for axis in drawn_axes]
     figure = blank(template, 460)
-    drawn_axes = [*shown, last]
-    heights = [_heights(axis, worst=None) for axis in shown]
-    heights.append(_heights(last, worst=_worst(values, order, objective.direction) * factor))
+    figure.update_layout(margin={"l": 40, "r": 40})
     start = 0
     for name, share, colour, width, opacity in _GROUPS:
         stop = max(start + 1, round(share * len(order)))
@@ -389,20 +387,16 @@ def _spread(column: Column) -> float:
     return 1 - sum(count * count for count in counts) / len(column.values) ** 2
 
 
-def _worst(values: Sequence[float], order: Sequence[int], direction: str) -> float:
-    """Return where the axis of values ends: a few dreadful ones would press the others together."""
+def _near(values: Sequence[float], order: Sequence[int]) -> list[float]:
+    """Return values, the worst as good as the end of the axis: they would press the others together."""
     best, middle = values[order[0]], values[order[len(order) // 2]]
-    reach = abs(middle - best) * 3
-    return best + reach if direction == "down" else best - reach
+    end = best + 3 * (middle - best)
+    return [min(value, end) if middle >= best else max(value, end) for value in values]
 
 
-def _heights(column: Column, worst: float | None) -> list[float]:
+def _heights(column: Column) -> list[float]:
     """Return the height of each candidate on a column's axis, from 0 to 1."""
     codes = column.codes
-    if worst is not None:
-        best = min(codes) if worst >= min(codes) else max(codes)
-        low, high = sorted((best, worst))
-        codes = [min(max(code, low), high) for code in codes]
     if len(set(codes)) <= _LABELLED:  # few values stand in equal distances
         index = {code: position for position, code in enumerate(sorted(set(codes)))}
         codes = [float(index[code]) for code in codes]
@@ -436,6 +430,7 @@ def _draw_scales(figure: go.Figure, columns: Sequence[Column], heights: Sequence
             "tickvals": list(range(len(columns))),
             "ticktext": [_cut(column.name) for column in columns],
             "range": [-0.1, len(columns) - 0.9],
+            "ticklabeloverflow": "allow",
             "showgrid": False,
         },
         yaxis={"visible": False, "range": [-0.06, 1.1], "fixedrange": True},

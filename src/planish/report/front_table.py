@@ -22,7 +22,7 @@ class FrontTable:
         right: which of them hold numbers.
         scores: which of them hold what was measured at the end alone.
         rows: a cell for each column; the baselines first.
-        note: what the columns are, where that needs to be said; else empty.
+        note: what the columns are, where it is not obvious; else empty.
     """
 
     columns: tuple[str, ...]
@@ -95,11 +95,11 @@ def _row(name: str, member: Compared, scores: Mapping[str, str], baseline: Compa
     if not isinstance(member, Finalist):
         return (name, *cells, *found, "", "", "")
     cross_check = {True: "agrees", False: "differs", None: NONE}[member.cross_check.agrees]
-    said = [_said(member, o, baseline) for o in objectives]
-    return (name, *cells, *found, _edits(member), cross_check, ", ".join(dict.fromkeys(said)))
+    verdicts = [_verdict(member, o, baseline) for o in objectives]
+    return (name, *cells, *found, _edits(member), cross_check, ", ".join(dict.fromkeys(verdicts)))
 
 
-def _said(member: Finalist, objective: Objective, baseline: Compared) -> str:
+def _verdict(member: Finalist, objective: Objective, baseline: Compared) -> str:
     if member.noise_decides(objective.name, baseline):
         return f"{label(objective)} within noise"
     return outcome_words(objective, member.measured[objective.name].verdict)
@@ -138,7 +138,7 @@ class GridCell:
     Args:
         text: a ratio where there is noise, else a difference; a dash where there is no value.
         kind: how it looks.
-        together: whether two steps do something else than each alone: epistasis.
+        together: two steps do something else than each alone (epistasis).
         why: where there is no value.
     """
 

@@ -47,7 +47,7 @@ def captions(result: Result) -> Mapping[str, str]:
         "tradeoffs": _tradeoff_caption(result),
         "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
         "in each objective, in units of what the baseline alone has. It counts what the search measured.",
-        "model": "Each batch is predicted by a model that has learnt from the trials before it alone. Its "
+        "model": "Each batch is predicted by a model that has learned from the trials before it alone. Its "
         "order is compared with the measured one by Spearman's rank correlation: 1 is the same order, 0 is "
         "chance. A batch holds what the model takes for good, which is harder to put in order than all there "
         "is. Last, the winner is given other trials' values, one feature at a time: how much worse it is "

@@ -22,7 +22,7 @@ class PredictedBatch:
     """Trials that were chosen by what was known before.
 
     Args:
-        before: how many trials were learnt from.
+        before: how many trials the model had learned from.
         predicted_ranks: of each trial that was measured, as a share: 0 is the best, 1 the worst.
         values: what was measured of them.
         correlation: of the predicted order with the measured one, Spearman's.

@@ -188,10 +188,10 @@ def _undecided(result: Result, finalist: Finalist) -> RunVerdict:
 
 
 def _beside(result: Result, finalist: Finalist) -> str:
-    gain, said = finalist.lead.gain, verdict_word(finalist.lead.verdict, result.objective)
+    gain, verdict = finalist.lead.gain, verdict_word(finalist.lead.verdict, result.objective)
     if result.objective.exact:
-        return f"{improvement(gain.value, result.objective)} {saving(result.objective)}, {said}"
-    return f"{multiple(gain.value)}, {_interval(gain)}, {said}"
+        return f"{improvement(gain.value, result.objective)} {saving(result.objective)}, {verdict}"
+    return f"{multiple(gain.value)}, {_interval(gain)}, {verdict}"
 
 
 def _interval(gain: Ratio) -> str:
