@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -96,10 +98,13 @@ def test_an_exception_of_a_callback_is_raised_and_what_was_measured_is_kept(tmp_
     assert tune(store, 3).run.trials == 3
 
 
-def test_an_interrupt_keeps_the_best(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_signal", [False, True], ids=["an exception", "Ctrl-C"])
+def test_an_interrupt_keeps_the_best(by_signal: bool, tmp_path: Path) -> None:
     def interrupt(run: ActiveRun, trial: Trial) -> None:
         del trial
-        if run.best is not None:
+        if run.best is not None and by_signal:
+            os.kill(os.getpid(), signal.SIGINT)
+        elif run.best is not None:
             raise KeyboardInterrupt
 
     result = tune(tmp_path / "planish.db", 50, interrupt)

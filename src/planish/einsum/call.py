@@ -311,6 +311,13 @@ def einsum(
     Warns:
         FallbackWarning: NumPy computes it, because nothing is known and nothing may be tuned, or because the
             store cannot be used; once for each reason.
+
+    Examples:
+        >>> import numpy as np
+        >>> import planish
+        >>> a = np.ones((16, 16), np.float32)
+        >>> planish.einsum("ij,jk->ik", a, a, store="planish.db").sum()
+        np.float32(4096.0)
     """
     # The same as `Dispatcher.__call__`: to call that would take as long as some kernels.
     if arguments:
@@ -406,5 +413,13 @@ def kernel(
     Raises:
         ProgramError: kernels cannot compute it, or not just as NumPy does; `planish.einsum` can.
         PlanishError: nothing is known and the budget allows no tuning, or the store cannot be used.
+
+    Examples:
+        >>> import numpy as np
+        >>> import planish
+        >>> a = np.ones((16, 16), np.float32)
+        >>> multiply = planish.kernel("ij,jk->ik", a, a, store="planish.db")
+        >>> multiply(a, a).sum()
+        np.float32(4096.0)
     """
     return _SHARED.bind(subscripts, operands, EinsumRequest(budget_s, cores, store))

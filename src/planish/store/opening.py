@@ -383,6 +383,13 @@ def open_store(url: str | Path | None = None, *, read_only: bool = False, timeou
 
     Raises:
         StoreError: it cannot be opened; the message says why and the hint what to do.
+
+    Examples:
+        >>> import planish
+        >>> with planish.open_store("planish.db") as store:
+        ...     _ = planish.tune("C[m] += A[m,k]", size={"m": 8, "k": 8}, trials=2, store=store)
+        ...     planish.runs(store)[0].level
+        'loops'
     """
     return _open(locate(url), read_only=read_only, timeout=timeout)
 

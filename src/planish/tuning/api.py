@@ -112,11 +112,9 @@ def tune(
 
     Examples:
         >>> import planish
-        >>> result = planish.tune(
-        ...     "C[m,n] += A[m,k] * B[k,n]", size={"m": 16, "n": 16, "k": 16}, trials=3, store="planish.db"
-        ... )
+        >>> result = planish.tune("C[m] += A[m,k]", size={"m": 8, "k": 8}, trials=2, store="planish.db")
         >>> result.run.trials
-        3
+        2
     """
     if not isinstance(program, str | Path) and not hasattr(program, "text"):
         raise wrong_argument("program", program, "a file, a program's text or a program object")

@@ -87,6 +87,19 @@ class Result:
         notes: how candidates were measured, or why nothing was compared, in sentences.
         pick: which of the finalists is meant, from 1; without any it is the search's best.
         store: where the trials are; None after pickling.
+
+    Examples:
+        >>> import numpy as np
+        >>> import planish
+        >>> result = planish.tune("C[m] += A[m,k]", size={"m": 8, "k": 8}, trials=2, store="planish.db")
+        >>> result
+        Run ... (level loops, searcher genetic): finished, 2 trials
+        Program: C[m...
+        Verdict: ...
+        >>> [trial["state"] for trial in result.trials()]
+        ['measured', 'measured']
+        >>> result(np.ones((8, 8), np.float32)).sum()
+        np.float32(64.0)
     """
 
     run: Run
@@ -412,8 +425,8 @@ def load_run(
 
     Examples:
         >>> import planish
-        >>> run_id = planish.tune("C[m] += A[m,k]", size="m=8,k=8", trials=2, store="planish.db").run.id
-        >>> planish.load_run(run_id, store="planish.db").run.trials
+        >>> run = planish.tune("C[m] += A[m,k]", size={"m": 8, "k": 8}, trials=2, store="planish.db").run
+        >>> planish.load_run(run.id, store="planish.db").run.trials
         2
     """
     check_type("run_id", run_id, (str, type(None)), "the id of a run")
@@ -470,9 +483,9 @@ def runs(store: Store | str | Path | None = None, *, limit: int | None = None) -
 
     Examples:
         >>> import planish
-        >>> _ = planish.tune("C[m] += A[m,k]", size="m=8,k=8", trials=2, store="planish.db")
-        >>> [run.trials for run in planish.runs("planish.db")]
-        [2]
+        >>> _ = planish.tune("C[m] += A[m,k]", size={"m": 8, "k": 8}, trials=2, store="planish.db")
+        >>> [run.level for run in planish.runs("planish.db", limit=1)]
+        ['loops']
     """
     check_type("store", store, STORES, A_STORE)
     if limit is not None:

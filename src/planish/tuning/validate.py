@@ -17,11 +17,12 @@ from planish.core import (
     PlanishError,
     ProgramError,
 )
+from planish.core.arguments import check_type, check_whole_number
 from planish.measure import PairedSamples, Plan, Variant
 from planish.measure.comparison import remeasure_all
 from planish.measure.executors import LocalExecutor
 from planish.store import Reader, open_store
-from planish.tuning.result import OF_CALLS, Result, read_result
+from planish.tuning.result import A_STORE, OF_CALLS, STORES, Result, read_result
 
 LUCK = 0.1
 """How far apart two honest measurements may be, beyond their intervals: clocks, neighbours, memory."""
@@ -125,7 +126,17 @@ def validate(
             it is to run code of the store, and `run` is not set.
         LostError: processes are killed from outside.
         TargetError: this machine has fewer cores than the run used.
+        ArgumentError: an argument has a wrong type.
+
+    Examples:
+        >>> import planish
+        >>> run = planish.tune("C[m] += A[m,k]", size={"m": 8, "k": 8}, trials=2, store="planish.db").run
+        >>> planish.validate(run.id, store="planish.db").run_id == run.id
+        True
     """
+    check_type("run_id", run_id, str, "the id of a run")
+    check_type("store", store, (Reader, *STORES), A_STORE)
+    check_whole_number("processes", processes, 1)
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
             return validate(
