@@ -2,14 +2,14 @@
 
 Measurements in one process share its conditions (where its memory lies, what the system did meanwhile), so
 they are not independent (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
-therefore gives one number: the median over its rounds of the logarithm of the paired ratio. Of these the
+therefore yields one number: the median over its rounds of the logarithm of the paired ratio. Of these the
 Hodges-Lehmann estimate is taken, with Wilcoxon's signed-rank interval; of fewer than 8, Student's.
 
 A comparison has many occasions to be misled by chance: it has several variants, and looks at their intervals
 several times while it is undecided. So each look at each of n variants has a tail of 0.5 % / n (Pocock,
 "Group sequential methods", 1977; Bonferroni). With looks at 5, 10, 20 and 40 processes, all intervals of a
 comparison cover the truth in more than 95 %, and of 200 comparisons of equals about 1 ends in "better":
-resampling 20 processes of kernels and ONNX models, recorded beside five busy processes on two cores, gives
+resampling 20 processes of kernels and ONNX models, recorded beside five busy processes on two cores, shows
 0.2 % to 0.5 %, where a tail of 1 % for each look at each of 4 variants gave 2.7 % to 4 %.
 
 Few processes do not show by how much processes differ: of 5, all are on the same side by chance in 3 %. Where
@@ -46,9 +46,10 @@ def ratio(values: Rounds, baseline: Rounds, variants: int = 1) -> Ratio:
         baseline: the same, measured in the same processes and rounds; there may be more processes.
         variants: how many are compared with the baseline; the more, the wider the interval of each.
     """
-    # By ratios within a round, and only then a median: what slowed both in that moment cancels.
+    # By ratios within a round, and only then a median: what slowed both in that moment cancels. Two zeros are
+    # equal, and anything else over zero is infinitely worse, or better.
     paired = [
-        [_over(one, base) for one, base in zip(row, bases, strict=True)]
+        [one / base if base else math.inf if one else 1.0 for one, base in zip(row, bases, strict=True)]
         for row, bases in zip(values, baseline, strict=False)
     ]
     # A single process has no other to be compared with: its rounds must do, though they share its conditions.
@@ -59,13 +60,6 @@ def ratio(values: Rounds, baseline: Rounds, variants: int = 1) -> Ratio:
     # By logarithms: there half as long and twice as long lie at equal distances from 1.
     value, low, high = map(math.exp, _interval(sorted(map(math.log, shown)), _TAIL / variants))
     return Ratio(value, low, high)
-
-
-def _over(one: float, base: float) -> float:
-    """Divide; two zeros are equal, and anything else over zero is infinitely worse, or better."""
-    if base == 0:
-        return 1.0 if one == 0 else math.inf
-    return one / base
 
 
 def _interval(numbers: Sequence[float], tail: float) -> tuple[float, float, float]:
@@ -268,9 +262,9 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
             where there was no time.
         objective: which.
     """
-    flat = [outcome for rounds in outcomes for outcome in rounds]
-    measured = [outcome for outcome in flat if isinstance(outcome, Measured)]
-    samples = tuple(s for o in measured for s in o.samples.get(objective.name, ()))
+    measure, flat = objective.name, [outcome for rounds in outcomes for outcome in rounds]
+    rows = [[outcome for outcome in rounds if isinstance(outcome, Measured)] for rounds in outcomes]
+    samples = tuple(s for row in rows for o in row for s in o.samples.get(measure, ()))
     failures = tuple(o for o in flat if isinstance(o, Failed))
     lost = next((o for o in flat if isinstance(o, Lost)), None)
     # One failure is enough: an intermittently wrong variant is disqualified.
@@ -279,23 +273,15 @@ def tally(name: str, outcomes: Sequence[Sequence[Outcome]], objective: Objective
             name, (), samples, failures, None, "failed" if failures else "undecided", lost=lost
         )
     # By both or by one: rounds must be comparable among themselves.
-    known = all(o.samples.get(by_processor_time(objective.name)) for o in measured)
-    values = tuple(tuple(_value(o, objective, both=known) for o in row) for row in outcomes)
-    processor = tuple(tuple(_by_processor(o, objective) for o in row) for row in outcomes) if known else ()
+    clock = by_processor_time(measure)
+    if not all(o.samples.get(clock) for row in rows for o in row):
+        values = tuple(tuple(o.values[measure] for o in row) for row in rows)
+        return PairedSamples(name, values, samples, (), None, "same")
+    values, processor = (
+        tuple(tuple(statistics.median(o.samples[each]) for o in row) for row in rows)
+        for each in (measure, clock)
+    )
     return PairedSamples(name, values, samples, (), None, "same", processor)
-
-
-def _value(outcome: Outcome, objective: Objective, *, both: bool) -> float:
-    """Return the value; by the clock, where there are samples by both."""
-    assert isinstance(outcome, Measured)
-    if both:
-        return statistics.median(outcome.samples[objective.name])
-    return outcome.values[objective.name]
-
-
-def _by_processor(outcome: Outcome, objective: Objective) -> float:
-    assert isinstance(outcome, Measured)
-    return statistics.median(outcome.samples[by_processor_time(objective.name)])
 
 
 def judged(
