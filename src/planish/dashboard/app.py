@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from planish.core import PlanishError, StoreError
+from planish.dashboard.builds_page import builds_contents, has_builds
 from planish.dashboard.compare_page import CompareView
 from planish.dashboard.live import Live
 from planish.dashboard.run_list import RunsQuery, RunsView
@@ -91,6 +92,7 @@ def application(shown: Shown, token: str, port: int) -> Starlette:
     routes = [
         Route("/", pages.home),
         Route("/static/{name}", _static),
+        Route("/builds", pages.builds),
         Route("/open", pages.open, methods=["POST"]),
         Route("/s/{key}", pages.show(pages.runs_view)),
         Route("/s/{key}/events", pages.events(pages.runs_view)),
@@ -184,6 +186,15 @@ class _Pages:
             raise HTTPException(404, "This store is not open here any more.")
         return found
 
+    async def builds(self, request: Request) -> Response:
+        """Show what `planish cc` compiled."""
+
+        def render() -> str:
+            contents = builds_contents(request.query_params.get("folder", ""))
+            return self._page(request, "builds.html.jinja", events="", key="", **contents)
+
+        return HTMLResponse(_encoded(await self._shown.live.in_thread(render)))
+
     async def open(self, request: Request) -> Response:
         """Open a store that is sent."""
         name = Path(request.query_params.get("name", "") or "store").name
@@ -226,7 +237,7 @@ class _Pages:
     def _page(self, request: Request, template: str, **contents: Any) -> str:
         del request
         sources = [each.source for each in self._shown.runs.values()]
-        shared: dict[str, Any] = {"sources": sources, "builds": False, "drawn": False}
+        shared: dict[str, Any] = {"sources": sources, "builds": has_builds(), "drawn": False}
         return fill(template, **{**shared, **contents})
 
 

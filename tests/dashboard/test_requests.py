@@ -1,0 +1,160 @@
+"""What is let in, what is refused, and how the command ends."""
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dashboard.conftest import COMMAND, Start, environment
+from dashboard.stores import store_of
+from planish.cc.object_cache import open_cache
+
+
+def refused(*words: object) -> tuple[int, str]:
+    """Return the exit code of a dashboard that does not begin, and its one line."""
+    ended = subprocess.run(
+        [*COMMAND, "dashboard", "--no-browser", *map(str, words)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1
+    return ended.returncode, ended.stderr
+
+
+def test_other_names_of_this_machine_are_refused(tmp_path: Path, dashboard: Start) -> None:
+    store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db")
+    assert started.get("/s/main")[0] == 200
+    assert started.get("/s/main", Host="localhost:9000")[0] == 200
+    for name in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""):
+        status, text = started.get("/s/main", Host=name)
+        assert (status, text.count("\n")) == (403, 1)
+        assert started.get("/static/dashboard.js", Host=name)[0] == 403
+
+
+def test_another_site_opens_no_store(tmp_path: Path, dashboard: Start) -> None:
+    store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db")
+    data = (tmp_path / "planish.db").read_bytes()
+    for origin in ("http://evil.example", "null", ""):
+        assert started.get("/open?name=a.db", "POST", data, Origin=origin)[0] == 403
+    assert started.get("/open?name=a.db", "POST", data)[0] == 403
+    assert '"page":' in started.get("/open?name=a.db", "POST", data, Origin=started.url)[1]
+
+
+def test_other_machines_need_a_token(tmp_path: Path, dashboard: Start) -> None:
+    store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db", host="0.0.0.0")
+    token = started.url.partition("?token=")[2]
+    assert len(token) >= 32
+    for path in ("/", "/s/main", "/s/main/events", "/static/htmx.js", "/s/main?token=guess"):
+        status, text = started.get(path)
+        assert (status, text) == (403, "Open the address that planish dashboard printed: it holds a token.\n")
+    assert started.get(f"/s/main?sort=gain&token={token}")[0] == 303
+    cookie = f"planish-{started.port}={token}"
+    assert started.get("/s/main", Cookie=cookie)[0] == 200
+    assert started.get("/s/main", Cookie=f"planish-{started.port}=guess")[0] == 403
+
+
+def test_pages_run_no_script_of_others(tmp_path: Path, dashboard: Start) -> None:
+    (run_id,) = store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db")
+    for path in ("/s/main", f"/s/main/runs/{run_id}", "/builds", "/nothing"):
+        _, text = started.get(path)
+        assert "<script>" not in text
+        assert "style=" not in text
+
+
+def test_what_is_not_there(tmp_path: Path, dashboard: Start) -> None:
+    store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db")
+    for path in (
+        "/s/other",
+        "/s/main/runs/ffffffff",
+        "/static/..%2fapp.py",
+        "/static/nothing.js",
+        "/nothing",
+    ):
+        assert started.get(path)[0] == 404
+    for query in ("page=0", "page=-1", "page=999999999999", "sort=nothing", "level=%00", "text=%ff"):
+        assert started.get(f"/s/main?{query}")[0] == 200
+
+
+def test_the_store_is_only_read(tmp_path: Path, dashboard: Start) -> None:
+    (run_id,) = store_of(tmp_path / "planish.db")
+    before = (tmp_path / "planish.db").read_bytes()
+    started = dashboard(tmp_path / "planish.db")
+    for path in ("/s/main", f"/s/main/runs/{run_id}"):
+        assert started.get(path)[0] == 200
+    started.process.terminate()
+    started.process.wait(30)
+    assert (tmp_path / "planish.db").read_bytes() == before
+
+
+def test_a_store_that_cannot_be_read(tmp_path: Path) -> None:
+    code, line = refused("--store", tmp_path / "none.db")
+    assert (code, "there is no store" in line) == (4, True)
+    (tmp_path / "text.db").write_text("no store at all, but text")
+    code, line = refused("--store", tmp_path / "text.db")
+    assert (code, "is no SQLite database" in line) == (4, True)
+    store_of(tmp_path / "old.db")
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection, connection:
+        connection.execute("UPDATE planish_version SET version_num = '1'")
+    code, line = refused("--store", tmp_path / "old.db")
+    assert (code, "has the schema 1" in line) == (4, True)
+
+
+def test_a_port_in_use_and_an_address_of_another_machine(tmp_path: Path) -> None:
+    store_of(tmp_path / "planish.db")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        code, line = refused("--store", tmp_path / "planish.db", "--port", port)
+    assert (code, f"port {port} of 127.0.0.1 is in use" in line) == (2, True)
+    assert refused("--store", tmp_path / "planish.db", "--host", "192.0.2.1")[0] == 2
+    assert refused("--store", tmp_path / "planish.db", "--host", "no.such.host.invalid")[0] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path, dashboard: Start) -> None:
+    store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db")
+    with socket.create_connection(("127.0.0.1", started.port)) as listening:
+        listening.sendall(b"GET /s/main/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert listening.recv(4)
+        started.process.send_signal(number)
+        _, err = started.process.communicate(timeout=30)
+    assert (started.process.returncode, err) == (0, "")
+
+
+def test_what_planish_cc_compiled(tmp_path: Path, dashboard: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANISH_CACHE", str(tmp_path / "cache"))
+    store_of(tmp_path / "planish.db")
+    made = tmp_path / "build" / "a.o"
+    made.parent.mkdir()
+    made.write_bytes(b"")
+    about = b'{"text": [1000, 900], "functions": [["main", 500, 400, ["mem2reg"]]]}'
+    note = b"\0".join([os.fsencode(made), b"a.c", b"searched", b"1.5", about])
+    open_cache().put("builds", "ab" * 20, note)
+    status, text = dashboard(tmp_path / "planish.db").get("/builds")
+    assert status == 200
+    for shown in ("a.c", "1,000", "900", "-10.0 %", "main", "mem2reg"):
+        assert shown in text
+
+
+def test_the_libraries_may_be_missing() -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; from planish.cli import main; main()"
+    command = [sys.executable, "-c", code, "dashboard"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert ended.returncode == 5
+    assert ended.stderr.count("\n") == 1
+    assert "pip install 'planish[serve]'" in ended.stderr
