@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from planish.core import FeatureSchema, PlanishError
 from planish.core.files import DAMAGED, replacing, why
 from planish.models.cost_model import Dataset
-from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees
+
+if TYPE_CHECKING:
+    from planish.models.tree_gru import TreeGru
 
 OBJECTIVES = ("rank", "regression")
 FORMAT = 1
@@ -57,7 +59,7 @@ class SavedModel:
     @property
     def kind(self) -> str:
         """Return the kind of model: "trees" or "tree-gru"."""
-        return "tree-gru" if isinstance(self.predicts, TreeGru) else "trees"
+        return "trees" if isinstance(self.predicts, BoostedTrees) else "tree-gru"
 
     def fits(self, schema: FeatureSchema) -> bool:
         """Return whether it can predict from these features."""
@@ -157,20 +159,19 @@ def write_model(model: SavedModel, path: Path) -> None:
         OSError: it cannot be written.
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in model.predicts.arrays().items()}
-    if isinstance(model.predicts, BoostedTrees):
-        # Leaves take half the room so, and candidates that differ by less are as good as each other.
+    if model.kind == "trees":
+        # Leaves take half the memory so, and candidates that differ by less are as good as each other.
         arrays["leaves"] = arrays["leaves"].astype(np.float16)
     about = {"format": FORMAT, **{name: value for name, value in vars(model).items() if name != "predicts"}}
     about["schema"], about["sums"] = asdict(model.schema), _sums(arrays)
-    if isinstance(model.predicts, TreeGru):
-        from safetensors.numpy import save
-
-        with replacing(path) as part:
-            part.write_bytes(save(arrays, {"planish": json.dumps(about)}))
-    else:
-        with replacing(path) as part, part.open("wb") as file:
+    with replacing(path) as part, part.open("wb") as file:
+        if model.kind == "trees":
             written = np.frombuffer(json.dumps(about).encode(), np.uint8)
             np.savez_compressed(file, allow_pickle=False, about=written, **arrays)
+        else:
+            from safetensors.numpy import save
+
+            file.write(save(arrays, {"planish": json.dumps(about)}))
 
 
 def load_model(path: Path) -> SavedModel:
@@ -185,6 +186,8 @@ def load_model(path: Path) -> SavedModel:
     try:
         if path.suffix == OF_NETWORKS:
             from safetensors import safe_open
+
+            from planish.models.tree_gru import TreeGru
 
             with safe_open(path, "numpy") as network:
                 about = json.loads((network.metadata() or {})["planish"])
