@@ -65,6 +65,7 @@ def test_every_stage_has_its_own_limit(executor: LocalExecutor) -> None:
 
 
 def test_the_wait_for_the_machine_has_no_limit(executor: LocalExecutor, tmp_path: Path) -> None:
+    list(evaluate(executor, [action()]))  # the worker has started
     descriptor = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     threading.Timer(1.6, os.close, [descriptor]).start()
@@ -73,8 +74,10 @@ def test_the_wait_for_the_machine_has_no_limit(executor: LocalExecutor, tmp_path
     assert answer.seconds["wait"] > 0.4
 
 
-def test_timed_runs_of_two_workers_exclude_each_other(tmp_path: Path) -> None:
-    with LocalExecutor(ScriptedEvaluator, workers=2, lock=tmp_path / "lock") as executor:
+def test_timed_runs_of_two_workers_exclude_each_other(tmp_path: Path, log: Path) -> None:
+    with LocalExecutor(LoggingSpec(log), workers=2, lock=tmp_path / "lock") as executor:
+        while len({pid for pid, _ in read_log(log)}) < 2:  # both workers have started
+            list(evaluate(executor, [action("sleep", 0.05)] * 4))
         answers = list(evaluate(executor, [action("sleep", 0.05, stage="run")] * 6))
         assert sum(answer.seconds["wait"] for answer in answers) > 0.05
 
