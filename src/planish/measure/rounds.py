@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from planish.core import (
     Candidate,
@@ -275,15 +274,26 @@ def _process(work: ProcessPlan, start: ExecutorFactory, losses: LossCounter) -> 
     variants, found = work.variants, list[Round]()
     took, began, later = 0.0, time.monotonic(), work.plan.processes - work.process - 1
     losses.excused = False
+
+    def fits_later(round_s: float) -> bool:
+        """Return whether a round of so many seconds fits into each of the later processes."""
+        return time.monotonic() + later * (starting + round_s) <= work.ends[1]
+
+    def fits(round_s: float) -> bool:
+        """Return whether after another round this process and the later ones are within their ends."""
+        now = time.monotonic() + round_s
+        return now <= work.ends[0] and now + later * (starting + round_s) <= work.ends[1]
+
     with start(MultiEvaluatorSpec(tuple(variant.spec for variant in variants))) as executor:
         starting = time.monotonic() - began
-        while len(found) < work.rounds and (not found or _fits(took, later * (starting + took), work.ends)):
+        while len(found) < work.rounds and (not found or fits(took)):
             began = time.monotonic()
             try:
                 # In order and not shuffled: where time is short, the most promising must be kept.
                 if work.process == 0 and not found:
-                    fits = partial(_fits_later, later, starting, work.ends[1])
-                    outcomes, took = _first(executor, variants, work.ends[0], fits, losses)
+                    outcomes, took = _first(
+                        executor, variants, work.ends[0], fits_later if later else None, losses
+                    )
                     variants = variants[: len(outcomes)]
                 else:
                     # Shuffled anew each round: else the order would be part of what is measured.
@@ -331,22 +341,11 @@ def _that_fit(work: ProcessPlan, count: int, round_s: float, done: int, starting
     return min(_LEAST, count)
 
 
-def _fits_later(later: int, starting: float, over: float, round_: float) -> bool:
-    """Return whether a round of so many seconds fits into each of the later processes, if there are any."""
-    return not later or time.monotonic() + later * (starting + round_) <= over
-
-
-def _fits(round_: float, others: float, ends: tuple[float, float]) -> bool:
-    """Return whether after another round this process and the later ones are within their ends."""
-    now = time.monotonic() + round_
-    return now <= ends[0] and now + others <= ends[1]
-
-
 def _first(
     executor: Executor,
     variants: Sequence[Variant],
     end: float,
-    fits: Callable[[float], bool],
+    fits: Callable[[float], bool] | None,
     losses: LossCounter,
 ) -> tuple[Round, float]:
     """Measure in order while there is time, now and in the later processes; all at once without a deadline.
@@ -357,7 +356,7 @@ def _first(
         executor: evaluates.
         variants: the most promising first.
         end: when it is over, by the clock.
-        fits: returns whether a round of so many seconds fits in all later processes.
+        fits: returns whether a round of so many seconds fits in all later processes; None: there are none.
         losses: so far; they are added to.
 
     Returns:
@@ -381,7 +380,7 @@ def _first(
             break
         took.append(time.monotonic() - began)
     # From the end, where the least promising are.
-    while len(found) > _LEAST and not fits(took[len(found)]):
+    while fits and len(found) > _LEAST and not fits(took[len(found)]):
         found.pop()
     return found, took[len(found)]
 
