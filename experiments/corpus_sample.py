@@ -17,8 +17,7 @@ from pathlib import Path
 
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import find_compiler
-from planish.train.corpus.build import BuildPlan, build_corpus
-from planish.train.corpus.pipeline import CorpusRequest, packages_of
+from planish.train.corpus.build import BuildPlan, CorpusRequest, build_corpus, packages_of
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.corpus.unit import CorpusRecipe

@@ -45,12 +45,19 @@ class Said:
 
 
 Planish = Callable[..., Said]
+Offer = Callable[[type[lattices.LatticeLevel]], None]
 
 
 @pytest.fixture
 def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer the lattice level alone."""
     lattices.install(monkeypatch.setattr)
+
+
+@pytest.fixture
+def offer(monkeypatch: pytest.MonkeyPatch) -> Offer:
+    """Return a function that offers another lattice level in place of the usual one."""
+    return lambda level: lattices.install(monkeypatch.setattr, level)
 
 
 @pytest.fixture

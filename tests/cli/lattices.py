@@ -160,7 +160,9 @@ def _grid(program: Program) -> Grid:
     return program
 
 
-def install(put: Callable[[object, str, Any], None] = setattr) -> None:
+def install(
+    put: Callable[[object, str, Any], None] = setattr, level: type[LatticeLevel] = LatticeLevel
+) -> None:
     """Offer this level alone; its values have no noise, so one process is enough to search and compare."""
     load, names = registry.load, registry.names
 
@@ -169,7 +171,7 @@ def install(put: Callable[[object, str, Any], None] = setattr) -> None:
             return load(group, name)
         if name != "lattice":
             raise unknown("unknown level", name, ["lattice"])
-        return LatticeLevel
+        return level
 
     def names_ours(group: str) -> list[str]:
         return ["lattice"] if group == "planish.levels" else names(group)

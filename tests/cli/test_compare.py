@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from cli.conftest import PROGRAM, Kept, Planish
+from cli.conftest import PROGRAM, Kept, Offer, Planish
 from cli.lattices import LatticeLevel
 from fake_executors import FakeExecutor, UnsteadyExecutors
 from planish.cli.compare import marks, show_comparison
@@ -32,6 +32,16 @@ from planish.tuning.settings import Settings
 
 TIME = Objective("time_s", "s")
 OPTIMUM = Lattice((6, 4, 4)).at((5, 2, 2))
+
+
+class OptimalBaseline(LatticeLevel):
+    """A level whose baseline is the optimum."""
+
+    def baseline(self, task: Task) -> Candidate:
+        del task
+        return OPTIMUM
+
+
 BOTH = "--searcher", "random", "--searcher", "genetic:population=8,mutation=0.5"
 
 
@@ -118,15 +128,10 @@ def test_winners_are_measured_again_each_beside_its_own_baseline(kept: Kept, pla
 
 
 def test_where_the_baseline_was_kept_the_best_other_candidate_is_measured(
-    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
+    kept: Kept, planish: Planish, offer: Offer
 ) -> None:
     del kept
-
-    def optimum(_: object, task: Task) -> Candidate:
-        del task
-        return OPTIMUM
-
-    monkeypatch.setattr(LatticeLevel, "baseline", optimum)
+    offer(OptimalBaseline)
     run = json.loads(planish("tune", PROGRAM, "--trials", 40, "--seed", 3, "--format", "json").out)
     assert run["finalists"][0]["hash"] == OPTIMUM.hash
     other = run["finalists"][1]

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli import lattices
-from cli.conftest import PROGRAM, Planish
+from cli.conftest import PROGRAM, Offer, Planish
 from planish.core import Candidate, Task
 
-pytestmark = pytest.mark.usefixtures("lattice")
 SHORT = "--trials", 20, "--finalists", 1
 
 
@@ -25,9 +24,9 @@ class Delivering(lattices.LatticeLevel):
 
 
 @pytest.fixture(autouse=True)
-def delivering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def delivering(offer: Offer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Work in an empty folder, with that level."""
-    monkeypatch.setattr(lattices, "LatticeLevel", Delivering)
+    offer(Delivering)
     monkeypatch.chdir(tmp_path)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import PROGRAM, Kept, Planish
+from cli.conftest import PROGRAM, Kept, Offer, Planish
+from cli.lattices import LatticeLevel
 from planish.cli.output import guarded
 from planish.core import PlanishError, ProgramError, StoreError, TargetError, did_you_mean
 from planish.store import open_store
@@ -120,15 +121,19 @@ def test_debug_behind_the_end_of_options_is_a_word(planish: Planish) -> None:
     assert "no store" in planish("show", "--", "--debug").error
 
 
-def test_an_unexpected_error_is_one_line_too(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+class Broken(LatticeLevel):
+    """A level that cannot be made."""
+
+    def __init__(self) -> None:
         raise ZeroDivisionError("a\nb")
 
-    monkeypatch.setattr("planish.levels.registry.level_named", broken)
+
+def test_an_unexpected_error_is_one_line_too(planish: Planish, offer: Offer) -> None:
+    offer(Broken)
     said = planish("levels")
     assert said.code == UNEXPECTED
     assert said.error.startswith("ZeroDivisionError: a b. This is an error in planish: see where with")
-    assert "in broken" in planish("--debug", "levels").err
+    assert "in __init__" in planish("--debug", "levels").err
 
 
 @contextmanager

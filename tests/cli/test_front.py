@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import PROGRAM, Planish
-from planish.cli import front
-from planish.cli.front import show_front, show_members
+from planish.cli.summary import show_front, show_front_table, show_members
 from planish.core import Candidate
 from planish.core.front import HypervolumeTracker
 from planish.report.front_table import FrontTable
@@ -48,10 +47,9 @@ def test_the_front_is_plotted_and_listed(data: Result, capsys: pytest.CaptureFix
 
 
 def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
-    data: Result, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(front, "width", lambda: 80)
-    show_front(data)
+    show_front(data, 80)
     heads = [
         line.split()
         for line in capsys.readouterr().out.splitlines()
@@ -61,14 +59,11 @@ def test_in_a_narrow_terminal_the_scores_have_a_table_of_their_own(
     assert ["search", "validation", "final"] in heads
 
 
-def test_columns_of_one_name_keep_their_own_numbers(
-    data: Result, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_of_one_name_keep_their_own_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     columns = ("", "one", "gain", "other", "gain")
     row = ("#1", "1 ms", "17.8", "2 ms", "1.23")
     made = FrontTable(columns, frozenset(columns), frozenset(), (row,), "")
-    monkeypatch.setattr(front, "front_table", lambda *_: made)  # type: ignore[reportUnknownLambdaType]
-    show_front(data)
+    show_front_table(made, 1000)
     assert ["#1", "1", "ms", "17.8", "2", "ms", "1.23"] in map(
         str.split, capsys.readouterr().out.splitlines()
     )

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from cli import lattices
-from cli.conftest import PROGRAM, Planish
+from cli.conftest import PROGRAM, Offer, Planish
 from planish.core import Task
 from planish.testing.stored import make_task
 from planish.tuning.progress import ProgressDisplay, RunStatus
@@ -31,10 +31,9 @@ class Knowing(lattices.LatticeLevel):
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch, lattice: None) -> None:
-    """Offer that level."""
-    del lattice
-    monkeypatch.setattr(lattices, "LatticeLevel", Knowing)
+def known(offer: Offer) -> None:
+    """Offer that level, one for all that asks."""
+    offer(Knowing)
 
 
 @pytest.mark.usefixtures("known")

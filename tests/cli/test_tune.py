@@ -5,14 +5,14 @@ import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
 from cli import lattices
-from cli.conftest import PROGRAM, Kept, Planish
+from cli.conftest import PROGRAM, Kept, Offer, Planish
 from planish.cli import again, request
-from planish.core import AllFailedError, Candidate, ProgramError, Task
+from planish.core import AllFailedError, Candidate, ProgramError, Target, Task
 from planish.core.wording import multiple
 from planish.store import open_store
 from planish.testing.lattice import Lattice
@@ -35,13 +35,24 @@ def test_the_winner_is_shown_beside_the_baseline(planish: Planish) -> None:
     assert f"{GAIN} faster than the baseline." in said.out
 
 
-def test_the_program_of_a_result_is_not_parsed_again(
-    planish: Planish, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def refused(*_: object) -> None:
+class Unreadable(lattices.LatticeLevel):
+    """A level that does not read a stored program."""
+
+    def read(self, text: str, target: Target) -> NoReturn:
+        del text, target
         raise ProgramError("it is read again")
 
-    monkeypatch.setattr(lattices.LatticeLevel, "read", refused)
+
+class OptimalBaseline(lattices.LatticeLevel):
+    """A level whose baseline is the optimum."""
+
+    def baseline(self, task: Task) -> Candidate:
+        del task
+        return OPTIMUM
+
+
+def test_the_program_of_a_result_is_not_parsed_again(planish: Planish, offer: Offer, tmp_path: Path) -> None:
+    offer(Unreadable)
     words = ("tune", PROGRAM, *SHORT, "--report", tmp_path / "page.html", "--export", tmp_path / "winner")
     said = planish(*words)
     assert "No gain" not in said.out
@@ -67,12 +78,8 @@ def test_what_was_not_compared_is_not_called_a_gain(planish: Planish) -> None:
     assert "faster" not in said.out
 
 
-def test_a_gain_within_the_noise_is_called_no_gain(planish: Planish, monkeypatch: pytest.MonkeyPatch) -> None:
-    def optimum(_: object, task: Task) -> Candidate:
-        del task
-        return OPTIMUM
-
-    monkeypatch.setattr(lattices.LatticeLevel, "baseline", optimum)
+def test_a_gain_within_the_noise_is_called_no_gain(planish: Planish, offer: Offer) -> None:
+    offer(OptimalBaseline)
     said = planish("tune", PROGRAM, "--trials", 40, "--finalists", 1)
     assert "No gain: no candidate is better than the baseline" in said.out
     assert "#1 = baseline" in said.out

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli import lattices
-from cli.conftest import PROGRAM, Kept, Planish
+from cli.conftest import PROGRAM, Kept, Offer, Planish
 from fake_executors import UnsteadyExecutors
 from planish import validate
 from planish.core import MismatchError, PlanishError, Program, Target, TargetError, Task
@@ -101,26 +101,33 @@ def test_a_value_that_is_too_uncertain_is_undecided(
     assert json.loads(planish(*words, "--format", "json").out)["again"] == ""
 
 
-def test_what_changed_is_named(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(_: object, program: Program, cores: int) -> Target:
+class Changed(lattices.LatticeLevel):
+    """The next version of the level, on another machine."""
+
+    version = "2"
+
+    def target(self, program: Program, cores: int) -> Target:
         del program
         return Target("slide rule", frozenset(), cores, {"carver": "2.0"})
 
+
+def test_what_changed_is_named(kept: Kept, offer: Offer) -> None:
     change(kept.place, "results", "data", other_ratio)
-    monkeypatch.setattr(lattices.LatticeLevel, "target", other)
-    monkeypatch.setattr(lattices.LatticeLevel, "version", "2")
+    offer(Changed)
     assert validate(kept.run).value.detail.endswith(
         "(abacus then, slide rule now; carver 1.0 then, 2.0 now; level version 1 then, 2 now)"
     )
 
 
-def test_an_answer_that_is_no_longer_given(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = lattices.LatticeLevel.evaluator
+class Failing(lattices.LatticeLevel):
+    """A level that no longer builds the best candidate."""
 
-    def failing(self: lattices.LatticeLevel, task: Task, *, final: bool = False) -> lattices.Measuring:
-        return replace(ours(self, task, final=final), forbidden=(5, 2, 2))
+    def evaluator(self, task: Task, *, final: bool = False) -> lattices.Measuring:
+        return replace(super().evaluator(task, final=final), forbidden=(5, 2, 2))
 
-    monkeypatch.setattr(lattices.LatticeLevel, "evaluator", failing)
+
+def test_an_answer_that_is_no_longer_given(kept: Kept, offer: Offer) -> None:
+    offer(Failing)
     found = validate(kept.run)
     assert [check.verdict for check in found.checks] == ["holds", "differs", "not done"]
     assert found.answer.detail == "build: refused: as asked"
@@ -166,17 +173,21 @@ def _twice_as_slow(outcome: dict[str, Any]) -> dict[str, Any]:
     return {**outcome, "values": values, "samples": {}} if values else outcome
 
 
-def test_a_run_without_result_or_with_too_many_cores_is_an_error(
-    kept: Kept, planish: Planish, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: object, program: Program, cores: int) -> Target:
+class Coreless(lattices.LatticeLevel):
+    """A level on a machine with too few cores."""
+
+    def target(self, program: Program, cores: int) -> Target:
         del program
         raise TargetError(f"{cores} cores asked for")
 
+
+def test_a_run_without_result_or_with_too_many_cores_is_an_error(
+    kept: Kept, planish: Planish, offer: Offer
+) -> None:
     planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")
     run = json.loads(planish("show", "--format", "json").out)["runs"][0]["id"]
     with pytest.raises(PlanishError, match="has no result"):
         validate(run)
-    monkeypatch.setattr(lattices.LatticeLevel, "target", refuse)
+    offer(Coreless)
     with pytest.raises(TargetError):
         validate(kept.run)

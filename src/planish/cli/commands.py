@@ -31,7 +31,7 @@ _COMMANDS = {
     "targets": ("listings:targets", "Show this machine as each level sees it."),
     "cc": ("cc:cc", 'Compile C as clang does, and smaller: CC="planish cc".'),
     "c++": ("cc:cxx", 'Compile C++ as clang does, and smaller: CXX="planish c++".'),
-    "runs": ("runs:runs", "List, delete, export and merge runs."),
+    "runs": ("stored_runs:runs", "List, delete, export and merge runs."),
     "corpus": ("corpus:corpus", "Make corpora of LLVM IR functions, and label them."),
     "models": ("models:models", "List, fit, evaluate, export and remove cost models."),
     "policy": ("policies:policy", "List, train, evaluate, export and remove policies."),

@@ -280,8 +280,7 @@ def build(
     """
     from planish.cli.output import document, say
     from planish.core import AllFailedError
-    from planish.train.corpus.build import BuildPlan, build_corpus
-    from planish.train.corpus.pipeline import CorpusRequest, packages_of
+    from planish.train.corpus.build import BuildPlan, CorpusRequest, build_corpus, packages_of
     from planish.train.corpus.unit import CorpusRecipe
 
     if not csmith:

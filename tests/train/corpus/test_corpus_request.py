@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.train.corpus.pipeline import CorpusRequest, packages_of, standard_packages
+from planish.train.corpus.build import CorpusRequest, packages_of, standard_packages
 from train.corpus.sources import numbered, write
 
 

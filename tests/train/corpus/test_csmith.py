@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import TargetError
-from planish.train.corpus.pipeline import CorpusRequest, packages_of
+from planish.train.corpus.build import CorpusRequest, packages_of
 from planish.train.corpus.programs import find_csmith, random_program
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.sources import Package

@@ -1,19 +1,24 @@
-"""Builder of corpora; a build that is interrupted resumes where it was."""
+"""Builder of corpora: its worker processes, and the build, which resumes where it was interrupted."""
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planish.core import PlanishError, usable_cores
-from planish.train.corpus.pipeline import Passage, Pipeline
+from planish.core import PlanishError, ProgramError, cache_folder, usable_cores
+from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog
+from planish.sandbox.scratch import is_no_room
+from planish.train.corpus.programs import csmith_version, find_csmith, open_apt, unknown_packages
 from planish.train.corpus.reader import CARD, write_card
 from planish.train.corpus.shards import (
+    KINDS,
     RAW,
     Manifest,
     PackageEntry,
@@ -27,9 +32,277 @@ from planish.train.corpus.shards import (
     write_manifest,
     write_rows,
 )
-from planish.train.corpus.sources import Package
-from planish.train.corpus.unit import CorpusRecipe, Found
+from planish.train.corpus.sources import (
+    DebianPackage,
+    IRFiles,
+    Package,
+    Prepared,
+    RandomPrograms,
+    SourceFolder,
+)
+from planish.train.corpus.unit import CorpusRecipe, Crop, Found, SourceUnit, harvest
 from planish.tuning.progress import ProgressDisplay, Status
+
+_FILES_AT_ONCE = 8  # few enough that Ctrl-C is quick, many enough that sending them costs nothing
+_AHEAD = 2  # packages that are prepared before a worker needs them
+_TICK_S = 0.5
+_LIMITS = ForkLimits(memory_bytes=0)  # compilers have limits of their own
+
+
+@dataclass(eq=False)
+class Passage:
+    """Progress of a package through the workers.
+
+    Args:
+        package: it.
+        version: of its sources.
+        parts: what came of its files: by their order, as far as it is there.
+        missing: how many parts are not there yet; None while it is prepared.
+        error: why it cannot be had; empty where it can.
+        begun: when, by the monotonic clock.
+    """
+
+    package: Package
+    version: str = ""
+    parts: dict[int, Crop] = field(default_factory=dict[int, Crop])
+    missing: int | None = None
+    error: str = ""
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds since it was begun."""
+        return time.monotonic() - self.begun
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing more will come."""
+        return bool(self.error) or self.missing == 0
+
+    def crop(self) -> Crop:
+        """Put the parts together, in the order of the files."""
+        whole = Crop()
+        for part in sorted(self.parts):
+            whole.add(self.parts[part])
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Unit of work: to prepare a package, or to compile some of its files.
+
+    Args:
+        passage: of the package.
+        index: of these files among all; 0 where it is prepared.
+        units: the files; None where it is prepared.
+    """
+
+    passage: Passage
+    index: int = 0
+    units: Sequence[SourceUnit] | None = None
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Pipeline by which packages are prepared and compiled.
+
+    Args:
+        recipe: how functions are made.
+        system: where the compiler's own headers are.
+        sources: a folder for packages' files.
+        jobs: how many processes.
+    """
+
+    recipe: CorpusRecipe
+    system: Sequence[Path]
+    sources: Path
+    jobs: int
+
+    def run(self, packages: Sequence[Package]) -> Generator[Passage]:
+        """Work on packages, and yield each when it is over; one at which a worker dies is given up.
+
+        Yields:
+            A passage that is over; or one that is not, when there is news or half a second has passed.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        waiting, under_way = deque(packages), list[Passage]()
+        with closing(ForkPool(self._work, Prepared | Crop | str, self.jobs, limits=_LIMITS)) as pool:
+            while waiting or under_way:
+                while waiting and len(under_way) < self.jobs + _AHEAD:
+                    under_way.append(Passage(waiting.popleft()))
+                    pool.add([_Job(under_way[-1])])
+                for done in pool.over(_TICK_S):
+                    passage = done.item.passage
+                    if passage not in under_way:  # another job of it has failed
+                        continue
+                    pool.add(_taken(done))
+                    if passage.is_over:
+                        under_way.remove(passage)
+                    yield passage
+                yield from under_way[:1]
+
+    def _work(self, job: _Job, _: Watchdog) -> Prepared | Crop | str:
+        """Return what comes of a job, or why nothing does; in a worker."""
+        package = job.passage.package
+        try:
+            if job.units is not None:
+                return harvest(job.units, self.recipe)
+            return package.prepare(self.sources / key_of(package.kind, package.name), self.system)
+        except PlanishError as error:  # of this package alone
+            return error.message
+        except OSError as error:
+            if is_no_room(error):
+                raise
+            return str(error)
+
+
+def _taken(done: Done[_Job, Prepared | Crop | str]) -> Sequence[_Job]:
+    """Take what came of a job; return the jobs that follow from it."""
+    job, passage = done.item, done.item.passage
+    match done.answer:
+        case Prepared(version, units):
+            starts = range(0, len(units), _FILES_AT_ONCE)
+            passage.version, passage.missing = version, len(starts)
+            some = [units[start : start + _FILES_AT_ONCE] for start in starts]
+            return [_Job(passage, index, each) for index, each in enumerate(some)]
+        case Crop() as crop:
+            assert passage.missing is not None
+            passage.parts[job.index] = crop
+            passage.missing -= 1
+        case why:
+            passage.error = why or "a worker died of it"
+    return ()
+
+
+STANDARD = "standard"
+_STANDARD_FILE = Path(__file__).parent / "packages.json"
+_BATCH = 250  # random programs that make a package, which is done or not done
+_IR_SUFFIXES = (".ll", ".bc")
+
+
+@dataclass(frozen=True)
+class CorpusRequest:
+    """Request for a corpus: its sources and options.
+
+    Args:
+        debian: source packages that must exist.
+        lists: files that name source packages, or "standard"; what does not exist is left out.
+        folders: of C files.
+        ir: files of LLVM IR, or folders of such.
+        csmith: how many random programs; each has about six functions.
+        seed: of the first one.
+    """
+
+    debian: Sequence[str] = ()
+    lists: Sequence[str] = ()
+    folders: Sequence[Path] = ()
+    ir: Sequence[Path] = ()
+    csmith: int = 0
+    seed: int = 1
+
+
+def packages_of(request: CorpusRequest, note: Callable[[str], None]) -> list[Package]:
+    """Find all that is asked for.
+
+    Args:
+        request: what is asked for.
+        note: takes a line for each package of a list that does not exist.
+
+    Raises:
+        PlanishError: something does not exist, has the name of another, or nothing is asked for.
+    """
+    found: list[Package] = [
+        *_debian(request, note),
+        *map(_source_folder, request.folders),
+        *_ir(request.ir),
+        *_random(request.csmith, request.seed),
+    ]
+    if not found:
+        raise PlanishError(
+            "nothing to make a corpus of", f"Name packages, folders or files, or: --debian-list {STANDARD}."
+        )
+    for first, second in zip(ordered := sorted(found, key=_order), ordered[1:], strict=False):
+        if _order(first) == _order(second):
+            what = f"two sources are called {first.name}"
+            raise PlanishError(what, "Rename one of the folders, or leave it out.")
+    return found
+
+
+def standard_packages() -> dict[str, Any]:
+    """Read the shipped list of source packages.
+
+    Returns:
+        "packages": name to how many different functions it had; and "macros": name to what its own build
+        would define.
+    """
+    return json.loads(_STANDARD_FILE.read_text())
+
+
+def _order(package: Package) -> tuple[int, str]:
+    return KINDS.index(package.kind), package.name
+
+
+def _debian(request: CorpusRequest, note: Callable[[str], None]) -> list[Package]:
+    listed = [name for named in request.lists for name in _listed(named)]
+    wanted = dict.fromkeys([*request.debian, *listed])
+    if not wanted:
+        return []
+    apt = open_apt(cache_folder("apt"))
+    unknown = unknown_packages(apt, wanted)
+    for name in request.debian:
+        if name in unknown:
+            raise PlanishError(f"no source package is called '{name}'", unknown[name])
+    for name in unknown:
+        note(f"{name}: no source package is called so; left out")
+    macros = standard_packages()["macros"]
+    return [DebianPackage(name, apt, macros.get(name, ())) for name in wanted if name not in unknown]
+
+
+def _listed(named: str) -> Iterable[str]:
+    """Read a list: names, with comments after `#`."""
+    if named == STANDARD:
+        return standard_packages()["packages"]
+    try:
+        lines = Path(named).read_text().splitlines()
+    except OSError as error:
+        what = f"the list {named} cannot be read: {error.strerror or error}"
+        raise PlanishError(what, f"Name a file, or '{STANDARD}'.") from error
+    return [name for line in lines for name in line.partition("#")[0].split()]
+
+
+def _source_folder(path: Path) -> SourceFolder:
+    if not path.is_dir():
+        raise ProgramError(f"{path} is no folder", "Name a folder of C files.")
+    return SourceFolder(path.resolve().name, path)
+
+
+def _ir(paths: Sequence[Path]) -> list[Package]:
+    """Make a package of the files of each folder."""
+    files: dict[Path, list[Path]] = {}
+    for path in paths:
+        if not path.exists():
+            raise ProgramError(f"{path} does not exist", "Name files of LLVM IR: .ll or .bc.")
+        some = sorted(p for p in path.rglob("*") if p.suffix in _IR_SUFFIXES) if path.is_dir() else [path]
+        for file in some:
+            if file.suffix not in _IR_SUFFIXES:
+                raise ProgramError(f"{file} is no LLVM IR", "Name files of LLVM IR: .ll or .bc.")
+            files.setdefault((path if path.is_dir() else path.parent).resolve(), []).append(file)
+    return [IRFiles(folder.name, some) for folder, some in files.items()]
+
+
+def _random(count: int, seed: int) -> list[Package]:
+    if not count:
+        return []
+    program, headers = find_csmith()
+    version = csmith_version(program)
+    batches = ((first, min(_BATCH, seed + count - first)) for first in range(seed, seed + count, _BATCH))
+    return [
+        RandomPrograms(f"seeds-{first}-{first + size - 1}", program, headers, version, first, size)
+        for first, size in batches
+    ]
+
 
 SOURCES = "sources"
 _REASONS = 10
