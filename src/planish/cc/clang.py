@@ -6,7 +6,6 @@ import os
 import sys
 
 from planish.cc.arguments import Invocation, Source, grouped
-from planish.cc.settings import SearchError
 
 VARIABLE = "PLANISH_CLANG"
 MAJOR = 22
@@ -191,23 +190,6 @@ def wait(pid: int) -> int:
         os.waitpid(pid, 0)
         raise
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def check_version(compiler: Compiler) -> None:
-    """See that clang is of the LLVM that searches.
-
-    Raises:
-        SearchError: it is not.
-    """
-    import re
-
-    from planish.levels.llvm.backend.libraries import open_backend
-
-    said = re.search(rb"clang version (\d+)\.", run([*compiler.command, "--version"]).written)
-    theirs = said[1].decode() if said else "an unknown version"
-    ours = open_backend().version
-    if theirs != ours.partition(".")[0]:
-        raise SearchError(f"{compiler.path} is of LLVM {theirs}, and what searches of {ours}")
 
 
 def read_file(path: bytes) -> bytes | None:

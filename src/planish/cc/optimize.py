@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,9 +21,10 @@ from time import monotonic
 from typing import Any
 
 from planish.cc.arguments import code_options
-from planish.cc.clang import CODE_ONLY, Compiler, Unit, check_version, run
+from planish.cc.clang import CODE_ONLY, Compiler, Unit, run
 from planish.cc.job import CompileJob
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
+from planish.cc.reporting import sizes
 from planish.cc.settings import ReadsFilesError, SearchError
 from planish.core import (
     Candidate,
@@ -65,7 +67,7 @@ _RESERVED = 0.4
 _EVERY_S, _SHARE = 0.4, 0.1
 """What was measured so far is kept after so many seconds again, and such a share of the time."""
 _LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
-_KIND = "searches"
+_KIND, _VERSIONS = "searches", "versions"
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,26 @@ _SLOWEST = 6.0
 """How many seconds by the clock one of the search may take, in all."""
 
 
+def check_version(compiler: Compiler, cache: ObjectCache) -> None:
+    """Check that clang is of the LLVM that searches.
+
+    Args:
+        compiler: whose installation is known.
+        cache: keeps its version, since to ask takes a start of clang.
+
+    Raises:
+        SearchError: it is not.
+    """
+    key = digest(compiler.identity.encode())
+    if (reported := cache.read(_VERSIONS, key)) is None:
+        reported = run([*compiler.command, "--version"]).written
+        cache.put(_VERSIONS, key, reported)
+    found = re.search(rb"clang version (\d+)\.", reported)
+    theirs, ours = found[1].decode() if found else "an unknown version", whole_backend().version
+    if theirs != ours.partition(".")[0]:
+        raise SearchError(f"{compiler.path} is of LLVM {theirs}, and what searches of {ours}")
+
+
 def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject | None:
     """Search for a smaller object, and leave it where clang's is.
 
@@ -369,7 +391,7 @@ def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject |
     """
     began, evaluations = monotonic(), job.settings.evaluations
     try:
-        check_version(job.unit.compiler)
+        check_version(job.unit.compiler, job.cache)
         own = Path(job.unit.output).read_bytes()
         patience_s = job.settings.seconds * _SLOWEST + job.clang_s * _CLANG_TIMES + _PATIENCE_S
         found = search(job.bitcode, job.settings.seconds, evaluations or None, job.cache, patience_s, make)
@@ -379,10 +401,9 @@ def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject |
     except (SearchError, PlanishError, OSError) as error:
         job.settings.fall_back(f"{job.unit.source}: {error}", job.unit.output)
         return None
-    about = _report(passes, found.evaluations, own, best)
-    about |= {"clang_s": round(job.clang_s, 3), "search_s": round(monotonic() - began, 3)}
-    text = json.dumps(about).encode()
-    return CachedObject(found.seconds, evaluations, text, best, has_diagnostics=job.has_diagnostics)
+    times = {"clang_s": round(job.clang_s, 3), "search_s": round(monotonic() - began, 3)}
+    about = json.dumps({**sizes(own, best, passes), "evaluations": found.evaluations, **times}).encode()
+    return CachedObject(found.seconds, evaluations, about, best, has_diagnostics=job.has_diagnostics)
 
 
 def _best(unit: Unit, own: bytes, found: SmallerModule) -> tuple[bytes, Mapping[str, tuple[str, ...]]]:
@@ -428,17 +449,3 @@ def code_of(compiler: Compiler, options: list[str], bitcode: bytes, scratch: Scr
         said = ended.messages.decode(errors="replace").strip() or f"exit code {ended.code}"
         raise SearchError(f"clang makes no code of what was found: {said.splitlines()[0]}")
     return path.read_bytes()
-
-
-def _report(
-    passes: Mapping[str, tuple[str, ...]], evaluations: int, own: bytes, made: bytes
-) -> dict[str, object]:
-    """Report what clang's object has, and what is left there: bytes of all code and of each function."""
-    before, after = function_bytes(own), function_bytes(made)
-    both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})
-    changed = sorted((row for row in both if row[1] != row[2]), key=lambda row: row[2] - row[1])
-    return {
-        "text": [code_bytes(own), code_bytes(made)],
-        "functions": [(*row, passes.get(row[0], ())) for row in changed],
-        "evaluations": evaluations,
-    }

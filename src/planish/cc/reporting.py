@@ -78,6 +78,23 @@ class Compiled:
         return self.text[0] - self.text[1] if self.text else 0
 
 
+def sizes(own: bytes, made: bytes, passes: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+    """Return what a report says of clang's object and of the one that was made, as JSON has it.
+
+    Args:
+        own: clang's object.
+        made: the other one.
+        passes: the lists that functions have of their own.
+    """
+    from planish.levels.llvm.backend.elf import code_bytes, function_bytes  # a report is printed without LLVM
+
+    before, after = function_bytes(own), function_bytes(made)
+    both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})
+    changed = sorted((row for row in both if row[1] != row[2]), key=lambda row: row[2] - row[1])
+    functions = [(*row, passes.get(row[0], ())) for row in changed]
+    return {"text": [code_bytes(own), code_bytes(made)], "functions": functions}
+
+
 def report(source: str, how: str, about: bytes, seconds: float) -> None:
     """Print what was done for a source, and for its functions."""
     one = _read_about("", source, how, seconds, about)
@@ -144,11 +161,8 @@ def _read_about(output: str, source: str, how: str, seconds: float, about: bytes
         how,
         seconds,
         search_s=float(said.get("search_s", 0)) if how == "searched" else 0.0,
-        text=(int(said["text"][0]), int(said["text"][1])) if "text" in said else None,
-        functions=tuple(
-            Gain(name, before, after, tuple(passes))
-            for name, before, after, passes in said.get("functions", ())
-        ),
+        text=tuple(said["text"]) if "text" in said else None,
+        functions=tuple(Gain(n, old, new, tuple(by)) for n, old, new, by in said.get("functions", ())),
         why=str(said.get("why", "")),
         faster=tuple(map(_read_faster, said["faster"])) if "faster" in said else None,
     )

@@ -16,9 +16,10 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from planish.cc.clang import CODE_ONLY, check_version
+from planish.cc.clang import CODE_ONLY
 from planish.cc.interrupts import interrupt
 from planish.cc.object_cache import ObjectCache, digest
+from planish.cc.optimize import check_version
 from planish.cc.settings import SearchError
 from planish.cc.timed_program import LinkPart, TimedProgram, exchanged, without_output
 from planish.core import (
@@ -70,7 +71,7 @@ def search_program(program: TimedProgram, seconds: float) -> tuple[bytes, dict[L
         raise SearchError(
             "it is not known what its objects were made of: build them by planish cc too, and no two the same"
         )
-    check_version(program.compiler)
+    check_version(program.compiler, program.cache)
     began, used = monotonic(), processor_s()
     with Scratch() as scratch, open_results(program.cache, scratch.path) as store:
         found = TimedSearch(program, scratch, store, LlvmLevel()).run(seconds)

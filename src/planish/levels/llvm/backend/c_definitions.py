@@ -49,23 +49,31 @@ class InstructionCounter:
     def _calls(self, module: int) -> Iterator[int]:
         """Yield the uses that are calls of what makes no code."""
         functions = self._functions
-        function = functions.LLVMGetFirstFunction(module)
-        while function:
+        for function in _chain(functions.LLVMGetFirstFunction(module), functions.LLVMGetNextFunction):
             if functions.LLVMGetIntrinsicID(function) in self._uncounted:
-                use = functions.LLVMGetFirstUse(function)
-                while use:
-                    yield use
-                    use = functions.LLVMGetNextUse(use)
-            function = functions.LLVMGetNextFunction(function)
+                yield from _chain(functions.LLVMGetFirstUse(function), functions.LLVMGetNextUse)
+
+
+def _chain(first: int, following: Callable[[int], int]) -> Iterator[int]:
+    """Yield what LLVM lists by its first, and by what follows each."""
+    while first:
+        yield first
+        first = following(first)
 
 
 WITHOUT = "elim-avail-extern"
 """The pass that makes declarations of what was left out."""
 FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
 _AVAILABLE_EXTERNALLY = 1  # LLVMAvailableExternallyLinkage
-_KEPT_OUT = ("optnone", "noinline")
-"""LLVM runs passes on no function that is `optnone`, and wants it to be `noinline`."""
 _BODY = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
+
+
+_FINAL = (0, 8, 9)  # LLVMExternalLinkage, LLVMInternalLinkage, LLVMPrivateLinkage
+_ALIKE = (b"target-cpu", b"target-features", b"tune-cpu")
+_APART = (
+    "optnone", "noinline", "alwaysinline", "strictfp", "naked", "presplitcoroutine", "sanitize_address",
+    "sanitize_thread", "sanitize_memory", "sanitize_hwaddress", "safestack", "shadowcallstack",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,21 +97,6 @@ class Definitions:
         """Name to handle, in the module's order; functions without a name are left out."""
         found = ((self._name(handle), handle) for handle in self._defined())
         return {name: handle for name, handle in found if name}
-
-    def keep_out(self, names: Collection[str]) -> None:
-        """Exclude these from passes; none of them may be excluded already."""
-        for attribute in _KEPT_OUT:
-            self.mark(names, attribute)
-
-    def let_in(self, names: Collection[str], noinline: Collection[str]) -> None:
-        """Undo what `keep_out` did.
-
-        Args:
-            names: those that were kept out.
-            noinline: those that were `noinline` before.
-        """
-        self.unmark(names, "optnone")
-        self.unmark([name for name in names if name not in noinline], "noinline")
 
     def mark(self, names: Iterable[str], attribute: str) -> None:
         """Add an attribute to functions."""
@@ -155,12 +148,8 @@ class Definitions:
         return kind
 
     def _all(self, kind: str) -> Iterator[int]:
-        first: Callable[[int], int] = getattr(self.functions, f"LLVMGetFirst{kind}")
-        following: Callable[[int], int] = getattr(self.functions, f"LLVMGetNext{kind}")
-        handle = first(self.module)
-        while handle:
-            yield handle
-            handle = following(handle)
+        first, following = (getattr(self.functions, f"LLVMGet{which}{kind}") for which in ("First", "Next"))
+        return _chain(first(self.module), following)
 
     def _defined(self) -> Iterator[int]:
         return (handle for handle in self._all("Function") if not self.functions.LLVMIsDeclaration(handle))
@@ -170,52 +159,30 @@ class Definitions:
         start = self.functions.LLVMGetValueName2(handle, byref(length))
         return string_at(start, length.value).decode("utf-8", "surrogateescape")
 
-
-_FINAL = (0, 8, 9)  # LLVMExternalLinkage, LLVMInternalLinkage, LLVMPrivateLinkage
-_ALIKE = (b"target-cpu", b"target-features", b"tune-cpu")
-_APART = (
-    "optnone", "noinline", "alwaysinline", "strictfp", "naked", "presplitcoroutine", "sanitize_address",
-    "sanitize_thread", "sanitize_memory", "sanitize_hwaddress", "safestack", "shadowcallstack",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Calls:
-    """The direct calls among a module's definitions.
-
-    Args:
-        definitions: of the module.
-    """
-
-    definitions: Definitions
-
     def callers(self) -> Mapping[str, Tally[str]]:
-        """Return for each definition its callers, and how often each calls it."""
-        names = {handle: name for name, handle in self.definitions.by_name.items()}
-        return {
-            name: Tally(self._callers(handle, names)) for name, handle in self.definitions.by_name.items()
-        }
+        """Return for each definition those that call it directly, and how often each does."""
+        names = {handle: name for name, handle in self.by_name.items()}
+        return {name: Tally(self._callers(handle, names)) for name, handle in self.by_name.items()}
 
-    def free(self) -> tuple[frozenset[str], frozenset[str]]:
+    def inlinable(self) -> tuple[frozenset[str], frozenset[str]]:
         """List the functions that may be marked `noinline`, and those that may be marked `alwaysinline`.
 
         The second are none that another module may replace, and none where functions of the module are for
         different processors, since LLVM inlines on request without looking.
         """
-        functions, by_name = self.definitions.functions, self.definitions.by_name
-        apart = [self.definitions.having(attribute) for attribute in _APART]
+        functions, by_name = self.functions, self.by_name
+        apart = [self.having(attribute) for attribute in _APART]
         plain = frozenset(by_name).difference(*apart)
         kinds = {tuple(self._text(handle, key) for key in _ALIKE) for handle in by_name.values()}
         key = b"SemanticInterposition"
-        replaceable = functions.LLVMGetModuleFlag(self.definitions.module, key, len(key))
+        replaceable = functions.LLVMGetModuleFlag(self.module, key, len(key))
         if len(kinds) > 1 or any(apart[3:]) or replaceable:
             return plain, frozenset()
         return plain, frozenset(name for name in plain if functions.LLVMGetLinkage(by_name[name]) in _FINAL)
 
     def _callers(self, callee: int, names: Mapping[int, str]) -> Iterator[str]:
-        functions = self.definitions.functions
-        use = functions.LLVMGetFirstUse(callee)
-        while use:
+        functions = self.functions
+        for use in _chain(functions.LLVMGetFirstUse(callee), functions.LLVMGetNextUse):
             user = functions.LLVMGetUser(use)
             is_call = functions.LLVMIsACallInst(user) or functions.LLVMIsAInvokeInst(user)
             # A call may use a function as an argument, too, which is no call of it.
@@ -223,10 +190,9 @@ class Calls:
                 block = functions.LLVMGetInstructionParent(user)
                 if (caller := functions.LLVMGetBasicBlockParent(block)) in names:
                     yield names[caller]
-            use = functions.LLVMGetNextUse(use)
 
     def _text(self, handle: int, key: bytes) -> bytes:
-        functions, length = self.definitions.functions, c_uint()
+        functions, length = self.functions, c_uint()
         attribute = functions.LLVMGetStringAttributeAtIndex(handle, FUNCTION, key, len(key))
         if not attribute:
             return b""

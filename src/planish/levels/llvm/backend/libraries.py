@@ -17,7 +17,6 @@ from contextlib import suppress
 from ctypes import CDLL, Structure, c_char_p, c_size_t, c_void_p, cast
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
@@ -59,7 +58,8 @@ def open_backend(name: str = "") -> Backend:
         PlanishError: there is none of this name.
         TargetError: it is not here; the hint says how to get it.
     """
-    return open_named(name or os.environ.get(VARIABLE) or next(iter(available()), "libllvm"))
+    name = name or os.environ.get(VARIABLE, "")
+    return open_named(name or ("libllvm" if find_libllvm() or not find_llvmlite() else "llvmlite"))
 
 
 def usable_backend(name: str) -> Backend:
@@ -203,7 +203,9 @@ def find_llvmlite() -> Wheel | None:
     spec = find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return None
-    return Wheel(installed_version("llvmlite"), Path(spec.origin).parent / "binding" / "libllvmlite.so")
+    from importlib.metadata import version  # where LLVM's own library is installed, it is not needed
+
+    return Wheel(version("llvmlite"), Path(spec.origin).parent / "binding" / "libllvmlite.so")
 
 
 # Error llvm::PassBuilder::parsePassPipeline(ModulePassManager &, StringRef)

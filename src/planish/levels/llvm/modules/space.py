@@ -16,7 +16,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, cast
 
 from planish.core import Candidate, PartGroup, Space
-from planish.levels.llvm.backend.c_definitions import Calls
 from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
 from planish.levels.llvm.modules.transform import single, whole_backend
 from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
@@ -98,21 +97,29 @@ def _group(names: Sequence[str], instructions: float) -> PartGroup:
     return PartGroup(tuple(names), mean / (mean + _OVERHEAD))
 
 
-class CallRegions:
-    """The call graph, up and down.
+_LARGEST = 4000
+"""Bytes that inlining one function everywhere may make of it at most, for it to be tried."""
+
+
+class CallGraph:
+    """Calls among a module's definitions, and the functions that may be inlined otherwise than by default.
 
     Args:
-        callers: of each definition.
+        callers: of each definition, with the number of calls.
+        never: functions that may be inlined nowhere.
+        always: functions that may be inlined everywhere.
     """
 
-    def __init__(self, callers: Mapping[str, Collection[str]]) -> None:
-        self._callers = callers
+    def __init__(
+        self, callers: Mapping[str, Counter[str]], never: Collection[str], always: Collection[str]
+    ) -> None:
+        self._callers, self._never, self._always = callers, never, always
         self._callees: dict[str, set[str]] = defaultdict(set)
         for callee, names in callers.items():
             for name in names:
                 self._callees[name].add(callee)
 
-    def of(self, name: str, kept: Collection[str]) -> frozenset[str]:
+    def changed_by(self, name: str, kept: Collection[str]) -> frozenset[str]:
         """Name a function and its callers, and the callers of those that are inlined themselves.
 
         Args:
@@ -139,19 +146,23 @@ class CallRegions:
             open_ += fresh
         return frozenset(found)
 
-
-_LARGEST = 4000
-"""Bytes that inlining one function everywhere may make of it at most, for it to be tried."""
-
-
-@dataclass(frozen=True)
-class _CallGraph:
-    """Calls among a module's definitions, and the functions that may be inlined otherwise than by default."""
-
-    callers: Mapping[str, Counter[str]]
-    regions: CallRegions
-    never: frozenset[str]
-    always: frozenset[str]
+    def changes(
+        self, settings: Mapping[str, str], costs: Mapping[str, float], largest: float
+    ) -> Iterator[tuple[float, tuple[str, str]]]:
+        """Yield changes of inlining, each with the cost of the code that it may change."""
+        for name, callers in self._callers.items():
+            calls = callers.total() - callers[name]
+            if not calls:
+                continue
+            if name in settings:
+                yield 0, (name, "default")
+            elif name not in costs:
+                if name in self._never:
+                    yield -calls, (name, "noinline")
+            elif name in self._always and costs[name] * calls < largest:
+                yield costs[name] * (calls - 1) // 8, (name, "alwaysinline")
+            elif name in self._never:
+                yield costs[name], (name, "noinline")
 
 
 class FunctionSpace(Space):
@@ -204,43 +215,23 @@ class FunctionSpace(Space):
 
     def changes(self, settings: Mapping[str, str], costs: Mapping[str, float]) -> Sequence[tuple[str, str]]:
         """List functions that may be inlined otherwise, those with the least code at stake first."""
-        graph, unit = self._calls, 1.0 if self._objective == "text_bytes" else _BYTES
-        return [change for _, change in sorted(_changes(graph, settings, costs, _LARGEST / unit))]
+        largest = _LARGEST / (1.0 if self._objective == "text_bytes" else _BYTES)
+        return [change for _, change in sorted(self._calls.changes(settings, costs, largest))]
 
     def changed_by(self, part: str, present: Collection[str]) -> frozenset[str]:
         """Name a function and its callers, and the callers of those that are inlined themselves."""
-        return self._calls.regions.of(part, present)
+        return self._calls.changed_by(part, present)
 
     def below(self, parts: Iterable[str]) -> frozenset[str]:
         """Name what functions call, directly or not."""
-        return self._calls.regions.below(parts)
+        return self._calls.below(parts)
 
     def _printed(self, passes: Iterable[str]) -> str:
         # For all functions: a list that breaks one function of a group would be lost for the others too.
         return print_pipeline(drop_unsafe_passes(passes, self._ir))
 
     @cached_property
-    def _calls(self) -> _CallGraph:
+    def _calls(self) -> CallGraph:
         with closing(single(whole_backend(self._backend).parse(self._ir))) as module:
-            calls = Calls(module.definitions())
-            callers = calls.callers()
-            return _CallGraph(callers, CallRegions(callers), *calls.free())
-
-
-def _changes(
-    graph: _CallGraph, settings: Mapping[str, str], costs: Mapping[str, float], largest: float
-) -> Iterator[tuple[float, tuple[str, str]]]:
-    """Yield changes of inlining, each with what is at stake."""
-    for name, callers in graph.callers.items():
-        calls = callers.total() - callers[name]
-        if not calls:
-            continue
-        if name in settings:
-            yield 0, (name, "default")
-        elif name not in costs:
-            if name in graph.never:
-                yield -calls, (name, "noinline")
-        elif name in graph.always and costs[name] * calls < largest:
-            yield costs[name] * (calls - 1) // 8, (name, "alwaysinline")
-        elif name in graph.never:
-            yield costs[name], (name, "noinline")
+            definitions = module.definitions()
+            return CallGraph(definitions.callers(), *definitions.inlinable())

@@ -256,9 +256,12 @@ def run_on(module: CModule, pipeline: str, names: Collection[str]) -> None:
     # What was kept out already stays so afterwards: it is the source's own wish.
     others = [name for name in definitions.by_name if name not in chosen and name not in before]
     never = definitions.having("noinline")
-    definitions.keep_out(others)
+    # LLVM runs passes on no function that is `optnone`, and wants it to be `noinline`.
+    for attribute in ("optnone", "noinline"):
+        definitions.mark(others, attribute)
     module.run(pipeline)
-    definitions.let_in(others, never)
+    definitions.unmark(others, "optnone")
+    definitions.unmark([name for name in others if name not in never], "noinline")
 
 
 def cost(module: CModule, objective: str) -> tuple[int, Sizes]:

@@ -14,6 +14,7 @@ The canonical form is the only one that `print_pipeline` writes:
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -95,73 +96,43 @@ def read_items(text: str) -> tuple[PipelineItem, ...]:
     """
     if not text.strip():
         return ()
-    reader = _Reader(text)
-    items = reader.items()
-    if reader.ahead():
-        raise reader.error("a comma or the end")
+    tokens, index = deque[tuple[str, int]](), 0
+    while index < len(text):
+        if (match := _TOKEN.match(text, index)) is None:
+            raise _expected((text[index:], index), "a name, a comma or a bracket")
+        tokens.append((match[1], match.start(1)))
+        index = match.end()
+    tokens.append(("", len(text)))
+    items = _take_items(tokens, 0)
+    if tokens[0][0]:
+        raise _expected(tokens[0], "a comma or the end")
     return items
 
 
-class _Reader:
-    """Reads a pipeline from left to right, one token ahead."""
+def _take_items(tokens: deque[tuple[str, int]], depth: int) -> tuple[PipelineItem, ...]:
+    """Take items with commas between them, within so many managers."""
+    found: list[PipelineItem] = []
+    while not found or tokens[0][0] == ",":
+        if found:
+            tokens.popleft()
+        if tokens[0][0] in ("", *",()"):
+            raise _expected(tokens[0], "the name of a pass")
+        name, inner = tokens.popleft()[0], None
+        if tokens[0][0] == "(":
+            # Without a limit, a text of brackets alone would exhaust Python's stack.
+            if depth == DEEPEST:
+                raise _expected(tokens[0], f"at most {DEEPEST} managers within each other")
+            tokens.popleft()
+            inner = _take_items(tokens, depth + 1)
+            if (end := tokens.popleft())[0] != ")":
+                raise _expected(end, "a closing bracket")
+        found.append(PipelineItem(name, inner))
+    return tuple(found)
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = self._split()
-        self._token, self._index = next(self._tokens)
 
-    def _split(self) -> Iterator[tuple[str, int]]:
-        index = 0
-        while index < len(self._text):
-            match = _TOKEN.match(self._text, index)
-            if match is None:
-                # The message is of the token at hand: here what cannot be split.
-                self._token, self._index = self._text[index:], index
-                raise self.error("a name, a comma or a bracket")
-            yield match[1], match.start(1)
-            index = match.end()
-        while True:
-            yield "", len(self._text)
-
-    def ahead(self) -> str:
-        """Return the next token; empty at the end."""
-        return self._token
-
-    def _take(self) -> str:
-        taken = self._token
-        self._token, self._index = next(self._tokens)
-        return taken
-
-    def items(self, depth: int = 0) -> tuple[PipelineItem, ...]:
-        """Read items with commas between them, within so many managers."""
-        found = [self._item(depth)]
-        while self.ahead() == ",":
-            self._take()
-            found.append(self._item(depth))
-        return tuple(found)
-
-    def _item(self, depth: int) -> PipelineItem:
-        if not self.ahead() or self.ahead() in ",()":
-            raise self.error("the name of a pass")
-        name = self._take()
-        if self.ahead() != "(":
-            return PipelineItem(name)
-        # Without a limit, a text of brackets alone would exhaust Python's stack.
-        if depth == DEEPEST:
-            raise self.error(f"at most {DEEPEST} managers within each other")
-        self._take()
-        inner = self.items(depth + 1)
-        if self.ahead() != ")":
-            raise self.error("a closing bracket")
-        self._take()
-        return PipelineItem(name, inner)
-
-    def error(self, expected: str) -> ProgramError:
-        """Return what should stand here."""
-        found = f"'{self._token[:20]}'" if self._token else "its end"
-        return ProgramError(
-            f"pipeline, character {self._index + 1}: found {found}", f"Expected {expected} there."
-        )
+def _expected(token: tuple[str, int], what: str) -> ProgramError:
+    found = f"'{token[0][:20]}'" if token[0] else "its end"
+    return ProgramError(f"pipeline, character {token[1] + 1}: found {found}", f"Expected {what} there.")
 
 
 class CanRun(Protocol):
