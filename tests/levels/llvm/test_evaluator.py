@@ -24,10 +24,9 @@ from planish.core import (
     evaluate,
     evaluate_in_order,
 )
-from planish.levels.llvm import execution
 from planish.levels.llvm.backend.elf import code_bytes
 from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
+from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes.pipeline import candidate_of, print_pipeline
 from planish.levels.llvm.task_setup import evaluator_spec_of, prepared
@@ -144,13 +143,12 @@ def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> N
 
 
 def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> tuple[str, ...]:
-        raise TargetError("no C compiler")
-
-    monkeypatch.setattr(execution, "find_linker", none)
+    monkeypatch.setenv("CC", "'cc")  # a quote that does not end
+    find_linker.cache_clear()
     evaluator = evaluator_spec_of(make(ECHO, run="yes"))()
-    assert evaluator.notes == ("not run, and checked by LLVM's verifier alone: no C compiler",)
-    with pytest.raises(TargetError, match="no C compiler"):
+    (note,) = evaluator.notes
+    assert note.startswith("not run, and checked by LLVM's verifier alone: CC='cc is no command")
+    with pytest.raises(TargetError, match="CC='cc is no command"):
         evaluator_spec_of(make(ECHO, "time_s"))()
 
 

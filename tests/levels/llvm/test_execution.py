@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,11 @@ def linker() -> None:
     require_linker()
 
 
-def answer(text: str, how: Running | None = None, seconds: float = 10.0) -> RunAnswer:
+def answer(text: str, how: Running | None = None, **limits: Any) -> RunAnswer:
     backend = open_backend()
     runner = Runner(how or Running(), backend)
     with runner.executable(backend.parse(HEAD + text).object_code()) as program:
-        return runner.answer(program, seconds)
+        return runner.answer(program, **limits)
 
 
 def test_input_output_and_exit_code() -> None:
@@ -69,10 +70,9 @@ def test_a_program_that_does_not_end_is_ended() -> None:
         answer(SPIN, seconds=0.3)
 
 
-def test_a_program_that_writes_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "OUTPUT_MOST", 1 << 20)
+def test_a_program_that_writes_without_end_is_ended() -> None:
     with pytest.raises(NotRunnableError, match="more than 1 MiB"):
-        answer(FLOOD)
+        answer(FLOOD, most=1 << 20)
 
 
 def test_what_is_undefined_does_not_link() -> None:

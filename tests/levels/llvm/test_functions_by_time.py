@@ -32,7 +32,6 @@ from planish.core import (
     evaluate,
     rng,
 )
-from planish.levels.llvm import evaluator as llvm_evaluator
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.evaluator import TimedEvaluatorSpec
 from planish.levels.llvm.execution import Runner
@@ -120,29 +119,27 @@ SLOW = on("busy", without(USUAL, "sroa<preserve-cfg>"))
 # -- the evaluator
 
 
-def quickly(spec: EvaluatorSpec, monkeypatch: pytest.MonkeyPatch) -> EvaluatorSpec:
-    monkeypatch.setattr(llvm_evaluator, "PAIRED_TIMINGS", (ONCE, ONCE))
+def quickly(task: Task[IRProgram]) -> TimedEvaluatorSpec:
+    """Return the spec of a search by time that measures each candidate once."""
+    spec = evaluator_spec_of(task)
     assert isinstance(spec, TimedEvaluatorSpec)
-    return replace(spec, timing=ONCE)
+    return replace(spec, timing=ONCE, paired=(ONCE, ONCE))
 
 
 def outcomes(spec: EvaluatorSpec, *candidates: Candidate) -> list[Outcome]:
     return [each.outcome for each in evaluate(InlineExecutor(spec()), candidates)]
 
 
-def test_the_time_is_found_where_it_goes(task: Task[IRProgram], monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = outcomes(quickly(evaluator_spec_of(task), monkeypatch), BASELINE)
+def test_the_time_is_found_where_it_goes(task: Task[IRProgram]) -> None:
+    (found,) = outcomes(quickly(task), BASELINE)
     assert isinstance(found, Measured)
     assert found.parts["busy"] > 0.5 * sum(found.parts.values())
     assert found.parts.get("idle", 0.0) < 0.05 * found.parts["busy"]
     assert sum(found.parts.values()) == pytest.approx(found.values["time_s"])  # pyright: ignore[reportUnknownMemberType]
 
 
-def test_the_time_of_a_program_is_measured_in_seconds_of_the_known_baseline(
-    task: Task[IRProgram], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = quickly(evaluator_spec_of(task), monkeypatch)
-    assert isinstance(spec, TimedEvaluatorSpec)
+def test_the_time_of_a_program_is_measured_in_seconds_of_the_known_baseline(task: Task[IRProgram]) -> None:
+    spec = quickly(task)
     spec.set_baseline(Measured({"time_s": 1000.0}))
     other, usual, again = outcomes(spec, SLOW, on("idle", USUAL), SLOW)
     assert isinstance(other, Measured)
@@ -163,8 +160,7 @@ def test_what_makes_the_baselines_code_is_not_measured(
         return ProgramBuild(code, b"")
 
     monkeypatch.setattr(ProgramBuilder, "build", build)
-    spec = quickly(evaluator_spec_of(task), monkeypatch)
-    assert isinstance(spec, TimedEvaluatorSpec)
+    spec = quickly(task)
     spec.set_baseline(Measured({"time_s": 1000.0}))
     assert outcomes(spec, SLOW) == [Measured({"time_s": 1000.0})]
 

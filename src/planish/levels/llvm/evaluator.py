@@ -153,11 +153,13 @@ class TimedEvaluatorSpec(LlvmEvaluatorSpec):
         baseline: candidates that treat functions apart are interleaved with it.
         sampled: hashes of the candidates whose parts are measured: the seconds spent in each function.
         baseline_time: what the baseline takes.
+        paired: how long lists of single functions are timed, interleaved with it.
     """
 
     baseline: Candidate = field(default_factory=Candidate)
     sampled: frozenset[str] = frozenset()
     baseline_time: SharedBaselineTime = field(default_factory=SharedBaselineTime)
+    paired: tuple[Timing, ...] = PAIRED_TIMINGS
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -408,7 +410,7 @@ class _TimedEvaluator(_Evaluator):
         self._baseline_time, self._sampled = spec.baseline_time, spec.sampled
         self._unchanged = spec.baseline
         self._timers = [
-            PairedTimer(spec.baseline_time, each, patience=1, clocks=CLOCKS) for each in PAIRED_TIMINGS
+            PairedTimer(spec.baseline_time, each, patience=1, clocks=CLOCKS) for each in spec.paired
         ]
         self._paired: dict[bytes, Outcome] = {}
         self._baseline = b""

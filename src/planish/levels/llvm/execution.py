@@ -126,19 +126,19 @@ class Runner:
             _call(self._linker, self._link.filled(objects, program), "linked", folder)
             yield program
 
-    def answer(self, program: Path, seconds: float = LIMIT_S) -> RunAnswer:
+    def answer(self, program: Path, seconds: float = LIMIT_S, most: int = OUTPUT_MOST) -> RunAnswer:
         """Run an executable once, in its folder.
 
         Raises:
-            NotRunnableError: it runs for longer, or writes more than `OUTPUT_MOST` bytes.
+            NotRunnableError: it runs for longer, or writes more bytes than `most`.
         """
-        return launch(partial(self._answer, program, seconds))
+        return launch(partial(self._answer, program, seconds, most))
 
-    def _answer(self, program: Path, seconds: float) -> RunAnswer:
+    def _answer(self, program: Path, seconds: float, most: int) -> RunAnswer:
         start = time.monotonic()
         with self._started(program, subprocess.PIPE) as process:
             try:
-                output = _read(process, start + seconds)
+                output = _read(process, start + seconds, most)
                 # It has closed its output: then it ends in a moment.
                 code = process.wait(max(0.01, start + seconds - time.monotonic()))
             except (NotRunnableError, subprocess.TimeoutExpired) as error:
@@ -263,7 +263,7 @@ def _call(linker: Sequence[str], words: Sequence[str], what: str, folder: Path) 
         raise NotRunnableError(f"it cannot be {what}: {' '.join(said.split())}")
 
 
-def _read(process: subprocess.Popen[bytes], end: float) -> bytes:
+def _read(process: subprocess.Popen[bytes], end: float, most: int) -> bytes:
     """Take all that a process writes, until it closes its output."""
     assert process.stdout is not None
     output = bytearray()
@@ -274,8 +274,8 @@ def _read(process: subprocess.Popen[bytes], end: float) -> bytes:
             output += piece
             if not piece:
                 return bytes(output)
-            if len(output) > OUTPUT_MOST:
-                raise NotRunnableError(f"it writes more than {OUTPUT_MOST >> 20} MiB")
+            if len(output) > most:
+                raise NotRunnableError(f"it writes more than {most >> 20} MiB")
     raise subprocess.TimeoutExpired(process.args, 0)
 
 
