@@ -202,22 +202,22 @@ def split(text: str) -> list[str]:
     words: list[str] = []
     word: list[str] | None = None
     quote = ""
-    letters = iter(text)
-    for letter in letters:
-        if not quote and letter in _SPACES:
+    characters = iter(text)
+    for character in characters:
+        if not quote and character in _SPACES:
             if word is not None:
                 words.append("".join(word))
             word = None
             continue
         word = [] if word is None else word
-        if letter == "\\" and quote != "'":
-            word.append(next(letters, ""))
-        elif letter == quote:
+        if character == "\\" and quote != "'":
+            word.append(next(characters, ""))
+        elif character == quote:
             quote = ""
-        elif not quote and letter in "'\"":
-            quote = letter
+        elif not quote and character in "'\"":
+            quote = character
         else:
-            word.append(letter)
+            word.append(character)
     return words if word is None else [*words, "".join(word)]
 
 
@@ -299,7 +299,7 @@ class Invocation:
         compiles: whether it ends with objects (-c).
         output: what -o names; None where it names nothing.
         sources: to be compiled or assembled.
-        linked: places of inputs that are neither, such as objects.
+        linked: indices of inputs that are neither, such as objects.
         language_given: whether -x is there.
         makes_dependencies: whether -MD or -MMD is there.
         dependency_file: what -MF names; None where it names nothing.

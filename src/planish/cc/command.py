@@ -10,7 +10,7 @@ from planish.cc.clang import VARIABLE, Compiler, find_compiler
 from planish.cc.settings import RUN, CompileSettings, UsageError, read_settings, say
 
 NO_CLANG = 5
-_NOT_RUN = f"what is faster is known only where a program is run: {RUN}='./program 5 < input' says how"
+_NOT_RUN = f"the program is run to find what is faster; set {RUN}='./program 5 < input'"
 _USAGE = 2
 # What build systems compile to learn of the compiler: it is not kept, and there is much of it.
 _PROBES = (

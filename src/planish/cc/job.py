@@ -1,8 +1,8 @@
 """Compilation of one source to one object: its manifest, what is known of it, and what is kept.
 
 Of a tiny file, clang's start and its front end are nearly all that a compilation takes, so a known object
-needs neither. A manifest names the files that were read, by their content, and what was found beside them
-under the names that were looked for: a header that appears where the compiler looks first is another
+needs neither. A manifest names the files that were read, by their content, and what was found in their
+folders under the names that were looked for: a header that appears where the compiler looks first is another
 compilation.
 """
 

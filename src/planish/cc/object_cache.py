@@ -152,7 +152,7 @@ class ObjectCache:
         return []
 
     def put(self, kind: str, key: str, data: bytes) -> None:
-        """Keep an entry of a kind; where its kind has no more room, older ones go; errors are noted."""
+        """Keep an entry of a kind; older ones are removed where the folder is full; errors are noted."""
         path = self._path(kind, key)
         try:
             self.make_folder(os.path.dirname(path))
@@ -196,7 +196,7 @@ class ObjectCache:
                 os.unlink(path)
                 size -= one
         except OSError:
-            pass  # another process makes room, or owns it
+            pass  # another process removes it, or owns it
 
     def _path(self, kind: str, key: str) -> str:
         return f"{self.folder}/{kind}/{key[:2]}/{key[2:]}"

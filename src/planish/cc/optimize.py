@@ -196,7 +196,7 @@ def _made(bitcode: bytes, candidate: Candidate, evaluations: int, seconds: float
 
 @dataclass
 class _ProcessorBudget(SearchLimits):
-    """Seconds of the processor, so that other programs that run beside take none of them, and evaluations.
+    """Seconds of the processor, so that other programs take none of them, and evaluations.
 
     A wait of several times as many seconds ends the search all the same.
 
@@ -372,7 +372,7 @@ def check_version(compiler: Compiler, cache: ObjectCache) -> None:
     found = re.search(rb"clang version (\d+)\.", reported)
     theirs, ours = found[1].decode() if found else "an unknown version", whole_backend().version
     if theirs != ours.partition(".")[0]:
-        raise SearchError(f"{compiler.path} is of LLVM {theirs}, and what searches of {ours}")
+        raise SearchError(f"{compiler.path} is of LLVM {theirs}, and the search uses LLVM {ours}")
 
 
 def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject | None:
@@ -423,7 +423,7 @@ def _best(unit: Unit, own: bytes, found: SmallerModule) -> tuple[bytes, Mapping[
 def _is_smaller(made: bytes, other: bytes) -> bool:
     """Return whether an object has less code or data than another, and more of neither."""
     after, before = ((code_bytes(each), loaded_bytes(each)) for each in (made, other))
-    # Smaller code with more data beside it is no gain.
+    # Smaller code with more data is no gain.
     return after[0] <= before[0] and after[1] <= before[1] and after != before
 
 
@@ -447,5 +447,5 @@ def code_of(compiler: Compiler, options: list[str], bitcode: bytes, scratch: Scr
     ended = run([*compiler.command, *options, *CODE_ONLY, "-o", str(path)], bitcode)
     if ended.code:
         said = ended.messages.decode(errors="replace").strip() or f"exit code {ended.code}"
-        raise SearchError(f"clang makes no code of what was found: {said.splitlines()[0]}")
+        raise SearchError(f"clang cannot compile the module that was found: {said.splitlines()[0]}")
     return path.read_bytes()

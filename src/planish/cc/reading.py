@@ -31,7 +31,7 @@ class Reading:
         asked: names of which a file asks whether there is such a header.
         folders: where headers are looked for, also those that do not exist.
         toolchains: folders in which clang looks for installations of GCC.
-        is_stable: whether the same files give the same result again, as far as is known.
+        is_stable: whether the same files have the same result again, as far as is known.
         is_unchanged: whether no file was changed since the compilation began.
     """
 

@@ -130,7 +130,7 @@ def share(before: int, after: int) -> str:
 
 
 def builds(cache: str, folder: Path) -> list[Compiled]:
-    """List what was last done for each source whose object lies in a folder, and is still there.
+    """List what was last done for each source whose object is in a folder, and is still there.
 
     Args:
         cache: folder of the object cache, which keeps what was done.
@@ -205,7 +205,7 @@ def _by_file(done: list[Compiled], folder: Path) -> Iterator[str]:
 
 
 def _name(one: Compiled, folder: Path) -> str:
-    """Name an object; a program by what stands in it too."""
+    """Name an object; a program by its source too."""
     name = str(Path(one.output).relative_to(folder))
     return name if one.output.endswith((".o", ".lo", ".obj")) else f"{name} ({Path(one.source).name})"
 

@@ -125,7 +125,7 @@ def link_parts(words: Sequence[str]) -> list[LinkPart]:
 
 
 def exchanged(words: Sequence[str], others: Mapping[LinkPart, str]) -> list[str]:
-    """Replace objects by other words; what stands in an archive comes before the archive.
+    """Replace objects by other words; the members of an archive come before the archive.
 
     The linker takes from an archive only what it lacks by then.
     """
@@ -151,7 +151,7 @@ def _members(data: bytes) -> Iterator[bytes]:
         name, size = data[at : at + 16].decode("latin-1").rstrip(), int(data[at + 48 : at + 58])
         # Members begin at even offsets.
         start, at = at + _HEAD, at + _HEAD + size + size % 2
-        # A long name stands before the content.
+        # A long name comes before the content.
         long = int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
         # A slash with a number is no index: it is the offset of a long name.
         if not name.startswith(_INDICES) or name[1:].isdigit():
@@ -230,9 +230,9 @@ class TimedProgram:
                 path = scratch.path / f"{number}.o"
                 path.write_bytes(code)
                 others[part] = str(path)
-            # Not beside the program: a linker that outlives an interrupt would leave a file there.
+            # Not in the folder of the program: a linker that outlives an interrupt would leave a file there.
             made = scratch.path / "program"
             words = [*without_output(exchanged(self.words, others)), "-o", str(made), "-Qunused-arguments"]
             if run([*self.compiler.command, *words]).code:
-                raise SearchError("clang does not link what was found")
+                raise SearchError("clang does not link the faster objects")
             atomic_write(program, made.read_bytes(), 0o777)

@@ -141,7 +141,7 @@ def find_compiler(newest: int) -> Compiler:
     Raises:
         TargetError: there is none.
     """
-    # Named by the user: no other one is taken in its place, even where it does not do.
+    # Named by the user: no other one replaces it, even where it cannot be used.
     if named := os.environ.get(VARIABLE):
         compiler = _asked(tuple(shlex.split(named)))
         if compiler is None:
@@ -159,8 +159,8 @@ def find_compiler(newest: int) -> Compiler:
     zig = _ziglang()
     if zig and _fits(zig, newest):
         return zig
-    beside = f"; ziglang has {zig.version}" if zig else ""
-    what = f"no C compiler of LLVM {OLDEST} to {newest} is here{beside}"
+    other = f"; ziglang has {zig.version}" if zig else ""
+    what = f"no C compiler of LLVM {OLDEST} to {newest} is here{other}"
     raise TargetError(what, f"Install one: apt-get install clang-{newest}, or pip install 'planish[corpus]'.")
 
 

@@ -157,7 +157,7 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         # What was measured so far is kept.
         if seconds_left() == 0:
             break
-        # Each once: the baseline may be the candidate, and leaving out one of two equal passes gives equal
+        # Each once: the baseline may be the candidate, and leaving out one of two equal passes makes equal
         # lists.
         known = found.setdefault(what, {})
         new = [each for each in dict.fromkeys(lists) if each.hash not in known]

@@ -57,7 +57,7 @@ RUNS = 3
 def reproduces(original: Module, made: Module, pipeline: str) -> bool:
     """Run a pipeline again, and compare what is printed.
 
-    What was made before stays open meanwhile: a clone that takes the place of a closed one in memory has
+    What was made before stays open meanwhile: a clone at the address of a closed one has
     its addresses too, and differences are missed.
 
     Args:

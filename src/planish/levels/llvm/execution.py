@@ -45,7 +45,7 @@ CLOCKS = Clocks(processor=_processor_ns)
 
 
 class NotRunnableError(ProgramError):
-    """The program cannot be linked, does not end, or gives different answers."""
+    """The program cannot be linked, does not end, or its answers differ."""
 
 
 class EndedError(Exception):

@@ -89,7 +89,7 @@ def plan_of(candidate: Candidate) -> FunctionPlan:
     lists = tuple((s.pipeline, s.functions) for s in candidate.steps if isinstance(s, FunctionPasses))
     named = [name for _, functions in lists for name in functions or ("",)]
     if len(inlining) + len(lists) < len(candidate.steps):
-        raise ProgramError("a pass on the whole module stands among steps on functions")
+        raise ProgramError("a pass on the whole module is among steps on functions")
     if len(set(named)) < len(named) or len(dict(inlining)) < len(inlining):
         raise ProgramError("a function has two lists, or two attributes")
     return FunctionPlan(inlining, lists)

@@ -82,7 +82,7 @@ class LlvmLevel(Level[IRProgram]):
         return replace(read_program(source, options, open_backend(backend)), backend=backend)
 
     def specialize(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
-        """Return what clang -O3 gives to its passes, where the time leads and the source is C."""
+        """Return what the passes of clang -O3 start from, where the time leads and the source is C."""
         if program.fast is None or objectives[0].name != "time_s":
             return program
         return replace(program.fast, running=program.running, backend=program.backend)

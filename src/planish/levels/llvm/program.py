@@ -94,7 +94,7 @@ class Running:
 
 
 OBJECTS, PROGRAM = "\0objects", "\0program"
-"""What stands in a command for the objects that are exchanged, and for the program: no word is like them."""
+"""Words of a command for the objects that are exchanged, and for the program: no word is like them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class LinkCommand:
 
     Args:
         compiler: what compiles and links.
-        words: what follows; `OBJECTS` and `PROGRAM` stand for them.
+        words: what follows; `OBJECTS` and `PROGRAM` are replaced by them.
         reads: files and folders that linking reads, and running.
     """
 
@@ -122,7 +122,7 @@ class LinkedObject:
     """A program that is linked of several objects, of which a module is one.
 
     Args:
-        link: links the program; the module's object stands in it as `OBJECTS`.
+        link: links the program; the module's object is its word `OBJECTS`.
         compile: words that make an object, `OBJECTS`, of the bitcode on standard input.
         code: the object that the user's compiler made, which is the baseline.
         functions: what is defined in this object alone.
@@ -148,8 +148,8 @@ class IRProgram:
             the text.
         linked: the program that it is a part of, where that is linked of several objects. It is of this
             machine; a stored program has its key alone.
-        fast: the same source as clang -O3 gives it to its passes; None where the source is IR. It is what is
-            tuned where time leads, and of no other program's text.
+        fast: the same source as the passes of clang -O3 start from it; None where the source is IR. It is
+            what is tuned where time leads, and of no other program's text.
     """
 
     ir: str

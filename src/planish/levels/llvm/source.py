@@ -125,7 +125,7 @@ def _probed(processor: str, flag: str, compiler: Compiler) -> str:
 
 SUFFIXES = (".ll", ".bc", ".c")
 OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
-# What depends on where a file lies is no part of the program.
+# What depends on the path of a file is no part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
 _FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
 

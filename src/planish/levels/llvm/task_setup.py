@@ -37,7 +37,7 @@ _FAST = "default<O3>"
 _PAIRED_S = 40.0
 """Seconds that interleaved measuring, perhaps twice, may take longer than measuring alone."""
 _PACE = 1000.0
-"""Instructions for which each stage is given another second, beyond its usual limit."""
+"""Instructions for which the limit of each stage is a second longer."""
 
 
 def evaluator_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:

@@ -122,9 +122,9 @@ class Functions:
     """The functions of one LLVM, each an attribute by its name.
 
     Args:
-        where: the library that they lie in, as errors name it.
+        where: the library that they are in, as errors name it.
         address: finds them.
-        more: what is needed beside the common ones.
+        more: what is needed in addition to the common ones.
 
     Raises:
         TargetError: one is missing.
@@ -151,7 +151,7 @@ class Functions:
         return self._address(name) is not None
 
     def take(self, text: c_void_p | int | None) -> str:
-        """Read a string that LLVM made for us, and free it; nothing gives an empty one."""
+        """Read a string that LLVM made for us, and free it; an empty one for no address."""
         address = text.value if isinstance(text, c_void_p) else text
         if not address:
             return ""

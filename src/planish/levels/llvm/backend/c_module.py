@@ -1,4 +1,4 @@
-"""Back end by LLVM's C API, wherever its functions lie: contexts, target machines, modules."""
+"""Back end by LLVM's C API, wherever its functions are: contexts, target machines, modules."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Machines:
         return self._made[triple]
 
     def text(self, triple: bytes) -> tuple[bytes, bytes]:
-        """Return the triple and data layout as they stand in IR; raises as `of` does."""
+        """Return the triple and data layout as they are written in IR; raises as `of` does."""
         machine = self.of(triple)
         return machine.triple, machine.layout_text
 
@@ -225,7 +225,7 @@ class CBackend:
 
     Args:
         name: `libllvm` or `llvmlite`.
-        session: the LLVM that it stands on.
+        session: the LLVM that it uses.
         lifetime: evaluations after which a process should be replaced; None: never.
     """
 

@@ -43,7 +43,7 @@ _LAYOUTS = {bytes((bits, order)): _Layout("<>"[order - 1], bits == 2) for bits i
 
 @dataclass(frozen=True)
 class Section:
-    """A section: its name, kind, flags, offset in the file, bytes, and the section that it refers to."""
+    """A section: its name, kind, flags, offset in the file, bytes, and the section that it links to."""
 
     name: str
     kind: int
@@ -126,7 +126,7 @@ def _function_symbols(data: bytes) -> Iterator[tuple[str, int, int, int]]:
 
 
 def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
-    """Find functions in a library's table of all symbols, where local ones stand too.
+    """Find functions in a library's table of all symbols, which has local ones too.
 
     Returns:
         Name to address, counted from where the library is loaded; none for a stripped library.

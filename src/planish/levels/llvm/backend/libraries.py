@@ -233,7 +233,7 @@ _LLVMLITE_SIGNATURES: Signatures = {
 }
 
 
-KNOWN = "0.50."  # versions that were tried; others may lie otherwise
+KNOWN = "0.50."  # versions that were tried; others may have another layout
 LIFETIME = 10_000  # evaluations: by then some 35 MB have leaked; no pass builder frees its callbacks
 _TRIAL_LIMITS = ForkLimits(seconds=20, memory_bytes=0)
 _ANCHOR = "LLVMPY_GetVersionInfo"
@@ -260,7 +260,7 @@ def _addresses(wheel: Wheel) -> Address:
     if _ANCHOR not in found:
         raise TargetError(f"{wheel.library} names no local symbols")
     library = CDLL(str(wheel.library))
-    # One exported symbol stands in both tables: the difference is where the library was loaded.
+    # One exported symbol is in both tables: the difference is where the library was loaded.
     base = (cast(library[_ANCHOR], c_void_p).value or 0) - found[_ANCHOR]
     return lambda name: base + found[name] if name in found else None
 

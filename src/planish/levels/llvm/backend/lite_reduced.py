@@ -92,7 +92,7 @@ _PASSES = {
 _LEVELS = {**{f"default<O{level}>": level for level in range(4)}, "default<Os>": 2, "default<Oz>": 2}
 
 Element = int | str
-"""A level of optimisation, or what stands between `add_` and `_pass` in llvmlite's method."""
+"""A level of optimisation, or the text between `add_` and `_pass` in llvmlite's method."""
 
 
 def elements(pipeline: str) -> list[Element]:
@@ -116,7 +116,7 @@ def elements(pipeline: str) -> list[Element]:
 def _flatten(pipeline: str) -> list[str]:
     """Write a pipeline as elements of one pass each: `function(a,b)` becomes `function(a)` and `function(b)`.
 
-    A function pass sees its own function only, so to run each over the whole module gives the same code. With
+    A function pass sees its own function only, so to run each over the whole module makes the same code. With
     passes that share a manager of loops or of cgscc it would not: they stay one element.
     """
     flat: list[str] = []
@@ -133,13 +133,13 @@ def _flatten(pipeline: str) -> list[str]:
 
 def _split(text: str) -> list[str]:
     parts, depth = [""], 0
-    for letter in text:
+    for character in text:
         # Options have commas of their own, in angle brackets.
-        depth += (letter in "(<") - (letter in ")>")
-        if letter == "," and not depth:
+        depth += (character in "(<") - (character in ")>")
+        if character == "," and not depth:
             parts.append("")
         else:
-            parts[-1] += letter
+            parts[-1] += character
     return [part for part in (p.strip() for p in parts) if part]
 
 

@@ -123,7 +123,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """Return what `open_backend` gives this one for: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
+        """Return the name by which `open_backend` opens it: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
         ...
 
     @property

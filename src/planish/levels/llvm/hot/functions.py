@@ -72,7 +72,7 @@ def sampled_seconds(
 
 
 def counted(program: Path, notes: bytes) -> Counter[str]:
-    """Count samples by function; what lies in none, as in a library, has the empty name."""
+    """Count samples by function; what is in none, as in a library, has the empty name."""
     ranges = sorted(function_ranges(program.read_bytes()), key=lambda each: each.start)
     anchor = next((each.start for each in ranges if each.name == ANCHOR), None)
     if anchor is None:
@@ -150,7 +150,7 @@ class HotFunctionSpace(CanVaryParts):
 
 
 def _with(candidate: Candidate, part: str, text: str) -> Candidate:
-    """Run a list on a function, in place of its own one; it comes last."""
+    """Run a list on a function, instead of its own one; it comes last."""
     others = tuple(s for s in candidate.steps if isinstance(s, FunctionPasses) and s.functions != (part,))
     return Candidate((*others, FunctionPasses(text, (part,))))
 

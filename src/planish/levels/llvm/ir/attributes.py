@@ -22,7 +22,7 @@ def for_size(text: str) -> str:
     """Ask for small code: every definition becomes `minsize optsize`, as clang's -Oz has it.
 
     `default<Oz>` alone optimises less for size. What clang's -O0 adds goes: `optnone`, which forbids
-    optimisation, and the `noinline` that stands with it.
+    optimisation, and the `noinline` that comes with it.
 
     Returns:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.
@@ -31,7 +31,7 @@ def for_size(text: str) -> str:
 
 
 def without_optnone(text: str) -> str:
-    """Allow optimisation: every definition loses `optnone`, and the `noinline` that stands with it.
+    """Allow optimisation: every definition loses `optnone`, and the `noinline` that comes with it.
 
     Returns:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.
@@ -50,7 +50,7 @@ def for_processor(text: str, aim: Mapping[str, str]) -> str:
         The module; definitions also lose `optnone`, as in `without_optnone`.
     """
     whole = {"tune-cpu": aim["target-cpu"], "target-features": "", **aim}
-    # A group's attribute wins over one that stands beside it: those that are there change in their place.
+    # A group's attribute wins over the function's own: those that exist are changed where they are.
     changed = _AIM.sub(lambda found: f'"{found[1]}"="{whole[found[1]]}"', text)
     return _with_attributes(changed, [f'"{name}"="{value}"' for name, value in whole.items()])
 
@@ -69,7 +69,7 @@ def _with_attributes(text: str, wanted: Sequence[str]) -> str:
 
 
 def _changed(tail: str, groups: _Groups, wanted: Sequence[str]) -> str:
-    """Change what stands between a definition's arguments and its body."""
+    """Change the text between a definition's arguments and its body."""
     words = _words(tail)
     names = words | {name for word in words for name in groups.names(word)}
     missing = [name for name in wanted if name not in names]

@@ -32,7 +32,7 @@ _TYPED = re.compile(rf"\bi(\d+) {_LITERAL}")
 _SECOND = re.compile(rf"\bi(\d+) [^,]+, {_LITERAL}")
 _INCOMING_CONSTANT = re.compile(rf"\[ {_LITERAL}, ")
 _WIDTH = re.compile(r"(?: \w+)*? i(\d+) ")
-# Attributes may stand between an argument's type and its value.
+# Attributes may be between an argument's type and its value.
 _CONSTANT_ARGUMENT = re.compile(rf"(?:^|, )i(\d+)(?: [a-z_]+~?)* {_LITERAL}(?=$|,)")
 _CALLED = re.compile(rf'(?:[@%]{NAME}|""|\))\(', re.ASCII)
 _BUNDLE = re.compile(r'""\(([^()]*)\)')
@@ -67,7 +67,7 @@ def constants(instruction: Instruction) -> Iterator[tuple[int, int]]:
 
 
 def binary_operands(instruction: Instruction) -> tuple[str, str]:
-    """Return the two operands of a binary operation, without what stands in brackets."""
+    """Return the two operands of a binary operation, without what is in brackets."""
     first, second, *_ = _flat(instruction.text).split(", ")
     return first.rpartition(" ")[2], second
 

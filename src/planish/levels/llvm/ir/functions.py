@@ -96,7 +96,7 @@ def global_head(text: str) -> tuple[re.Match[str], int]:
     """Read the head of a global's statement.
 
     Returns:
-        Its name, the words of its linkage and place, and `global`, `constant`, `alias` or `ifunc`, as the
+        Its name, the words of its linkage and section, and `global`, `constant`, `alias` or `ifunc`, as the
         groups of a match; and the position behind its type.
 
     Raises:
@@ -303,11 +303,11 @@ def binding(group: str, defines: bool) -> str:
 
     Args:
         group: the statement `attributes #N = { ... }`.
-        defines: whether it stands at a definition, where the processor's features and the functions that
+        defines: whether it belongs to a definition, where the processor's features and the functions that
             are no builtins matter too.
 
     Returns:
-        Each with a space before it, to stand where the group's number stood.
+        Each with a space before it, to replace the group's number.
     """
     _, _, listed = group.partition("{")
     kept = [found for found in _ATTRIBUTE.findall(listed) if found in _BINDING or (defines and _binds(found))]
@@ -345,7 +345,7 @@ _ALIGNED = re.compile(
 
 
 def normalise(text: str, *, alignment: bool = True, noundef: bool = True) -> str:
-    """Reduce a module, as `split_module` gives it, to its code.
+    """Reduce a module, as `split_module` returns it, to its code.
 
     Comments, metadata, debug records, attribute groups, linkage, visibility, comdats, sections, the
     source's name, indentation and blank lines go. Unlike in the thesis, a few attributes without which
@@ -475,10 +475,10 @@ def _function(text: str, known: dict[str, ModuleStatement], given: dict[str, str
         label = found["label"]
         if label is None:
             return _name(found[0], known, given, local)
-        # The first block may have a label or none; it is named where a phi refers to it.
+        # The first block may have a label or none; it is named where a phi names it.
         return f"{_name(f'%{label}', known, given, local)}:" if found.start() else ""
 
-    # No label stands in the header.
+    # The header has no label.
     return f"{_TOKEN.sub(renamed, ' ' + header)}\n{_TOKEN.sub(renamed, body).lstrip()}"
 
 

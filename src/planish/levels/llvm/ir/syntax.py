@@ -1,6 +1,6 @@
 """Syntax of LLVM IR's text.
 
-First the rules on which all else stands: names, quotes, brackets and types. Then a module as its statements
+First names, quotes, brackets and types. Then a module as its statements
 (definitions, declarations, globals, types, attribute groups, metadata), and a definition as basic blocks of
 instructions.
 """
@@ -61,7 +61,7 @@ def closing(text: str, start: int) -> int:
 
     Args:
         text: any IR.
-        start: where an opening bracket stands.
+        start: index of an opening bracket.
 
     Returns:
         The position behind the bracket that closes it.
@@ -78,7 +78,7 @@ def closing(text: str, start: int) -> int:
 
 
 def items(text: str) -> Iterator[str]:
-    """Split at the commas that stand in no brackets and no quotes; spaces around the items go."""
+    """Split at the commas outside of brackets and quotes; spaces around the items go."""
     depth = start = 0
     for found in _DELIMITER.finditer(text):
         if found[0] == "," and not depth:

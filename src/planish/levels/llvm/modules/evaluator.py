@@ -161,7 +161,7 @@ class FunctionEvaluator:
             costs, rest = self._costs.measure(module)
         if self._objective == "instructions":
             return prepared, costs, whole
-        # What lies between functions is measured once, when code of all of them is made.
+        # The code between functions is measured once, when code of all of them is made.
         self._rest = rest if self._rest is None else self._rest
         return prepared, costs, sum(costs.values()) + self._rest
 
@@ -193,7 +193,7 @@ class FunctionEvaluatorSpec:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of one evaluation: a search that ends gives up what is under way."""
+        """Return the limits of one evaluation: a search that ends abandons what is under way."""
         s = CHILD_LIMITS.seconds
         return Limits(transform=s, build=s, lifetime=whole_backend().lifetime)
 

@@ -36,8 +36,8 @@ class Lists:
     Args:
         simplify: what -Oz runs on a function, as passes.
         more: passes that are good at other positions too.
-        first: lists that are good for most functions, each with the share of the code that it saves beside
-            those before it.
+        first: lists that are good for most functions, each with the share of the code that it saves in
+            addition to those before it.
     """
 
     simplify: Passes

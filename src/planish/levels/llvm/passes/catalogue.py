@@ -1,6 +1,6 @@
 """Catalogue of LLVM's passes: those that a list may hold, and those kept out, with the reason.
 
-Beside it stands what is known of passes without running them: what they cost, which of them break some
+It includes what is known of passes without running them: what they cost, which of them break some
 modules, and the coreset, few lists of which one is good for most functions.
 """
 
@@ -21,7 +21,7 @@ Nesting = Literal["module", "cgscc", "function", "loop", "loop-mssa"]
 
 @dataclass(frozen=True)
 class PassElement:
-    """One pass with its parameters, or one of LLVM's own pipelines: the letter that pass lists are made of.
+    """One pass with its parameters, or one of LLVM's own pipelines: the element that pass lists are made of.
 
     Args:
         text: as in a pipeline: "sroa<modify-cfg>". It names the element everywhere.
@@ -30,7 +30,7 @@ class PassElement:
             passed the tests of soundness.
         what: what it does, in one line.
         aliases: other texts that LLVM reads as the same pass, as `opt -print-pipeline-passes` writes it.
-        varies: whether it may give other code for the same code, as where it goes by addresses in memory.
+        varies: whether it may make other code for the same code, as where it goes by addresses in memory.
     """
 
     text: str
@@ -134,7 +134,7 @@ def pass_cost(passes: Sequence[str]) -> float:
 
 
 MERGES = "mergereturn"
-"""It gives a function one return, and so puts code between a `musttail` call and its own: that is invalid.
+"""It leaves a function one return, and so puts code between a `musttail` call and its own: that is invalid.
 
 Of the passes of the catalogue it is the only one."""
 _CALL = " musttail call "

@@ -7,7 +7,7 @@ The canonical form is the only one that `print_pipeline` writes:
   managers would run each pass on all functions first. A function pass sees and changes its own function
   only, so the code is the same, and analyses are kept, which saves about a fifth of the time.
 - Every loop pass has a manager of its own: `function(loop(indvars),loop(loop-deletion))`. In a shared one
-  LLVM runs all of its passes on an inner loop before it turns to the outer one, which gives other code.
+  LLVM runs all of its passes on an inner loop before it turns to the outer one, which makes other code.
 - For the same reason every cgscc pass has a manager of its own.
 """
 
@@ -77,7 +77,7 @@ DEEPEST = 8
 
 @dataclass(frozen=True)
 class PipelineItem:
-    """A pass, or a manager with what stands in it.
+    """A pass, or a manager and its items.
 
     Args:
         text: the pass with its parameters, or the manager's name.
@@ -173,7 +173,7 @@ def parse_pipeline(text: str) -> tuple[str, ...]:
         The passes, as the catalogue writes them.
 
     Raises:
-        ProgramError: the text is malformed, a pass is unknown or kept out, or it stands in a manager that
+        ProgramError: the text is malformed, a pass is unknown or kept out, or it is in a manager that
             is not its own.
     """
     return tuple(element.text for element in _read(read_items(text), None))
@@ -199,18 +199,18 @@ _HOLDS: dict[Nesting, tuple[Nesting, ...]] = {
     "loop": (),
     "loop-mssa": (),
 }
-"""Manager to the managers that may stand in it; one that may hold no other holds a single pass."""
+"""Manager to the managers that may be in it; one that may hold no other holds a single pass."""
 
 _MANAGERS: dict[str, Nesting] = {manager: manager for manager in _HOLDS}
 
 
 def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[PassElement]:
-    """List the passes within a manager; None is the top, where a pass may stand without its own."""
+    """List the passes within a manager; None is the top, where a pass needs no manager."""
     for item in items:
         if item.inner is None:
             element = find_element(item.text)
             if manager not in (None, element.nesting):
-                what = f"pass '{element.text}' stands in {manager}(...)"
+                what = f"pass '{element.text}' is in {manager}(...)"
                 raise ProgramError(what, f"Write {print_pipeline([element.text])}.")
             yield element
             continue
@@ -218,9 +218,7 @@ def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[Pa
         if kind is None:
             raise ProgramError(f"'{item.text}(...)' is no pass manager", f"Known: {', '.join(_HOLDS)}.")
         if manager is not None and kind not in _HOLDS[manager]:
-            raise ProgramError(
-                f"{kind}(...) stands in {manager}(...)", f"Write it outside of {manager}(...)."
-            )
+            raise ProgramError(f"{kind}(...) is in {manager}(...)", f"Write it outside of {manager}(...).")
         if len(item.inner) > 1 and not _HOLDS[kind]:
             apart = ",".join(f"{kind}({one.text})" for one in item.inner)
             raise ProgramError(f"{kind}(...) holds {len(item.inner)} passes, not one", f"Write {apart}.")

@@ -139,9 +139,9 @@ class ListShape:
     """A pattern of sampled lists: random passes, and one anchor at a given position.
 
     Args:
-        weight: how often it is drawn beside the other shapes.
+        weight: how often it is drawn, relative to the other shapes.
         anchors: of these one is in the list, each alike; none: the list is random throughout.
-        position: where the anchor stands.
+        position: of the anchor.
     """
 
     weight: float
@@ -241,7 +241,7 @@ class PassSpace(Space):
     Args:
         elements: what lists are made of; at least one.
         longest: passes of the longest list, at least 1.
-        weights: text to how often it is drawn beside the others, not negative; all alike by default.
+        weights: text to how often it is drawn, relative to the others, not negative; all alike by default.
         seeds: lists that are known to be good elsewhere, the best first; those that are not of this space
             are left out.
         shapes: patterns of sampled lists; those whose anchors are not of this space are left out.
