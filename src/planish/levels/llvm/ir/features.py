@@ -169,13 +169,11 @@ def _count(blocks: Sequence[Block], functions: set[str], counts: Counter[str]) -
     _count_edges(blocks, counts)
     for block in blocks:
         _count_phis(block, counts)
-        counts["BlockLow" if len(block.instructions) < 15 else _long(block)] += 1  # the limits of AutoPhase
+        size = len(block.instructions)
+        # The limits of AutoPhase.
+        counts["BlockLow" if size < 15 else "BlockMid" if size <= 500 else "BlockHigh"] += 1
         for instruction in block.instructions:
             counts.update(_found(instruction, functions))
-
-
-def _long(block: Block) -> str:
-    return "BlockMid" if len(block.instructions) <= 500 else "BlockHigh"
 
 
 def _count_edges(blocks: Sequence[Block], counts: Counter[str]) -> None:

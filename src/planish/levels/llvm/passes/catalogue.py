@@ -88,12 +88,8 @@ def find_element(text: str) -> PassElement:
 
 def vary(texts: Iterable[str]) -> bool:
     """Return whether the code that a list of passes makes may differ from run to run."""
-    return not _varying().isdisjoint(texts)
-
-
-@cache
-def _varying() -> frozenset[str]:
-    return frozenset(text for text, element in _spellings().items() if element.varies)
+    known = _spellings()
+    return any(known[text].varies for text in texts if text in known)
 
 
 def _unknown(text: str) -> ProgramError:

@@ -19,7 +19,7 @@ from planish.core import (
     EMPTY_CONTEXT,
     Candidate,
     FeatureSchema,
-    PlanishError,
+    ProgramError,
     SearchContext,
     Space,
     Step,
@@ -91,25 +91,14 @@ def reading_error(backend: Backend, ir: str) -> str:
 
 
 def _compiled(backend: Backend, ir: str, passes: Sequence[str], watchdog: Watchdog) -> Compiled | None:
-    pipeline = _pipeline(passes)
-    if pipeline is None or not watchdog.enter(pipeline):
-        return None
     try:
-        module = backend.parse(for_size(ir))
-    except IRError:
-        return None
-    with closing(module):
-        try:
-            module.run(pipeline)
-        except PassError:
+        pipeline = print_pipeline(passes)
+        if not watchdog.enter(pipeline):
             return None
-        return None if module.verify() else Compiled(module.instructions(), normalise(module.text()))
-
-
-def _pipeline(passes: Sequence[str]) -> str | None:
-    try:
-        return print_pipeline(passes)
-    except PlanishError:  # a model may name a pass that this LLVM lacks
+        with closing(backend.parse(for_size(ir))) as module:
+            module.run(pipeline)
+            return None if module.verify() else Compiled(module.instructions(), normalise(module.text()))
+    except (ProgramError, PassError):  # a model may write IR that is malformed, and passes that do not exist
         return None
 
 
@@ -302,11 +291,19 @@ class PassSpace(Space):
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
         """Replace, insert, delete or swap: each alike, of those that this list allows."""
         passes = list(passes_of(candidate))
-        changes = [_insert] if len(passes) < self.longest else []
-        changes += [_replace, _delete] if passes else []
+        changes = ["insert"] if len(passes) < self.longest else []
+        changes += ["replace", "delete"] if passes else []
         # To swap equal passes changes nothing.
-        changes += [_swap] if len(set(passes)) > 1 else []
-        changes[int(rng.integers(len(changes)))](passes, self._passes.draw(1, rng)[0], rng)
+        changes += ["swap"] if len(set(passes)) > 1 else []
+        change, new = changes[int(rng.integers(len(changes)))], self._passes.draw(1, rng)[0]
+        if change == "swap":
+            here, there = rng.integers(len(passes), size=2).tolist()
+            passes[here], passes[there] = passes[there], passes[here]
+        elif change == "insert":
+            passes.insert(int(rng.integers(len(passes) + 1)), new)
+        else:
+            index = int(rng.integers(len(passes)))
+            passes[index : index + 1] = [new] if change == "replace" else []
         return candidate_of(passes)
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
@@ -400,23 +397,6 @@ def _autophase(ir: str) -> NDArray[np.int64]:
     from planish.levels.llvm.ir.features import autophase
 
     return autophase(ir)
-
-
-def _insert(passes: list[str], new: str, rng: Generator) -> None:
-    passes.insert(int(rng.integers(len(passes) + 1)), new)
-
-
-def _replace(passes: list[str], new: str, rng: Generator) -> None:
-    passes[int(rng.integers(len(passes)))] = new
-
-
-def _delete(passes: list[str], _: str, rng: Generator) -> None:
-    del passes[int(rng.integers(len(passes)))]
-
-
-def _swap(passes: list[str], _: str, rng: Generator) -> None:
-    here, there = rng.integers(len(passes), size=2).tolist()
-    passes[here], passes[there] = passes[there], passes[here]
 
 
 SPACES = ("passes", "uniform", "safe")
