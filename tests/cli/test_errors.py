@@ -29,6 +29,7 @@ WRONG = {
     "--option pauses=1": (USAGE, "no option 'pauses'. Did you mean 'pause'?"),
     "--option pause": (USAGE, "option 'pause' is not of the form name=value"),
     "--option store=x": (USAGE, "no level has an option 'store'. Did you mean --store?"),
+    "--option finalists=2": (USAGE, "no level has an option 'finalists'. Did you mean --finalists?"),
     "--size m=1": (USAGE, "level 'lattice' has no option 'size'"),
     "--searcher genetic --set popluation=3": (USAGE, "option 'popluation'. Did you mean 'population'?"),
     "--searcher genetic --set population=1": (USAGE, "takes a whole number, at least 2, not '1'"),

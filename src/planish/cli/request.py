@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from planish.cli.options import ProgramOptions
 from planish.core import PlanishError
 from planish.search import split_settings
-from planish.tuning.api import DEFAULT_BUDGET, tune
+from planish.tuning.api import DEFAULT_BUDGET
 from planish.tuning.settings import Budget, Settings
 
 
@@ -69,6 +68,12 @@ def budget_of(
     return Budget(trials, seconds if limited else usual.seconds, value)
 
 
+_OF_COMMANDS = frozenset(
+    ("trials", "seconds", "searcher", "objective", "cores", "seed", "store", "space", "workers", "finalists")
+)
+"""Options of the commands, which a user may take for a level's."""
+
+
 def level_options(given: ProgramOptions) -> dict[str, Any]:
     """Collect the options that say how to read a program, those given alone: texts by name.
 
@@ -79,7 +84,7 @@ def level_options(given: ProgramOptions) -> dict[str, Any]:
     named = {**vars(given), "run": "yes" if given.run else ""}
     further = split_settings(named.pop("option") or ())
     for name in further:
-        if name in signature(tune).parameters:
+        if name in _OF_COMMANDS:
             raise PlanishError(f"no level has an option '{name}'", f"Did you mean --{name}?")
     texts = {name: text if isinstance(text, str) else ",".join(text) for name, text in named.items() if text}
     return {**texts, **further}
