@@ -200,6 +200,26 @@ def test_in_a_terminal_the_state_is_redrawn(term: str, drawn: bool) -> None:
     assert (b"1 of 2 files" in seen) is drawn
 
 
+PRINTING = PROGRAM.replace("status.done = 1", "status.done = 1; time.sleep(0.5); print('printed')")
+
+
+def test_what_is_printed_into_the_same_terminal_stands_on_a_line_of_its_own() -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", PRINTING]
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):  # the terminal is closed
+            while part := os.read(ours, 1 << 16):
+                seen += part
+    os.close(ours)
+    assert process.returncode == 0
+    before, _, after = seen.partition(b"printed")
+    assert before.endswith((b"\x1b[2K", b"\r", b"\n"))
+    assert after.startswith(b"\r\n")
+
+
 @pytest.mark.parametrize(("late_s", "shown"), [(0.0, True), (60.0, False)])
 def test_a_search_that_nothing_announces_is_shown_once_it_takes_long(
     late_s: float,

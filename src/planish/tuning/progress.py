@@ -183,7 +183,8 @@ class ProgressDisplay:
             console=self._console,
             refresh_per_second=_FRAMES_A_SECOND,
             transient=True,
-            redirect_stdout=False,
+            # What a callback prints into the same terminal would be drawn over.
+            redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
             redirect_stderr=False,
         )
         made.start()
