@@ -11,7 +11,6 @@ from fuzz.case import Case
 from fuzz.draw import chance, draw_program, pick, shuffled
 from planish.core import Candidate, ScheduleError, Target, rng
 from planish.levels.loops.backends import PREFERRED
-from planish.levels.loops.ir.fuse import fusable
 from planish.levels.loops.ir.schedule import Schedule, loop_text
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space import CursorSpace, TemplateSpace, resolve
@@ -27,6 +26,7 @@ from planish.levels.loops.steps import (
     Swap,
     Unroll,
     Vectorize,
+    fusable,
 )
 
 FACTORS = (2, 3, 4, 5, 6, 8, 12, 16, 17, 32)

@@ -18,10 +18,10 @@ from fuzz.execute import Fault, execute
 from planish.core import Candidate, PlanishError, candidate_from_json
 from planish.levels.loops.build import compile_with, tree_of
 from planish.levels.loops.ir.annotated import AnnotatedTree
+from planish.levels.loops.lang.draft import index_ranges
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse_canonical
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower import regalloc
 from planish.testing.annotated_interpreter import emulate

@@ -10,9 +10,9 @@ from typing import TypeVar
 from numpy.random import Generator
 
 from planish.core.errors import ProgramError
+from planish.levels.loops.lang.draft import is_spread
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lang.program import INDICES, Program
-from planish.levels.loops.lang.subscripts import is_spread
 
 Tied = Mapping[str, Callable[[Mapping[str, int]], int]]
 

@@ -18,9 +18,9 @@ from fuzz.execute import run_entry
 from planish.core import rng
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.ir.tree import LoopTree
+from planish.levels.loops.lang.draft import index_ranges
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import Program, TensorType
-from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.inputs import aligned
 
 Array = NDArray[Any]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from planish.core.errors import ScheduleError
-from planish.levels.loops.ir.fuse import fusable
 from planish.levels.loops.ir.schedule import Nest, Schedule, loop_text, unscheduled
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.steps import (
@@ -22,6 +21,7 @@ from planish.levels.loops.steps import (
     Swap,
     Unroll,
     Vectorize,
+    fusable,
 )
 
 _Make = Callable[[st.DrawFn, Nest, Sequence[str]], LoopStep]

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planish.levels.loops.lang.draft import Draft, axes_of
+from planish.levels.loops.lang.draft import Draft, axes_of, gathers, parts_of
 from planish.levels.loops.lang.parse import parse, read_statements
-from planish.levels.loops.lang.subscripts import gathers, parts_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "notation.md"
 TEXT = PAGE.read_text(encoding="utf-8")

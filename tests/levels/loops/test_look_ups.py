@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from levels.loops.running import Array, baseline, both, check_others, everywhere, run, samples
 from planish.core.errors import ProgramError, ScheduleError
 from planish.levels.loops.backends import available_backends
-from planish.levels.loops.ir.fuse import fusable
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.notation import Tensor, axes, pad, program
 from planish.levels.loops.lang.parse import parse, parse_canonical
@@ -18,7 +17,7 @@ from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
+from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize, fusable
 from planish.testing.interpreter import interpret
 
 

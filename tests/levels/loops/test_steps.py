@@ -7,7 +7,6 @@ import json
 import pytest
 
 from planish.core import Candidate, ScheduleError, candidate_from_json
-from planish.levels.loops.ir.fuse import fusable
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -24,6 +23,7 @@ from planish.levels.loops.steps import (
     Swap,
     Unroll,
     Vectorize,
+    fusable,
 )
 
 

@@ -15,9 +15,9 @@ from math import prod
 
 from planish.core import ScheduleError, did_you_mean
 from planish.levels.loops.ir.tree import LoopId
+from planish.levels.loops.lang.draft import scattered
 from planish.levels.loops.lang.lazy import lazy
 from planish.levels.loops.lang.program import Access, Index, Program, Statement, accesses, count_operations
-from planish.levels.loops.lang.subscripts import scattered
 
 
 # Equal operands are identical: each is one access of one nest.
@@ -47,7 +47,7 @@ class Nest:
             iterations of such a loop the same element is written.
         operands: what it reads, each distinct access once.
         work: arithmetic operations in all.
-        scattered: dimensions of the target that are filled first; see `planish.levels.loops.lang.subscripts`.
+        scattered: dimensions of the target that are filled first; see `planish.levels.loops.lang.draft`.
     """
 
     name: str

@@ -18,7 +18,15 @@ from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
 from planish.core.errors import ProgramError, did_you_mean
-from planish.levels.loops.lang.draft import Shapes, fresh
+from planish.levels.loops.lang.draft import (
+    Shapes,
+    fresh,
+    index_tensors,
+    is_gather,
+    is_spread,
+    is_whole,
+    value_tensors,
+)
 from planish.levels.loops.lang.program import (
     ARITHMETIC,
     COMPARISONS,
@@ -35,7 +43,6 @@ from planish.levels.loops.lang.program import (
     number_text,
     parts,
 )
-from planish.levels.loops.lang.subscripts import index_tensors, is_gather, is_spread, is_whole, value_tensors
 
 if TYPE_CHECKING:
     import numpy as np

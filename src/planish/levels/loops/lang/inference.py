@@ -27,9 +27,13 @@ from planish.levels.loops.lang.draft import (
     Linear,
     Shapes,
     axes_of,
+    check_gathers,
+    check_spread,
     extents,
     fresh,
+    index_ranges,
     is_fold,
+    is_spread,
     position,
     uses,
 )
@@ -60,7 +64,6 @@ from planish.levels.loops.lang.program import (
     number_text,
     rewritten,
 )
-from planish.levels.loops.lang.subscripts import check_gathers, check_spread, index_ranges, is_spread
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

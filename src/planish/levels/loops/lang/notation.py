@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planish.core.errors import ProgramError
-from planish.levels.loops.lang.draft import Draft, Linear, chosen, compared
+from planish.levels.loops.lang.draft import Draft, Linear, chosen, compared, gather
 from planish.levels.loops.lang.draft import position as positions_of
 from planish.levels.loops.lang.inference import infer
 from planish.levels.loops.lang.program import Access, Apply, Const, Expr, Program
-from planish.levels.loops.lang.subscripts import gather
 
 _order = itertools.count()
 

@@ -19,11 +19,11 @@ from planish.levels.loops.lang.draft import (
     Shapes,
     chosen,
     compared,
+    gather,
     position,
 )
 from planish.levels.loops.lang.inference import infer
 from planish.levels.loops.lang.program import COMPARISONS, FUNCTIONS, Access, Apply, Const, Expr, Program
-from planish.levels.loops.lang.subscripts import gather
 
 # Syntax
 

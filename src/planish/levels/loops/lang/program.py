@@ -63,7 +63,7 @@ POSITIONS = "position."
 """The tensor of 0, 1, 2, ..., which no caller passes: a value that names an axis reads it."""
 
 GATHER = "gather"
-"""`gather0` and so on: see `planish.levels.loops.lang.subscripts`."""
+"""`gather0` and so on: see `planish.levels.loops.lang.draft`."""
 
 IDENTITY: Mapping[str, float] = {"add": 0.0, "max": float("-inf"), "min": float("inf"), "mul": 1.0}
 """Reductions, and the value that each starts from."""
@@ -207,7 +207,7 @@ class Statement:
 
     Args:
         target: what is written; each subscript is one axis, plus an offset for concatenation. Where one is
-            more, the target is spread: see `planish.levels.loops.lang.subscripts`.
+            more, the target is spread: see `planish.levels.loops.lang.draft`.
         reduce: one of `IDENTITY`, or None for plain assignment.
         value: what is computed.
     """

@@ -26,9 +26,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from planish.levels.loops.lang.draft import collisions, passes
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import IDENTITY, Statement, TensorType
-from planish.levels.loops.lang.subscripts import collisions, passes
 from planish.levels.loops.reference.views import Array, chunks, view
 
 _FINEST = 30

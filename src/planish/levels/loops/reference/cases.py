@@ -21,10 +21,9 @@ import numpy as np
 
 from planish.core import ProgramError
 from planish.core.hashing import rng
-from planish.levels.loops.lang.draft import axes_of
+from planish.levels.loops.lang.draft import axes_of, index_ranges
 from planish.levels.loops.lang.element_types import INTEGER
 from planish.levels.loops.lang.program import Const, Program, Statement, applied
-from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.checking import ReferenceOutputs
 from planish.levels.loops.reference.inputs import (
     MIXED,

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planish.core.hashing import rng
+from planish.levels.loops.lang.draft import index_ranges
 from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType, applied
-from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.cases import (
     SOME,
     SOME_WORK,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from planish.core.hashing import rng
+from planish.levels.loops.lang.draft import collisions, index_ranges, is_gather, parts_of
 from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import (
     COMPARISONS,
@@ -29,7 +30,6 @@ from planish.levels.loops.lang.program import (
     accesses,
     applied,
 )
-from planish.levels.loops.lang.subscripts import collisions, index_ranges, is_gather, parts_of
 from planish.levels.loops.reference.bounds import Precision, quantum_of, representable
 from planish.levels.loops.reference.views import Array, chunks
 

@@ -15,6 +15,7 @@ from math import isinf
 import numpy as np
 
 from planish.core.hashing import rng
+from planish.levels.loops.lang.draft import index_ranges
 from planish.levels.loops.lang.element_types import INTEGER
 from planish.levels.loops.lang.program import (
     POSITIONS,
@@ -30,7 +31,6 @@ from planish.levels.loops.lang.program import (
     parts,
     rewritten,
 )
-from planish.levels.loops.lang.subscripts import index_ranges
 from planish.levels.loops.reference.views import Array, Arrays, overhang
 
 MOST = 64

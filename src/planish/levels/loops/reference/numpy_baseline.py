@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from planish.levels.loops.lang.draft import axes_of
+from planish.levels.loops.lang.draft import axes_of, gathers, parts_of, scattered
 from planish.levels.loops.lang.element_types import nearest_integer
 from planish.levels.loops.lang.program import (
     POSITIONS,
@@ -32,7 +32,6 @@ from planish.levels.loops.lang.program import (
     factors_of,
     rewritten,
 )
-from planish.levels.loops.lang.subscripts import gathers, parts_of, scattered
 from planish.levels.loops.reference.bounds import TESTS, UFUNC, VALUES, filled_with, target_views
 from planish.levels.loops.reference.inputs import aligned
 from planish.levels.loops.reference.views import Array, Arrays, overhang, table_view, view

@@ -13,7 +13,7 @@ from math import ceil, copysign, isinf, prod
 
 import numpy as np
 
-from planish.levels.loops.lang.draft import axes_of
+from planish.levels.loops.lang.draft import axes_of, collisions, gathers, is_gather, is_spread, parts_of
 from planish.levels.loops.lang.element_types import INTEGER, nearest_integer
 from planish.levels.loops.lang.program import (
     IDENTITY,
@@ -26,7 +26,6 @@ from planish.levels.loops.lang.program import (
     Statement,
     accesses,
 )
-from planish.levels.loops.lang.subscripts import collisions, gathers, is_gather, is_spread, parts_of
 from planish.levels.loops.reference.bounds import (
     UFUNC,
     VALUES,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from planish.levels.loops.lang.draft import parts_of
 from planish.levels.loops.lang.program import Access, Expr, Index
-from planish.levels.loops.lang.subscripts import parts_of
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

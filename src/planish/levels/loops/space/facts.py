@@ -17,8 +17,8 @@ from math import gcd, prod
 
 from planish.core import Machine, Target
 from planish.levels.loops.ir.schedule import Graph, Nest, Order, graph_of
+from planish.levels.loops.lang.draft import tables
 from planish.levels.loops.lang.program import DTYPES, Access, Program
-from planish.levels.loops.lang.subscripts import tables
 
 OTHER_REGISTERS = 4
 """Vector registers that hold operands; results may have the others."""

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from planish.core import Step
-from planish.levels.loops.ir.fuse import fusable, fused
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.space.facts import REDUCE_TILES, Facts, RegisterTile, cycles, slab, streamed, tiles
-from planish.levels.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize
+from planish.levels.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize, fusable, fused
 
 # Knobs
 

@@ -31,8 +31,8 @@ from planish.core import (
     Target,
 )
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, plain_axis, unscheduled
+from planish.levels.loops.lang.draft import is_spread
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.lang.subscripts import is_spread
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.space.facts import (
     COPY,
