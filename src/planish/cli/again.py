@@ -1,4 +1,4 @@
-"""Command lines that settle what is undecided."""
+"""Command lines that repeat or resume what is undecided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = "--seconds"
 
 
 def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
-    """Return the command line that goes on with a run, without passwords; empty where it is decided.
+    """Return the command line that resumes a run, without passwords; empty where it is decided.
 
     Where only some repeats of the comparison fitted into its time, it has more seconds.
 

@@ -110,7 +110,7 @@ def _carry_out(
 
 
 def _tell(found: Found, compared: Sequence[Change] | None, form: given.Form) -> None:
-    """Show what came of each file, and beside the record where there is one."""
+    """Show the result of each file, and compare it with the record where there is one."""
     from dataclasses import asdict
 
     from planish.cli.batch_table import parts_document, show_parts

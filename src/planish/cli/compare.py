@@ -59,8 +59,8 @@ def compare(
     """Compare searchers, or stored winners, side by side.
 
     Given programs, every searcher searches each of them, once for each seed; a searcher may have
-    options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured in
-    turns in one run, beside the baseline. Where that leaves a verdict undecided, the command that
+    options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured
+    interleaved in one run, against their baselines. Where that leaves a verdict undecided, the command that
     measures in more processes is printed.
     """
     from planish.cli.request import level_options, names

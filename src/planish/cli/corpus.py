@@ -25,22 +25,22 @@ Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="A corpus: its fo
 Labels = Annotated[Path, typer.Argument(metavar="DIR", help="Where labels go, or are.")]
 Evaluations = Annotated[
     int,
-    typer.Option("--evaluations", min=2, help="Pass lists that are run on each function by its own search."),
+    typer.Option("--evaluations", min=2, help="Pass lists to run on each function in its own search."),
 ]
 GiveUp = Annotated[
     int,
     typer.Option(
-        "--give-up", min=0, help="A search ends after so many if none is better than -Oz; 0: never."
+        "--give-up", min=0, help="End a search after this many lists if none is better than -Oz; 0: never."
     ),
 ]
 Lists = Annotated[
-    int, typer.Option("--lists", min=0, help="Best lists of all that are run on every function.")
+    int, typer.Option("--lists", min=0, help="How many of the best lists to run on every function.")
 ]
 Candidates = Annotated[
-    int, typer.Option("--candidates", min=1, help="Of how many lists the best are chosen.")
+    int, typer.Option("--candidates", min=1, help="How many lists the best are chosen from.")
 ]
 Sample = Annotated[
-    int, typer.Option("--sample", min=1, help="On how many training functions they are chosen.")
+    int, typer.Option("--sample", min=1, help="How many training functions they are chosen on.")
 ]
 LabelObjective = Annotated[
     str, typer.Option("--objective", metavar="NAME", help="instructions (default) or text_bytes.")
@@ -62,10 +62,10 @@ Splits = Annotated[
     ),
 ]
 Functions = Annotated[
-    int, typer.Option("--functions", min=0, help="About so many functions, drawn evenly; 0: all.")
+    int, typer.Option("--functions", min=0, help="About this many functions, drawn evenly; 0: all.")
 ]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as there are cores.")]
-Size = Annotated[int, typer.Option("--size", min=1, help="At most so many lists.")]
+Size = Annotated[int, typer.Option("--size", min=1, help="The most lists.")]
 Joining = Annotated[
     int,
     typer.Option(
@@ -134,8 +134,8 @@ def coreset(
 ) -> None:
     """Choose the few pass lists that together save most on the training functions of a labelled corpus.
 
-    Each choice is the list that saves most beside those before it and -Oz. With --join, two lists that are
-    good for different functions may become one that is good for both; it takes as long as both.
+    Each choice is the list that saves most in addition to those before it and -Oz. With --join, two lists
+    that are good for different functions may become one that is good for both; it takes as long as both.
     """
     import json
 
@@ -155,15 +155,13 @@ def coreset(
 
 CostedFunctions = Annotated[
     int,
-    typer.Option("--functions", min=0, help="So many in all, those that the table has counted; 0: all."),
+    typer.Option("--functions", min=0, help="How many in all, with those that the table has; 0: all."),
 ]
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table, an .npz file; made or added to.")]
 
 Without = Annotated[
     given.Names,
-    typer.Option(
-        "--without", metavar="PATTERN", help="Files to leave out, by PACKAGE/PATH; may be repeated."
-    ),
+    typer.Option("--without", metavar="PATTERN", help="Files to skip, by PACKAGE/PATH; may be repeated."),
 ]
 
 Objectives = Annotated[
@@ -172,7 +170,7 @@ Objectives = Annotated[
 ]
 Besides = Annotated[
     list[Path] | None,
-    typer.Option("--besides", metavar="FILE", help="A table whose functions are left out; may be repeated."),
+    typer.Option("--besides", metavar="FILE", help="A table whose functions are skipped; may be repeated."),
 ]
 Widen = Annotated[
     list[Path] | None,
@@ -248,10 +246,10 @@ IRFiles = Annotated[
     Paths, typer.Option("--ir", metavar="FILE", help="A .ll or .bc file, or a folder of them.")
 ]
 Csmith = Annotated[
-    int, typer.Option("--csmith", min=0, help="So many random programs, of about six functions each.")
+    int, typer.Option("--csmith", min=0, help="How many random programs, of about six functions each.")
 ]
 FirstSeed = Annotated[int, typer.Option("--seed", min=1, help="The first random program's seed.")]
-MaxChars = Annotated[int, typer.Option("--max-chars", min=1, help="Leave longer functions out.")]
+MaxChars = Annotated[int, typer.Option("--max-chars", min=1, help="Skip longer functions.")]
 Alignment = Annotated[bool, typer.Option(help="Keep the alignment of loads and stores.")]
 Noundef = Annotated[bool, typer.Option(help="Keep 'noundef'.")]
 KeepSources = Annotated[bool, typer.Option("--keep-sources", help="Keep the unpacked sources.")]

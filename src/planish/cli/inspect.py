@@ -191,5 +191,5 @@ def _list_lines(candidate: Candidate) -> list[str]:
     if chosen.disabled and len(kept) < len(chosen.disabled):
         lines.append(f"of ONNX Runtime's passes, these alone: {', '.join(kept) or 'none'}")
     elif chosen.disabled:
-        lines.append(f"left out of ONNX Runtime: {', '.join(sorted(chosen.disabled))}")
+        lines.append(f"disabled in ONNX Runtime: {', '.join(sorted(chosen.disabled))}")
     return [*lines, "optimised offline"] if chosen.offline else lines

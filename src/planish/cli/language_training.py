@@ -29,7 +29,7 @@ Kind = Literal["short", "long", "fast"]
 JUDGED, FED_BACK = 24, 2_000
 """Functions that are answered at each evaluation; answers, at most, that are learnt from with feedback."""
 BATCH, EVALUATIONS = 8192, 10
-"""Tokens of a step; evaluations on what is held back in a training, with a checkpoint each."""
+"""Tokens of a step; evaluations on the validation set in a training, with a checkpoint each."""
 
 
 def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
@@ -63,14 +63,14 @@ class TextOptions:
         int, typer.Option("--context", min=256, help="decoder: tokens of the longest text.")
     ] = 1024
     tasks: Annotated[
-        Asked, typer.Option("--tasks", help="decoder: what is asked beside the list, as auxiliary tasks.")
+        Asked, typer.Option("--tasks", help="decoder: auxiliary tasks that are learned with the list.")
     ] = "all"
     feedback: Annotated[
         Kind | None,
-        typer.Option("--feedback", help="decoder: learn from feedback on --first's answers, too."),
+        typer.Option("--feedback", help="decoder: also learn from feedback on --first's answers."),
     ] = None
     first: Annotated[
-        Path | None, typer.Option("--first", metavar="FILE", help="decoder: a policy that it begins with.")
+        Path | None, typer.Option("--first", metavar="FILE", help="decoder: a policy to start from.")
     ] = None
 
 
@@ -79,18 +79,21 @@ class Labels:
     """Options of training on labels of a corpus."""
 
     corpus: Annotated[
-        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
+        Path | None,
+        typer.Option("--corpus", metavar="CORPUS", help="llvm: the corpus whose functions are read."),
     ] = None
     labels: Annotated[
         list[Path] | None,
-        typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote; repeatable."),
+        typer.Option(
+            "--labels", metavar="FILE", help="llvm: a table written by planish corpus costs; may be repeated."
+        ),
     ] = None
     objective: Annotated[
-        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what is made less.")
+        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what to minimise.")
     ] = "instructions"
-    device: Annotated[
-        Literal["cpu", "cuda"], typer.Option("--device", help="llvm: where torch computes.")
-    ] = "cpu"
+    device: Annotated[Literal["cpu", "cuda"], typer.Option("--device", help="llvm: the device of torch.")] = (
+        "cpu"
+    )
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def learnt_text(
         examples: what is known.
         held: which of them are held back from training, to choose the best network.
         objective: what is made less.
-        path: where the policy will go; the checkpoint lies beside it.
+        path: where the policy will go; the checkpoint is in the same folder.
         size: how much is trained.
         text: what is trained.
         display: shows the progress.
@@ -272,7 +275,7 @@ def learnt_lists(
 
     Args:
         known: a corpus, and its labels; the lists that all files of them have are learnt about.
-        path: where the policy will go; the checkpoint lies beside it.
+        path: where the policy will go; the checkpoint is in the same folder.
         size: how much is trained.
         network: "reader" chooses among the lists of the labels, "writer" writes lists pass by pass, and
             "decoder" reads and writes text.

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 models = typer.Typer(help="List, fit, evaluate, export and remove cost models.")
 
 LevelName = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
+    str,
+    typer.Option(
+        "--level", metavar="LEVEL", help="The level whose candidates it predicts.", autocompletion=level_names
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model's name, as listed, or a file.")]
 ModelFile = Annotated[

@@ -93,12 +93,12 @@ Files = Annotated[
 Processes = Annotated[
     int,
     typer.Option(
-        "--processes", min=5, help="Fresh processes that measure at most, while too little is known."
+        "--processes", min=5, help="The most fresh processes that measure while the verdict is undecided."
     ),
 ]
 RunStored = Annotated[
     bool,
-    typer.Option("--run", help="llvm: run the program that is stored; say so if you trust its author."),
+    typer.Option("--run", help="llvm: run the stored program; use it only if you trust its author."),
 ]
 Format = Annotated[Form, typer.Option("--format", help="json writes one document to standard output.")]
 
@@ -143,7 +143,9 @@ Data = Annotated[
     str,
     typer.Option("--data", metavar="DIR", help="hlo: the examples; else by the workload or PLANISH_DATA."),
 ]
-Backend = Annotated[str, typer.Option("--backend", metavar="NAME", help="What makes the code; of the level.")]
+Backend = Annotated[
+    str, typer.Option("--backend", metavar="NAME", help="The code generator, one of the level's.")
+]
 PerFunction = Annotated[
     bool,
     typer.Option(
@@ -184,7 +186,7 @@ Space = Annotated[str, typer.Option("--space", metavar="NAME", help="See 'planis
 Spaces = Annotated[
     Names, typer.Option("--space", metavar="NAME", help="See 'planish levels'; may be repeated.")
 ]
-Trials = Annotated[int | None, typer.Option("--trials", help="End after so many candidates.")]
+Trials = Annotated[int | None, typer.Option("--trials", help="End after this many candidates.")]
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="End after so many seconds; 10 where --trials is not given.")
 ]
@@ -201,7 +203,7 @@ Finalists = Annotated[
     typer.Option(
         "--finalists",
         min=1,
-        help="How many of the best are measured again at the end, beside the default one: 3; 8 of a front.",
+        help="How many of the best are measured again at the end. Default: 3; of a front 8.",
     ),
 ]
 Pick = Annotated[
@@ -216,7 +218,7 @@ PickOrBest = Annotated[
         help="Which of the finalists: 1 for #1, the first shown. Default: the best but the baseline.",
     ),
 ]
-Remeasure = Annotated[bool, typer.Option("--remeasure", help="Begin anew, measuring what is known again.")]
+Remeasure = Annotated[bool, typer.Option("--remeasure", help="Start again, and measure what is known again.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]
 OutputFile = Annotated[
     Path | None,

@@ -19,7 +19,7 @@ def passes(
     objective: given.Objective = "",
     form: given.Format = "text",
 ) -> None:
-    """Show what a pass list of your own does to a module: sizes beside -Oz, what each pass contributes."""
+    """Show what a pass list of your own does to a module: sizes against -Oz, what each pass contributes."""
     from planish.cli.output import document
     from planish.cli.request import level_options, names
     from planish.cli.summary import show_sections

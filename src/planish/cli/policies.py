@@ -124,18 +124,21 @@ def evaluate(
     policy: Name,
     store: given.StorePlace = None,
     corpus: Annotated[
-        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: whose functions are read.")
+        Path | None,
+        typer.Option("--corpus", metavar="CORPUS", help="llvm: the corpus whose functions are read."),
     ] = None,
     labels: Annotated[
         list[Path] | None,
-        typer.Option("--labels", metavar="FILE", help="llvm: what planish corpus costs wrote; repeatable."),
+        typer.Option(
+            "--labels", metavar="FILE", help="llvm: a table written by planish corpus costs; may be repeated."
+        ),
     ] = None,
     split: Annotated[
         str, typer.Option("--split", metavar="NAME", help="llvm: packages of the corpus that are read.")
     ] = "validation",
     form: given.Format = "text",
 ) -> None:
-    """Return what a policy's choices are worth, by what is known; programs it learnt from count too.
+    """Evaluate a policy's choices by what is known; programs that it learned from count too.
 
     On the level llvm that is what its most probable lists save over -Oz, on functions of a corpus. Of a
     language model, greedy lists are compiled, of up to 200 functions.
@@ -229,12 +232,15 @@ def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[i
 
 
 LevelName = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="Whose candidates.", autocompletion=level_names)
+    str,
+    typer.Option(
+        "--level", metavar="LEVEL", help="The level whose candidates it chooses.", autocompletion=level_names
+    ),
 ]
 Algorithm = Literal["imitation", "dqn", "ppo", "impala", "appo"]
 Network = Literal["attention", "mlp", "reader", "writer", "decoder"]
 HELD, MOST_HELD = 10, 20
-"""Every tenth program is held back in training by reinforcement, up to so many: judging takes time."""
+"""Every tenth program is held out in training by reinforcement, up to this many: evaluation takes time."""
 
 
 @dataclass(frozen=True)
@@ -340,7 +346,7 @@ def train(
         ),
     ] = None,
     epochs: Annotated[
-        int, typer.Option("--epochs", min=1, help="How often all is read; not in reinforcement.")
+        int, typer.Option("--epochs", min=1, help="How often all data are read; not in reinforcement.")
     ] = 10,
     labels: Labels,
     size: NetworkSize,
@@ -349,10 +355,10 @@ def train(
 ) -> None:
     """Train a policy on what the store knows of where steps lead, or by trying; Ctrl-C keeps the best so far.
 
-    On the level llvm it reads functions, and learns which pass lists pay from labels. It goes on after an
-    interruption from a checkpoint beside the policy.
+    On the level llvm it reads functions, and learns which pass lists pay from labels. After an
+    interruption it resumes from a checkpoint in the folder of the policy.
 
-    Reinforcement goes on where the last training of the same file was interrupted.
+    Reinforcement resumes where the last training of the same file was interrupted.
     """
     from planish.core import stoppable
     from planish.models.policy_files import write_policy

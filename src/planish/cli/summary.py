@@ -156,13 +156,13 @@ END = ("objectives", "scores", "cross_check", "edits", "main_effects", "interact
 
 
 def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]:
-    """Return what is known of a finalist besides the leading objective."""
+    """Return what is known of a finalist in addition to the leading objective."""
     document = finalist_to_json(finalist, baseline)
     return {name: document[name] for name in END}
 
 
 def baseline_document(result: Result) -> Mapping[str, Any]:
-    """Return what is known of the baseline of a front besides the leading objective."""
+    """Return what is known of the baseline of a front in addition to the leading objective."""
     base = result.front and result.front.baseline
     return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 
@@ -266,11 +266,11 @@ _SHOWN = 5
 
 
 def show_result(result: Result, command: str = "") -> None:
-    """Write the verdict, the finalists beside the baseline, and the failures.
+    """Write the verdict, the finalists with the baseline, and the failures.
 
     Args:
         result: the run.
-        command: what goes on with it where it is undecided; empty where the command line is not known.
+        command: the command line that resumes it where it is undecided; empty where that is not known.
     """
     found = verdict_of(result)
     target = result.stored.target
@@ -349,7 +349,7 @@ def _values(objective: Objective, median: float, work: float | None) -> list[str
 def _row(result: Result, finalist: Finalist, work: float | None) -> list[str]:
     objective, lead = result.objective, finalist.lead
     values = _values(objective, lead.median, work)
-    if finalist.candidate == result.baseline_candidate:  # beside itself, it has neither interval nor verdict
+    if finalist.candidate == result.baseline_candidate:  # against itself, it has neither interval nor verdict
         return [f"{finalist.name} = baseline", *values, *[""] * (2 if objective.exact else 3)]
     ends = [] if objective.exact else [interval(lead.gain)]
     gain = improvement(lead.gain.value, objective)

@@ -44,7 +44,7 @@ from planish.train.corpus.unit import CorpusRecipe, Crop, Found, SourceUnit, har
 from planish.tuning.progress import ProgressDisplay, Status
 
 _FILES_AT_ONCE = 8  # few enough that Ctrl-C is quick, many enough that sending them costs nothing
-_AHEAD = 2  # packages that are prepared before a worker needs them
+_PREPARED = 2  # packages that are prepared before a worker needs them
 _TICK_S = 0.5
 _LIMITS = ForkLimits(memory_bytes=0)  # compilers have limits of their own
 
@@ -130,7 +130,7 @@ class Pipeline:
         waiting, under_way = deque(packages), list[Passage]()
         with closing(ForkPool(self._work, Prepared | Crop | str, self.jobs, limits=_LIMITS)) as pool:
             while waiting or under_way:
-                while waiting and len(under_way) < self.jobs + _AHEAD:
+                while waiting and len(under_way) < self.jobs + _PREPARED:
                     under_way.append(Passage(waiting.popleft()))
                     pool.add([_Job(under_way[-1])])
                 for done in pool.over(_TICK_S):
