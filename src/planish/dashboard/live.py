@@ -25,7 +25,7 @@ _LEAST_S = 0.4
 """A section is rendered so often at most."""
 _PAUSE_S = 0.1
 """Between two parts of a run that is long to read."""
-_SHARE = 0.02
+_SHARE = 0.01
 """Of the time that passes, rendering one section may take this share."""
 _KEEP_ALIVE_S = 15.0
 _STILL_HERE = b": still here\n\n"
