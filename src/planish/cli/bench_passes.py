@@ -12,7 +12,6 @@ from planish.cli import options as given
 
 if TYPE_CHECKING:
     from planish.cli.batch_table import Found
-    from planish.cli.request import Request
     from planish.tuning.batch import Change
 
 TRIALS = 200
@@ -48,30 +47,11 @@ def bench_passes(
     code 6 where there was such a file, and with 8 where a result is worse than the recorded one. Where
     --record names the file of --against, it is then left as it is.
     """
-    from planish.cli.request import Request, budget_of, level_options, names
-    from planish.search import split_settings
-    from planish.tuning.settings import Settings
-
-    settings = Settings(
-        "llvm", names(objective), searcher, space, split_settings(setting or ()), seed, workers=workers
-    )
-    if trials is None and seconds is None:
-        trials = TRIALS
-    options = level_options(given.ProgramOptions(option=option))
-    requests = [Request(file, options, settings, budget_of(trials, seconds, None)) for file in files]
-    _carry_out(requests, record, against, store, form)
-
-
-def _carry_out(
-    requests: Sequence[Request],
-    record: Path | None,
-    against: Path | None,
-    store: str | None,
-    form: given.Form,
-) -> None:
     from planish.cli.batch_table import gather, require_all
     from planish.cli.output import writing
+    from planish.cli.request import budget_of, level_options, names
     from planish.core import StoppedError
+    from planish.search import split_settings
     from planish.store import open_store
     from planish.tuning.batch import (
         Part,
@@ -82,10 +62,14 @@ def _carry_out(
         tune_parts,
         write_record,
     )
+    from planish.tuning.settings import Settings
 
+    settings = Settings(
+        "llvm", names(objective), searcher, space, split_settings(setting or ()), seed, workers=workers
+    )
+    budget = budget_of(TRIALS if trials is None and seconds is None else trials, seconds, None)
+    options = level_options(given.ProgramOptions(option=option))
     before = read_record(against) if against else None
-    _, options, settings, budget = requests[0]
-    files = [request.program for request in requests]
     level, programs, unread = load_files(files, settings.level, options)
     with open_store(store) as opened:
         tuned = tune_parts(level, programs, budget=budget, settings=settings, store=opened)
@@ -97,7 +81,7 @@ def _carry_out(
         )
     parts = [part for part in found if isinstance(part, Part)]
     compared = changes(parts, before) if before else []
-    _tell(found, compared if before else None, form)
+    _show(found, compared if before else None, form)
     if record and against and record.exists() and record.samefile(against):
         # What is compared with is not given up for what is worse, or lacks a file.
         require_all(found)
@@ -109,7 +93,7 @@ def _carry_out(
     require_no_loss(compared)
 
 
-def _tell(found: Found, compared: Sequence[Change] | None, form: given.Form) -> None:
+def _show(found: Found, compared: Sequence[Change] | None, form: given.Form) -> None:
     """Show the result of each file, and compare it with the record where there is one."""
     from dataclasses import asdict
 
