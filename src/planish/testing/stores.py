@@ -234,6 +234,40 @@ class StoreConformance:
                 store.save_result(begin(store, task), [self.result_row(make_candidate(0), ratio, {})])
             assert [row.ratio for row in store.best_results(make_task(), STEPS)] == [2.5, 2.0, 1.5]
 
+    def test_a_reader_sees_which_runs_have_changed(self) -> None:
+        with self.open() as store:
+            first = begin(store)
+            with self.open(read_only=True) as reader:
+                seen, number = [reader.stamps()], reader.changes()
+                assert reader.changes() == number
+                second = begin(store)
+                store.add_trials(second, [make_trial(0)])
+                seen.append(reader.stamps())
+                assert number is None or reader.changes() != number
+                store.save_result(second, [self.result_row(make_candidate(0), 2.0, {})])
+                seen.append(reader.stamps())
+                store.finish_run(second)
+                seen.append(reader.stamps())
+                store.delete_run(second)
+                seen.append(reader.stamps())
+            assert [first in each for each in seen] == [True] * 5
+            assert len({each[first] for each in seen}) == 1
+            assert [second in each for each in seen] == [False, True, True, True, False]
+            assert len({each[second] for each in seen[1:4]}) == 3
+            assert [each[second][1] for each in seen[1:4]] == [True, True, False]
+
+    def test_trials_are_followed_in_the_order_of_storing(self) -> None:
+        with self.open() as store:
+            run_id, other = begin(store), begin(store, make_task("another"))
+            store.add_trials(run_id, [make_trial(2), make_trial(0)])
+            store.add_trials(other, [make_trial(5)])
+            (found, row), *more = store.trials_after(run_id, 0, STEPS)
+            assert ([t.index for t in found], more) == ([2, 0], [])
+            assert list(store.trials_after(run_id, row, STEPS)) == []
+            store.add_trials(other, [make_trial(6)])
+            store.add_trials(run_id, [make_trial(1)])
+            assert [t.index for found, _ in store.trials_after(run_id, row, STEPS) for t in found] == [1]
+
     def test_a_reader_cannot_write(self) -> None:
         with self.open() as store:
             run_id = begin(store)
