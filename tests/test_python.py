@@ -92,7 +92,7 @@ WRONG = [
     ({"budget": Budget(trials=2), "trials": 3}, ("tune() was given budget= and trials=. "
      "Give either: budget= stands for trials=, seconds=, target=.")),
     ({"settings": Settings(), "seed": 3, "cores": 1}, ("tune() was given settings= and cores=, seed=. "
-     "Give either: settings= stands for searcher=, objective=, cores=, seed=.")),
+     "Give either: settings= stands for searcher=, objective=, cores=, seed=, where=.")),
     ({"size": [8, 8]}, "size= takes a text, a number, a path or a dict, not [8, 8] (list)"),
     ({"size": "m=8"}, None),
 ]  # fmt: skip
