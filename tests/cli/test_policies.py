@@ -1,14 +1,20 @@
 """`planish policy`, and the searchers that follow one."""
 
+from __future__ import annotations
+
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
 
 from cli.conftest import Planish
 from models.test_language_policy import PASSES, made, tokenizer
+from planish.cli.language_training import show_steps
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.registry import level_named, load_program
@@ -17,7 +23,11 @@ from planish.store import open_store
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable, write_costs
 from planish.tuning.api import task_of
+from planish.tuning.progress import ProgressDisplay
 from planish.tuning.settings import Settings
+
+if TYPE_CHECKING:
+    from planish.train.optimisation import TrainingProgress
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")
@@ -254,3 +264,15 @@ def test_a_program_of_too_many_loops_for_a_policy_is_reported(planish: Planish, 
     with open_store(store) as opened:
         opened.finish_run(opened.begin_run(task, searcher="random", space="template", seed=0))
     assert what in planish("policy", "evaluate", "loops", "--store", store).error
+
+
+def test_a_training_writes_a_line_at_each_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
+    def line(progress: TrainingProgress) -> str:
+        return f"step {progress.step}: {progress.held}"
+
+    with ProgressDisplay(every=math.inf) as display:
+        show = show_steps(display, "steps", line)
+        for step, held in [(5, None), (6, 0.5), (7, None)]:
+            progress = SimpleNamespace(step=step, steps=10, held=held)
+            show(cast("TrainingProgress", progress))  # its module imports torch
+    assert capsys.readouterr().err == "step 6: 0.5\n"
