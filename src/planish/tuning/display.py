@@ -25,7 +25,7 @@ from planish.tuning.verdict import verdict_of
 
 if TYPE_CHECKING:
     from planish.tuning.comparison import Compared, Finalist
-    from planish.tuning.result import Result
+    from planish.tuning.stored_run import StoredRun
 
 _WIDE = 90
 """Characters of a program's first line."""
@@ -35,7 +35,7 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Heads of columns, and rows of cells."""
 
 
-def heading(result: Result) -> tuple[str, str, str]:
+def heading(result: StoredRun) -> tuple[str, str, str]:
     """Return three lines: the run, its program, and the verdict."""
     run, level = result.run, result.stored.level
     trials = "1 trial" if run.trials == 1 else f"{run.trials:,} trials"
@@ -46,7 +46,7 @@ def heading(result: Result) -> tuple[str, str, str]:
     )
 
 
-def _verdict_line(result: Result) -> str:
+def _verdict_line(result: StoredRun) -> str:
     try:
         found = verdict_of(result)
     except PlanishError as error:  # as where the store is gone: a repr must not raise
@@ -54,7 +54,7 @@ def _verdict_line(result: Result) -> str:
     return "; ".join([found.headline, *found.grounds[:1]])
 
 
-def summary(result: Result) -> str:
+def summary(result: StoredRun) -> str:
     """Return the verdict with its grounds, the comparison as a table, the failures, and the notes."""
     found = verdict_of(result)
     run, program, _ = heading(result)
@@ -71,11 +71,11 @@ def summary(result: Result) -> str:
     return "\n\n".join(parts)
 
 
-def _most_common(result: Result) -> Sequence[tuple[str, int]]:
+def _most_common(result: StoredRun) -> Sequence[tuple[str, int]]:
     return sorted(result.failures.items(), key=lambda each: -each[1])
 
 
-def comparison_table(result: Result) -> Table | None:
+def comparison_table(result: StoredRun) -> Table | None:
     """Return the comparison as a table, the baseline first; None where nothing was compared."""
     compared = result.comparison
     if compared is None:
@@ -114,7 +114,7 @@ def _aligned(table: Table) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def html(result: Result) -> str:
+def html(result: StoredRun) -> str:
     """Return the verdict, the comparison and a chart of the search, for a notebook; every text is escaped."""
     run, program, verdict = map(escape, heading(result))
     parts = [f"<div><strong>{verdict.removeprefix('Verdict: ')}</strong></div>", f"<div>{run}</div>"]
@@ -133,7 +133,7 @@ def _html_table(table: Table) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def chart(result: Result) -> str:
+def chart(result: StoredRun) -> str:
     """Draw the best value so far over the trials, in SVG; empty where the trials are not at hand."""
     objective = result.objective
     try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -25,13 +24,13 @@ from planish.core import (
     describe,
 )
 from planish.core.arguments import check_type, check_whole_number, wrong_argument
-from planish.core.front import best_non_regressing
 from planish.core.wording import title
 from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
 from planish.tuning.display import heading, html, summary
+from planish.tuning.stored_run import StoredRun
 
 OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
@@ -71,7 +70,7 @@ def known_baseline(store: Reader, task: Task) -> float | None:
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(StoredRun):
     """A run with its result; it describes, exports and calls the program by its candidate.
 
     Its `repr` has three lines: the run, its program and the verdict. Notebooks also show the comparison and a
@@ -102,12 +101,7 @@ class Result:
         np.float32(64.0)
     """
 
-    run: Run
-    stored: StoredTask
-    comparison: Comparison | None = None
-    notes: tuple[str, ...] = ()
     pick: int = 1
-    store: Reader | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return "\n".join(heading(self))
@@ -122,44 +116,6 @@ class Result:
             StoreError: the trials are needed for it, and the store cannot be read.
         """
         return summary(self)
-
-    def at_hand(self, **known: Any) -> Result:
-        """Keep values of properties, so that they are neither read nor computed again."""
-        vars(self).update(known)
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Without the store, and without what was computed, as the function, which is machine code.
-        known = {name: getattr(self, name) for name in ("task", "best_trial", "failures")}
-        return {each.name: getattr(self, each.name) for each in fields(self)} | known | {"store": None}
-
-    @cached_property
-    def level(self) -> Level:
-        """The level of its task."""
-        return level_named(self.stored.level)
-
-    @cached_property
-    def task(self) -> Task:
-        """The task that was tuned.
-
-        Raises:
-            ProgramError: the level does not read the program any more.
-        """
-        return self.stored.bind(self.level.read(self.stored.program, self.stored.target))
-
-    @cached_property
-    def stored_trials(self) -> Sequence[Trial]:
-        """All trials by index, from the store.
-
-        Raises:
-            StoreError: the store cannot be read, or the result was pickled.
-            ProgramError: the level does not have a step of a trial.
-        """
-        if self.store is None:
-            what = f"the trials of run {self.run.id} are not at hand: the result was pickled"
-            raise StoreError(what, f"Read it from the store: planish.load_run('{self.run.id}').")
-        with self.store.reading() as store:
-            return store.run_trials(self.run.id, self.level.steps)
 
     def trials(self) -> list[dict[str, Any]]:
         """Return all trials as records, by index; `pandas.DataFrame` takes them as they are.
@@ -193,35 +149,6 @@ class Result:
             raise TargetError("trials_dataframe() needs pandas, which is not installed", hint) from error
         return pandas.DataFrame.from_records(self.trials())
 
-    @cached_property
-    def best_trial(self) -> Trial | None:
-        """The best of the search; None where nothing was measured.
-
-        Of several objectives, it is the best of those worse than the baseline in none, which the baseline is.
-        """
-        return best_non_regressing(self.stored_trials, self.stored.objectives, self.baseline_candidate)
-
-    @cached_property
-    def failures(self) -> Mapping[str, int]:
-        """Count of the candidates that failed, by "stage: reason"."""
-        outcomes = [trial.outcome for trial in self.stored_trials]
-        return Counter(f"{each.stage}: {each.reason}" for each in outcomes if isinstance(each, Failed))
-
-    @property
-    def failed(self) -> int:
-        """Return how many trials failed."""
-        return sum(self.failures.values())
-
-    @property
-    def cached(self) -> int:
-        """Return how many trials' outcomes were taken from the store."""
-        return sum(trial.cached for trial in self.stored_trials)
-
-    @property
-    def stopped(self) -> bool:
-        """Return whether the user ended the search."""
-        return self.run.status == "stopped"
-
     @property
     def best(self) -> Trial:
         """The best trial of the search.
@@ -234,37 +161,9 @@ class Result:
         return self.best_trial
 
     @property
-    def objective(self) -> Objective:
-        """The leading objective."""
-        return self.stored.objectives[0]
-
-    @property
-    def finalists(self) -> tuple[Finalist, ...]:
-        """All of the comparison, the best first; empty where it was left out."""
-        return self.comparison.finalists if self.comparison else ()
-
-    @property
-    def front(self) -> Comparison | None:
-        """The comparison of a run with several objectives."""
-        return self.comparison if len(self.stored.objectives) > 1 else None
-
-    @property
     def baseline(self) -> Compared | None:
         """Return how the baseline did in the comparison; None where that was left out."""
         return self.comparison.baseline if self.comparison else None
-
-    @cached_property
-    def baseline_candidate(self) -> Candidate | None:
-        """The baseline; None where the level does not read the program any more."""
-        try:
-            return self.level.baseline(self.task)
-        except PlanishError:
-            return None
-
-    @property
-    def keeps_baseline(self) -> bool:
-        """Return whether the result is the baseline itself, since nothing was better."""
-        return bool(self.finalists) and self.finalists[0].candidate == self.baseline_candidate
 
     @property
     def finalist(self) -> Finalist | None:
@@ -396,7 +295,7 @@ def read_result(
     level = level or level_named(task.level)
     name_files(level, files)
     rows = store.result_rows(run.id, level.steps)
-    found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), pick, store)
+    found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), store, pick)
     if not 1 <= pick <= max(1, count := len(found.finalists)):
         what = f"run {run.id} has no #{pick}: {count} were compared"
         raise PlanishError(what, f"See 'planish show {run.id}'.")

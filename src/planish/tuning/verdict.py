@@ -23,7 +23,7 @@ from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.trial_statistics import failure_groups, flops_of
 
 if TYPE_CHECKING:
-    from planish.tuning.result import Result
+    from planish.tuning.stored_run import StoredRun
 
 RunVerdictKind = Literal["better", "same", "worse", "undecided", "failed", "open", "nothing"]
 
@@ -139,7 +139,7 @@ _UNSURE = "single measurement; the best of many is usually optimistic"
 _KEEP = "the result is the baseline itself"
 
 
-def verdict_of(result: Result) -> RunVerdict:
+def verdict_of(result: StoredRun) -> RunVerdict:
     """Judge a run by the comparison at its end, and by nothing else.
 
     The last ground of an undecided one is how to go on.
@@ -152,7 +152,7 @@ def verdict_of(result: Result) -> RunVerdict:
     return replace(found, grounds=(*found.grounds, f"{repeated}: it {continuation(result.run.status)}"))
 
 
-def _verdict(result: Result) -> RunVerdict:
+def _verdict(result: StoredRun) -> RunVerdict:
     if result.best_trial is None:
         return _nothing(result)
     if result.front:
@@ -164,7 +164,7 @@ def _verdict(result: Result) -> RunVerdict:
     return build(result, result.comparison)
 
 
-def _kept(result: Result, comparison: Comparison) -> RunVerdict:
+def _kept(result: StoredRun, comparison: Comparison) -> RunVerdict:
     """Judge a run whose result is the baseline by the best of the others: it is the same, or undecided."""
     if unknown := comparison.undecided(result.baseline_candidate):
         if unknown.unmeasured is None:
@@ -176,7 +176,7 @@ def _kept(result: Result, comparison: Comparison) -> RunVerdict:
     return RunVerdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(result)))
 
 
-def _undecided(result: Result, finalist: Finalist) -> RunVerdict:
+def _undecided(result: StoredRun, finalist: Finalist) -> RunVerdict:
     """Report what was seen of a finalist whose interval is too wide to decide, and how to settle it."""
     gain = finalist.lead.gain
     quality = "fast" if result.objective.unit == "s" else "good"
@@ -187,7 +187,7 @@ def _undecided(result: Result, finalist: Finalist) -> RunVerdict:
     return RunVerdict("undecided", headline, (*grounds, _how(result)))
 
 
-def _beside(result: Result, finalist: Finalist) -> str:
+def _beside(result: StoredRun, finalist: Finalist) -> str:
     gain, verdict = finalist.lead.gain, verdict_word(finalist.lead.verdict, result.objective)
     if result.objective.exact:
         return f"{improvement(gain.value, result.objective)} {saving(result.objective)}, {verdict}"
@@ -198,7 +198,7 @@ def _interval(gain: Ratio) -> str:
     return f"95 % confidence interval {interval(gain)}"
 
 
-def _compared(result: Result, comparison: Comparison) -> RunVerdict:
+def _compared(result: StoredRun, comparison: Comparison) -> RunVerdict:
     kind, gain = comparison.finalists[0].lead.verdict, comparison.finalists[0].lead.gain.value
     if kind == "undecided":
         return _undecided(result, comparison.finalists[0])
@@ -211,7 +211,7 @@ def _compared(result: Result, comparison: Comparison) -> RunVerdict:
     return RunVerdict(kind, headlines.get(kind, "Failed"), tuple(_grounds(result, kind, comparison)))
 
 
-def _grounds(result: Result, kind: RunVerdictKind, comparison: Comparison) -> Iterator[str]:
+def _grounds(result: StoredRun, kind: RunVerdictKind, comparison: Comparison) -> Iterator[str]:
     winner = comparison.finalists[0]
     gain = winner.lead.gain
     if not result.objective.exact:
@@ -222,17 +222,17 @@ def _grounds(result: Result, kind: RunVerdictKind, comparison: Comparison) -> It
     yield _how(result)
 
 
-def _how(result: Result) -> str:
+def _how(result: StoredRun) -> str:
     return f"measured again at the end{'' if result.objective.exact else ', interleaved, in fresh processes'}"
 
 
-def _both(result: Result, winner: float, base: float) -> str:
+def _both(result: StoredRun, winner: float, base: float) -> str:
     text = f"{amount(winner, result.objective.unit)} against {amount(base, result.objective.unit)}"
     flops = flops_of(result.best_trial, result.objective)
     return f"{text} ({number(flops / winner)} against {number(flops / base)} GFLOPS)" if flops else text
 
 
-def _open(result: Result) -> RunVerdict:
+def _open(result: StoredRun) -> RunVerdict:
     assert result.best_trial is not None
     value = result.objective.cost(result.best_trial.cost(result.objective) or 0.0)
     found = f"best {label(result.objective)} of the search: {amount(value, result.objective.unit)}"
@@ -246,7 +246,7 @@ def _open(result: Result) -> RunVerdict:
     return RunVerdict("undecided", undecided, (*grounds, f"the run is {result.run.status}"))
 
 
-def _nothing(result: Result) -> RunVerdict:
+def _nothing(result: StoredRun) -> RunVerdict:
     if not result.stored_trials:
         return RunVerdict("nothing", "Nothing was tried", (f"the run is {result.run.status}",))
     groups = failure_groups(result.stored_trials)[:3]
