@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -91,6 +92,72 @@ def test_training_reads_a_store(planish: Planish, tmp_path: Path) -> None:
         assert 0 <= found["metrics"]["best"] <= 1
     used = ("--searcher", "policy", "--set", f"policy={file}", "--store", store)
     assert planish("tune", *PROGRAM, *used).code == 0
+
+
+def test_a_policy_trained_without_a_file_takes_no_shipped_ones_place(
+    planish: Planish, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    store, own = tmp_path / "store.db", policies_folder() / "own-loops.safetensors"
+    searched = ("--searcher", "beam-bfs", "--trials", "120", "--store", store)
+    assert planish("tune", *PROGRAM, *searched).code == 0
+    shipped = policy_paths()["loops"]
+    said = planish("policy", "train", "--level", "loops", "--store", store, "--epochs", "1")
+    assert said.code == 0, said.err
+    try:
+        assert policy_paths()["loops"] == shipped
+        assert policy_paths()["own-loops"] == own
+        assert "searches use it only where no shipped policy fits; --set policy=own-loops asks it" in said.err
+    finally:
+        assert planish("policy", "remove", "own-loops").code == 0
+
+
+def test_a_policy_is_compared_on_held_back_programs(
+    monkeypatch: pytest.MonkeyPatch, planish: Planish, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr("planish.models.held_out.FEWEST_PROGRAMS", 1)
+    monkeypatch.setattr("planish.train.continuations.hash_number", _hold_back_32)
+    store = tmp_path / "store.db"
+    for size in ("m=32,n=48,k=16", "m=24,n=48,k=16"):
+        program = (PROGRAM[0], "--size", size, "--space", "steps")
+        searched = ("--searcher", "beam-bfs", "--trials", "60", "--store", store)
+        assert planish("tune", *program, *searched).code == 0
+    train = ("policy", "train", "--level", "loops", "--store", store, "--epochs", "1")
+    evaluate = "planish.train.continuations.evaluate_steps"
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluate, _regrets([0.1, 0.2]))
+            better = planish(*train).err
+        shares = "share of the best speed 0.900, and 0.800 of loops"
+        assert f"on 1 held-back program: {shares}: searches use it from now on" in better
+        before = (policies_folder() / "own-loops.safetensors").read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluate, _regrets([0.2, 0.1]))
+            worse = planish(*train).err
+        assert "it is not better, so searches do not use it; --set policy=own-loops-worse asks it" in worse
+        assert (policies_folder() / "own-loops.safetensors").read_bytes() == before
+        names = {each["name"]: each["held_out"] for each in _listed(planish)}
+        assert names["loops"] is None
+        assert names["own-loops"]["rival"] == "loops"
+        assert names["own-loops-worse"]["rival"] == "own-loops"
+    finally:
+        for name in ("own-loops", "own-loops-worse"):
+            assert planish("policy", "remove", name).code == 0
+
+
+def _hold_back_32(text: str) -> int:
+    return 0 if "m=32" in text else 1
+
+
+def _listed(planish: Planish) -> list[dict[str, Any]]:
+    return json.loads(planish("policy", "--format", "json").out)["policies"]
+
+
+def _regrets(values: list[float]) -> Callable[..., dict[str, float]]:
+    """Return an evaluation that finds these, one after the other."""
+    left = iter(values)
+    return lambda *_: {"regret": next(left)}
 
 
 def test_the_shipped_policy_over_pass_lists_is_found_and_followed(planish: Planish, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul
 from planish.models import policy_files as folder_module
+from planish.models.held_out import HeldOut
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, write_policy
 from planish.train.corpus.shards import split_of
@@ -68,6 +69,38 @@ def test_of_equal_widths_the_one_of_most_programs_is_asked(own: Path) -> None:
     put(own, saved("few", 64, programs=3), saved("many", 64, programs=30), saved("narrow", 32, programs=99))
     assert policy_for(space(64), "auto").name == "many"
     assert policy_for(space(0), "auto").name == "narrow"
+
+
+def compared(policy: SavedPolicy, value: float, programs: int = 20) -> SavedPolicy:
+    """The policy, compared with a shipped one that has 0.9."""
+    held_out = HeldOut(programs, "share of the best speed", value, "loops", 0.9)
+    return replace(policy, held_out=held_out)
+
+
+@pytest.mark.parametrize(
+    ("value", "programs", "chosen"),
+    [(0.95, 20, "own-loops"), (0.95, 2, "loops"), (0.9, 20, "loops"), (0.2, 20, "loops")],
+)
+def test_a_policy_of_the_users_is_asked_where_it_is_better_on_enough_held_back_programs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: float, programs: int, chosen: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    policies_folder().mkdir(parents=True)
+    put(policies_folder(), compared(saved("own-loops", 64, 10**6), value, programs))
+    assert policy_for(space(64), "auto").name == chosen
+    assert policy_for(space(32), "auto").name == "loops-avx2", "it learnt on vectors of another width"
+    assert policy_for(space(64), "own-loops").held_out is not None
+
+
+def test_a_policy_of_the_users_does_not_take_the_name_of_a_shipped_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    policies_folder().mkdir(parents=True)
+    put(policies_folder(), saved("loops", 64, 10**6))
+    assert policy_for(space(64), "auto").programs == policy_for(space(64), "loops").programs > 1000
+    assert policy_for(space(64), "auto").programs < 10**6
+    assert policy_for(space(64), "own-loops").programs == 10**6
 
 
 def test_a_damaged_one_is_left_out_with_a_warning(own: Path, caplog: pytest.LogCaptureFixture) -> None:

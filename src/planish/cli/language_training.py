@@ -298,6 +298,8 @@ def learnt_lists(
     except ImportError as error:
         raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
     require_device(size.device)
+    from planish.models.policy_files import policy_for_schema
+    from planish.train.continuations import compare_lists
     from planish.train.corpus.answers import held_back, read_list_dataset
     from planish.train.cost_tables import read_joined
     from planish.train.labelling.choice import lists_of_table
@@ -315,7 +317,11 @@ def learnt_lists(
     dataset = read_list_dataset(corpus, [table], objective, lists)
     held = held_back(dataset.groups)
     display.log(f"{len(dataset):,} functions, {held.sum():,} of them decide when to stop")
-    return (_writer if network == "writer" else _reader)(dataset, held, path, size, display)
+    trained = (_writer if network == "writer" else _reader)(dataset, held, path, size, display)
+    rival = policy_for_schema(dataset.schema)
+    if rival is None:
+        return trained
+    return replace(trained, held_out=compare_lists(trained, rival, dataset, held))
 
 
 def _reader(

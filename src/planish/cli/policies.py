@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -56,7 +56,7 @@ def export(
 
 @policy.command()
 def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of your own.")]) -> None:
-    """Remove a policy of your own; the shipped one of its name, if any, is used again."""
+    """Remove a policy of your own."""
     from planish.models.policy_files import policies_folder
 
     remove_own(f"the policy {policy}", path_of(policy), policies_folder(), "planish policy lists them.")
@@ -98,6 +98,7 @@ def policy_document(path: Path, policy: SavedPolicy) -> dict[str, object]:
         "programs": policy.programs,
         "vector_bytes": policy.vector_bytes,
         "metrics": dict(policy.metrics),
+        "held_out": None if policy.held_out is None else asdict(policy.held_out),
         "version": policy.version,
         "file": str(path),
     }
@@ -317,9 +318,17 @@ class Policy:
 
     @property
     def path(self) -> Path:
+        from planish.models.held_out import OWN
         from planish.models.policy_files import policies_folder
 
-        return self.output or policies_folder() / f"{self.level}.safetensors"
+        return self.output or policies_folder() / f"{OWN}{self.level}.safetensors"
+
+    def path_for(self, trained: SavedPolicy) -> Path:
+        """Return where a policy goes; without -o one that is worse does not replace the one in use."""
+        path, held_out = self.path, trained.held_out
+        if self.output is None and held_out and held_out.is_worse and held_out.rival == path.stem:
+            return path.with_stem(f"{path.stem}-worse")
+        return path
 
 
 @policy.command()
@@ -383,9 +392,11 @@ def train(
             found = _reinforced(policy, space, store, algorithm, reinforcement, size, display)
     if stops.count:
         typer.echo("stopped: the best so far is kept", err=True)
+    path = policy.path_for(found)
     with writing(path):
         write_policy(found, path)
     _show(path, found, policy.form)
+    _show_use(path, found)
 
 
 def _refuse_unread(
@@ -447,8 +458,9 @@ def _imitated(
 ) -> SavedPolicy:
     from planish.core import PlanishError
     from planish.levels.registry import level_named
+    from planish.models.policy_files import policy_for
     from planish.store import open_store
-    from planish.train.continuations import read_state_dataset
+    from planish.train.continuations import compare_steps, read_state_dataset
     from planish.tuning.transfer import known_tasks
 
     try:
@@ -458,7 +470,7 @@ def _imitated(
     with open_store(store, read_only=True) as opened:
         found = level_named(policy.level)
         dataset = read_state_dataset(opened, found, known_tasks(opened, found), space)
-    return imitate(
+    trained = imitate(
         dataset,
         policy.level,
         policy.path.stem,
@@ -467,6 +479,11 @@ def _imitated(
         seed=policy.seed,
         on_epoch=partial(_show_epoch, display),
     )
+    try:
+        rival = policy_for(dataset.space, "auto")
+    except PlanishError:  # no other policy fits
+        return trained
+    return replace(trained, held_out=compare_steps(trained, rival, dataset))
 
 
 def _reinforced(
@@ -553,3 +570,25 @@ def _show(path: Path, policy: SavedPolicy, form: str) -> None:
         return
     metrics = {name: f"{value:.3g}" for name, value in policy.metrics.items()}
     facts({"wrote": str(path), "programs": f"{policy.programs:,}", **metrics})
+
+
+def _show_use(path: Path, policy: SavedPolicy) -> None:
+    """Report if searches that name no policy use a new one of the user's, and why not."""
+    from planish.cli.output import remark
+    from planish.models.held_out import FEWEST_PROGRAMS
+    from planish.models.policy_files import policies_folder
+
+    held_out, alone = policy.held_out, f"--set policy={path.stem} asks it"
+    if held_out is not None:
+        if path.parent != policies_folder():
+            used = f"--set policy={path} asks it"
+        elif held_out.is_better:
+            used = "searches use it from now on"
+        elif held_out.is_worse:
+            used = f"it is not better, so searches do not use it; {alone}"
+        else:
+            few = f"it takes {FEWEST_PROGRAMS} held-back programs to replace {held_out.rival}"
+            used = f"{few}, so searches do not use it; {alone}"
+        remark(f"{held_out.text}: {used}")
+    elif path.parent == policies_folder():
+        remark(f"not compared with others: searches use it only where no shipped policy fits; {alone}")

@@ -20,6 +20,7 @@ from planish.core import CanObserve, FeatureSchema, PlanishError, Space
 from planish.core.files import replacing
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
+from planish.models.held_out import HeldOut, own_name, read_held_out
 from planish.models.ir_text import Tokenizer
 from planish.models.networks import ReaderShape, Shape
 from planish.models.writer import WriterShape
@@ -55,6 +56,8 @@ class SavedPolicy:
         vocabulary: of a language model, as `planish.models.ir_text.Tokenizer.to_json` writes it.
         feedback: what kind of it a language model was trained with; "" for none, or where that was not kept.
         vector_bytes: of the processor that it learnt on; 0 where what it learnt does not depend on one.
+        held_out: its comparison with the policy that was in use when it was trained; None where there was
+            none, or no program was held back.
     """
 
     name: str
@@ -70,6 +73,7 @@ class SavedPolicy:
     vocabulary: str = ""
     feedback: Kind | Literal[""] = ""
     vector_bytes: int = 0
+    held_out: HeldOut | None = None
 
     def fits(self, space: CanObserve) -> bool:
         """Return whether it fits a space: its observations and actions are the same."""
@@ -131,6 +135,7 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
         "vocabulary": policy.vocabulary,
         "feedback": policy.feedback,
         "vector_bytes": policy.vector_bytes,
+        "held_out": None if policy.held_out is None else asdict(policy.held_out),
     }
     arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
     with replacing(path) as part:
@@ -174,6 +179,7 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         actions=tuple(about.pop("actions")),
         shape=shape,
         parameters=arrays,
+        held_out=read_held_out(about.pop("held_out", None)),
         **about,
     )
     if isinstance(shape, DecoderShape):
@@ -201,11 +207,17 @@ def policies_folder() -> Path:
     return user_data_path("planish", appauthor=False) / "policies"
 
 
+def _shipped() -> dict[str, Path]:
+    folder = Path(str(files("planish.models")))
+    return {path.stem.removeprefix("policy-"): path for path in sorted(folder.glob(f"policy-*{SUFFIX}"))}
+
+
 def policy_paths() -> Mapping[str, Path]:
-    """Return the policies that there are, by name: the user's own before shipped ones of that name."""
-    shipped = Path(str(files("planish.models")))
-    found = {path.stem.removeprefix("policy-"): path for path in sorted(shipped.glob(f"policy-*{SUFFIX}"))}
-    return found | {path.stem: path for path in sorted(policies_folder().glob(f"*{SUFFIX}"))}
+    """Return the policies that there are, by name; one of the user's never takes a shipped one's name."""
+    shipped = _shipped()
+    # Renamed ones first: a file that has the name itself wins.
+    own = sorted(policies_folder().glob(f"*{SUFFIX}"), key=lambda path: (path.stem not in shipped, path))
+    return {own_name(path.stem, shipped): path for path in own} | shipped
 
 
 def policy_for(space: CanObserve, name: str) -> SavedPolicy:
@@ -213,31 +225,50 @@ def policy_for(space: CanObserve, name: str) -> SavedPolicy:
 
     Args:
         space: where it is to walk.
-        name: of a policy, a file, or "auto": of those that fit the one that has learnt on vectors of the
-            most similar width, of equals from most programs, and of those the user's own. With vectors of
-            another width the best loops are others: on AVX2 a policy of AVX-512 chose a third of the speed.
+        name: of a policy, a file, or "auto": of those that fit, one of the user's that learnt on vectors of
+            this width and was better than the one in use on enough held-back programs; else the shipped
+            one; else any other. Of several, the one with vectors of the most similar width, of equals that
+            of most programs. With vectors of another width the best loops are others: on AVX2 a policy of
+            AVX-512 chose a third of the speed.
 
     Raises:
         PlanishError: there is none, or it is for another space.
     """
-    known = policy_paths()
     if name == "auto":
-        fitting = [policy for policy in _readable(known.values()) if policy.fits(space)]
-        if not fitting:
+        found = _preferred(lambda policy: policy.fits(space), vector_bytes_of(space))
+        if found is None:
             raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
-        ours = vector_bytes_of(space)
-        # Reversed, for of equals the last one of `policy_paths` is the user's.
-        return min(reversed(fitting), key=lambda each: (_doublings(each.vector_bytes, ours), -each.programs))
-    policy = load_policy(known.get(name, Path(name)))
+        return found
+    policy = load_policy(policy_paths().get(name, Path(name)))
     if why := policy.unfit(space):
         raise PlanishError(f"the policy '{name}' {why}", HINT)
     return policy
 
 
-def _readable(paths: Iterable[Path]) -> Iterator[SavedPolicy]:
+def policy_for_schema(schema: FeatureSchema) -> SavedPolicy | None:
+    """Return the policy that "auto" finds where there are all of its actions; None where there is none."""
+    return _preferred(lambda policy: policy.schema == schema, 0)
+
+
+def _preferred(fits: Callable[[SavedPolicy], bool], vector_bytes: int) -> SavedPolicy | None:
+    shipped = {*_shipped().values()}
+    found = [pair for pair in _readable(policy_paths().values()) if fits(pair[1])]
+    # Of equals the first one: the user's stand before shipped ones.
+    best = min(found, key=lambda p: _priority(p[1], vector_bytes, shipped=p[0] in shipped), default=None)
+    return best and best[1]
+
+
+def _priority(policy: SavedPolicy, vector_bytes: int, *, shipped: bool) -> tuple[int, float, int]:
+    """Return what policies that fit are ordered by; the least is asked."""
+    apart = _doublings(policy.vector_bytes, vector_bytes)
+    better = policy.held_out is not None and policy.held_out.is_better and not apart
+    return 0 if better else 1 if shipped else 2, apart, -policy.programs
+
+
+def _readable(paths: Iterable[Path]) -> Iterator[tuple[Path, SavedPolicy]]:
     for path in paths:
         try:
-            yield load_policy(path)
+            yield path, load_policy(path)
         except PlanishError as error:  # one of the user's: a search has others
             _log.warning("%s; it is left out", error)
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, CanObserve, Level, Objective, PlanishError, ScheduleError, Trial, rng
+from planish.models.held_out import HeldOut
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.models.writer import WriterShape, encode_observed, token_scores
 from planish.store import Reader, StoredTask
-from planish.train.samples import ListDataset
+from planish.train.samples import ListDataset, hash_number
 from planish.tuning.transfer import space_of
 
 STEPS = 10
@@ -30,6 +31,8 @@ MOMENTS = 3
 """A state is learnt from with so many numbers of steps left: few steps left are another situation."""
 FEWEST = 50
 """States of a program, below which there is little to see of its continuations."""
+HELD = 10
+"""Every tenth program, by the hash of its text, is held back: to decide when to stop, and to compare."""
 UNKNOWN = -2.0
 """The value of an action whose outcome was not measured: below all that are known."""
 
@@ -57,6 +60,17 @@ class StateDataset:
     groups: NDArray[np.int64]
     programs: Sequence[str]
     space: CanObserve
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Return which rows are of programs that are held back; none where nothing else would be left."""
+        chosen = np.array([hash_number(text) % HELD == 0 for text in self.programs], bool)
+        return (chosen & (not chosen.all()))[self.groups]
+
+    def rows(self, chosen: NDArray[np.bool_]) -> StateDataset:
+        """Return some of the rows."""
+        parts = self.observed[chosen], self.left[chosen], self.short[chosen], self.groups[chosen]
+        return StateDataset(*parts, self.programs, self.space)
 
 
 def read_state_dataset(
@@ -205,6 +219,49 @@ def evaluate_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, floa
     chosen = np.take_along_axis(dataset.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
     behind = chosen - np.nanmin(dataset.short, axis=1)
     return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
+
+
+def compare_steps(policy: SavedPolicy, rival: SavedPolicy, dataset: StateDataset) -> HeldOut | None:
+    """Compare two policies on the programs that are held back; None where there are none.
+
+    A rival that ships with planish may have learnt from them, which is to its advantage alone.
+    """
+    held = dataset.held
+    if not held.any() or not isinstance(rival.shape, Shape):
+        return None
+    rows = dataset.rows(held)
+    mine, theirs = (1 - evaluate_steps(each, rows)["regret"] for each in (policy, rival))
+    return HeldOut(len(np.unique(rows.groups)), "share of the best speed", mine, rival.name, theirs)
+
+
+def compare_lists(
+    policy: SavedPolicy, rival: SavedPolicy, dataset: ListDataset, held: NDArray[np.bool_]
+) -> HeldOut | None:
+    """Compare two policies over pass lists on the functions that are held back.
+
+    Args:
+        policy: learnt from the other functions.
+        rival: is in use.
+        dataset: of functions, with the lists of the labels.
+        held: which functions are held back.
+
+    Returns:
+        The comparison; None where no function is held back, or the labels lack lists of the rival's.
+    """
+    rows, found = dataset.rows(held), list[float]()
+    if not len(rows):
+        return None
+    for each in (policy, rival):
+        if isinstance(each.shape, ReaderShape):
+            lists = [tuple(text.split(",")) for text in each.actions]
+        elif isinstance(each.shape, WriterShape):
+            lists = writable(each, rows.lists)
+        else:
+            return None
+        if not lists or not {*lists} <= {*rows.lists}:
+            return None
+        found.append(evaluate_lists(each, rows.columns(lists))["saved at 1"])
+    return HeldOut(len(rows), "share saved by the first list", found[0], rival.name, found[1])
 
 
 def evaluate_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:

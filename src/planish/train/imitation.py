@@ -14,10 +14,7 @@ from planish.core import StoppedError
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, vector_bytes_of
 from planish.train.continuations import SHARPNESS, STEPS, StateDataset
-from planish.train.samples import hash_number
 
-HELD = 10
-"""Every tenth program, by its name's hash, is held back, to decide when to stop."""
 BATCH = 512
 RATE = 2e-3
 CHOICE = 0.01
@@ -118,7 +115,7 @@ class _Training:
                 for name, tensor in self._parameters.items():
                     tensor.copy_(torch.from_numpy(first.parameters[name]))
         self._inputs = torch.from_numpy(scaled(dataset.observed, dataset.left))
-        self._short, held = torch.from_numpy(dataset.short), torch.from_numpy(_held(dataset))
+        self._short, held = torch.from_numpy(dataset.short), torch.from_numpy(dataset.held)
         self._mine = torch.where(~held)[0]
         self._evaluation = torch.where(held)[0] if held.any() else self._mine
         self._batches = max(1, len(self._mine) // BATCH)
@@ -174,7 +171,3 @@ def _first(shape: Shape) -> dict[str, torch.Tensor]:
         spread = 0.0 if name.endswith("bias") else size[0] ** -0.5 if name != "places" else 0.02
         found[name] = (torch.randn(size) * spread).requires_grad_()
     return found
-
-
-def _held(dataset: StateDataset) -> NDArray[np.bool_]:
-    return np.array([hash_number(text) % HELD == 0 for text in dataset.programs], bool)[dataset.groups]

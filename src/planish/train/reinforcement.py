@@ -17,9 +17,10 @@ import numpy as np
 
 from planish.core import CanObserve, PlanishError, StoppedError
 from planish.core.files import replace_text
+from planish.models.held_out import HeldOut
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape
-from planish.models.policy_files import SavedPolicy, load_policy, vector_bytes_of, write_policy
+from planish.models.policy_files import SavedPolicy, load_policy, policy_for, vector_bytes_of, write_policy
 from planish.train.environment import EpisodeTask, ScaledObservation, StepEnvironment
 from planish.train.recipes import RECIPE, require_same
 
@@ -262,12 +263,12 @@ def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lam
                         break
         finally:
             algorithm.stop()
-    best = config.folder / "best.safetensors"
-    if not best.exists():
-        raise StoppedError(
-            "the training was stopped before there was anything to keep", "Nothing was written."
-        )
-    return load_policy(best)
+        best = config.folder / "best.safetensors"
+        if not best.exists():
+            raise StoppedError(
+                "the training was stopped before there was anything to keep", "Nothing was written."
+            )
+        return _compared(load_policy(best), environment)
 
 
 def read_records(folder: Path) -> list[EvalRecord]:
@@ -295,6 +296,19 @@ def _tasks(environment: StepEnvironment) -> Iterator[EpisodeTask]:
     for number in range(environment.task_count):
         environment.reset(options={"task": number})
         yield environment.task
+
+
+def _compared(policy: SavedPolicy, environment: StepEnvironment) -> SavedPolicy:
+    """Add how fast the ends of the policy in use are on the same held-back programs."""
+    try:
+        rival = policy_for(environment.task.space, "auto")
+    except PlanishError:  # no other policy fits
+        return policy
+    if not isinstance(rival.shape, Shape):
+        return policy
+    shares = [(_share(policy, task), _share(rival, task)) for task in _tasks(environment)]
+    mine, theirs = (float(np.mean(column)) for column in zip(*shares, strict=True))
+    return replace(policy, held_out=HeldOut(len(shares), "share of the peak", mine, rival.name, theirs))
 
 
 def _share(policy: SavedPolicy, task: EpisodeTask) -> float:

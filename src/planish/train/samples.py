@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
@@ -43,6 +43,17 @@ class ListDataset:
     def __len__(self) -> int:
         """Return how many programs there are."""
         return len(self.observed)
+
+    def rows(self, chosen: NDArray[np.bool_]) -> ListDataset:
+        """Return some of the programs."""
+        names = [one for one, mine in zip(self.identities, chosen, strict=True) if mine]
+        parts = self.observed[chosen], self.shares[chosen], self.baseline[chosen], self.groups[chosen]
+        return ListDataset(names, *parts, self.schema, self.sizes, self.lists)
+
+    def columns(self, lists: Sequence[tuple[str, ...]]) -> ListDataset:
+        """Return the programs with some of the lists, in this order."""
+        chosen = [self.lists.index(each) for each in lists]
+        return replace(self, shares=self.shares[:, chosen], lists=lists)
 
     def gains(self) -> Floats:
         """Return the marginal saving of each list over those before it."""

@@ -1,0 +1,62 @@
+"""Comparison of a newly trained model with the one that searches use otherwise, on held-back programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FEWEST_PROGRAMS = 5
+"""Held-back programs below which a policy of the user's does not take the place of a shipped one."""
+OWN = "own-"
+"""Prefix of the names of models and policies that the user trained, so that they replace no shipped one."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Quality of a model on programs that it did not learn from, and that of the one in use.
+
+    Args:
+        programs: number of held-back programs; 1 at least.
+        measure: what is compared, of which more is better: "rank correlation".
+        value: of the new model.
+        rival: name of what searches use without it.
+        rival_value: of that, on the same programs.
+    """
+
+    programs: int
+    measure: str
+    value: float
+    rival: str
+    rival_value: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Return whether the one in use is at least as good: more would be asked for nothing."""
+        return self.value <= self.rival_value
+
+    @property
+    def is_better(self) -> bool:
+        """Return whether it is better on enough programs to take the place of the one in use."""
+        return not self.is_worse and self.programs >= FEWEST_PROGRAMS
+
+    @property
+    def text(self) -> str:
+        """Return what was found, for the user."""
+        held = "1 held-back program" if self.programs == 1 else f"{self.programs:,} held-back programs"
+        values = f"{self.measure} {self.value:.3f}, and {self.rival_value:.3f} of {self.rival}"
+        return f"on {held}: {values}"
+
+
+def read_held_out(raw: Mapping[str, Any] | None) -> HeldOut | None:
+    """Read a comparison from a file's JSON; None where there is none.
+
+    Raises:
+        TypeError: it is none.
+    """
+    return None if raw is None else HeldOut(**raw)
+
+
+def own_name(name: str, shipped: Mapping[str, object]) -> str:
+    """Return the name of a file of the user's: with a prefix where a shipped one is called so."""
+    return f"{OWN}{name}" if name in shipped else name
