@@ -93,9 +93,7 @@ def test_a_searcher_that_does_not_fit_the_space_names_those_that_do(planish: Pla
 @pytest.fixture
 def old_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make this a processor with neither AVX2 nor AVX-512."""
-    monkeypatch.setattr(
-        "planish.levels.loops.codegen.x86.isa.cpu_features", lambda: frozenset({"sse2", "avx"})
-    )
+    monkeypatch.setattr("planish.levels.loops.backends.cpu_features", lambda: frozenset({"sse2", "avx"}))
     backends.available_backends.cache_clear()
     yield
     backends.available_backends.cache_clear()

@@ -1,4 +1,4 @@
-"""The processor of this machine, its cores and its caches."""
+"""The processor of this machine, its features, its cores and its caches."""
 
 import os
 import platform
@@ -29,6 +29,19 @@ def processor() -> str:
     }
     name = found.get("model name") or platform.processor() or platform.machine()
     return f"{name} (family {found['cpu family']} model {found['model']})" if "model" in found else name
+
+
+@cache
+def cpu_features() -> frozenset[str]:
+    """List the processor's feature flags; empty where they cannot be had or it is no x86-64."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return frozenset()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.partition(":")[2].split())
 
 
 @cache

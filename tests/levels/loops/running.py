@@ -9,12 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Target
-from planish.levels.loops.backends import available_backends
+from planish.levels.loops.backends import available_backends, supported_isas
 from planish.levels.loops.build import compile_with
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import compile as llvm
 from planish.levels.loops.codegen.x86 import compile as x86
-from planish.levels.loops.codegen.x86.isa import supported_isas
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program

@@ -66,9 +66,13 @@ class GraphLevel(Level["GraphProgram"]):
 
     def accepts(self, source: str) -> bool:
         """Return whether it is a file named `*.onnx`, or the canonical text of a model."""
+        if source.endswith(SUFFIXES):
+            return True
+        if "\n" not in source:  # texts of other levels are asked about, too: the import is saved
+            return False
         from planish.levels.graph.program import is_canonical
 
-        return source.endswith(SUFFIXES) or is_canonical(source)
+        return is_canonical(source)
 
     def load(self, source: str, options: Mapping[str, str]) -> GraphProgram:
         """Read a model.

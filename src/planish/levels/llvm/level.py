@@ -23,11 +23,13 @@ from planish.core import (
     Task,
     unknown,
 )
-from planish.levels.llvm.program import IRProgram
-from planish.levels.llvm.source import OPTIONS, SUFFIXES, is_ir
+from planish.levels.llvm.program import IRProgram, is_ir
 
 if TYPE_CHECKING:
     from planish.levels.llvm.evaluator import LlvmEvaluatorSpec
+
+OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
+SUFFIXES = (".ll", ".bc", ".c")
 
 
 class LlvmLevel(Level[IRProgram]):

@@ -22,6 +22,11 @@ _LINKED = re.compile(r"-l\w[\w+.-]*|-pthread", re.ASCII)
 _SANITIZERS = re.compile(r"-l(clang_rt\.)?(a|l|m|t|hwa)san\b.*|-fsanitize=.*", re.ASCII)
 
 
+def is_ir(source: str) -> bool:
+    """Return whether a source is IR itself, and not a file's path."""
+    return "define " in source and "\n" in source.strip()
+
+
 @dataclass(frozen=True)
 class Harness:
     """Code with a `main` that calls the module.

@@ -21,6 +21,7 @@ from planish.levels.llvm.program import (
     SOURCE,
     IRProgram,
     Running,
+    is_ir,
     linked_of,
     read_bytes,
     running_by,
@@ -123,16 +124,9 @@ def _probed(processor: str, flag: str, compiler: Compiler) -> str:
         raise unknown from error
 
 
-SUFFIXES = (".ll", ".bc", ".c")
-OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
 # What depends on the path of a file is no part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
 _FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
-
-
-def is_ir(source: str) -> bool:
-    """Return whether a source is IR itself, and not a file's path."""
-    return "define " in source and "\n" in source.strip()
 
 
 def read_program(source: str, options: Mapping[str, str], backend: Backend) -> IRProgram:

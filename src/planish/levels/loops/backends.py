@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planish.core import Machine, Target, TargetError, caches, processor, registry, unknown, usable_cores
+from planish.core.cores import cpu_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -211,6 +212,18 @@ class HostBackend:
         return Kernel(program, tree, self.generate(tree), cores)
 
 
+_NEEDED: dict[IsaName, frozenset[str]] = {
+    # VL for shorter registers where lanes are summed, DQ for the logic of floating-point numbers (VANDPS).
+    "avx512": frozenset({"avx512f", "avx512vl", "avx512dq", "fma"}),
+    "avx2": frozenset({"avx2", "fma"}),
+}
+
+
+def supported_isas() -> list[IsaName]:
+    """List the instruction sets of x86-64 that we have code for and this processor has, the best first."""
+    return [name for name, needed in _NEEDED.items() if needed <= cpu_features()]
+
+
 def _x86(name: IsaName, machine: Machine) -> HostBackend:
     def generate(tree: LoopTree) -> MachineCode:
         from planish.levels.loops.codegen.x86.compile import compile_tree
@@ -218,8 +231,6 @@ def _x86(name: IsaName, machine: Machine) -> HostBackend:
         return compile_tree(tree, name)
 
     def works() -> bool:
-        from planish.levels.loops.codegen.x86.isa import supported_isas
-
         return name in supported_isas()
 
     return HostBackend(machine, ("llvmlite", "iced-x86"), generate, works)

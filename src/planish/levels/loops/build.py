@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from planish.core import Candidate, ProgramError, Step, Target, TargetError, did_you_mean
 from planish.levels.loops.backends import PREFERRED, Executable, HostBackend, backend_named, backend_names
-from planish.levels.loops.codegen.kernel import MachineCode
-from planish.levels.loops.ir.annotated import AnnotatedTree
 from planish.levels.loops.ir.schedule import Schedule
-from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.space import resolve
 
 if TYPE_CHECKING:
+    from planish.levels.loops.codegen.kernel import MachineCode
+    from planish.levels.loops.ir.annotated import AnnotatedTree
+    from planish.levels.loops.ir.tree import LoopTree
     from planish.levels.loops.runtime.kernels import Kernel
 
 
@@ -91,6 +90,8 @@ def schedule_of(program: Program, candidate: Candidate) -> Schedule:
 
 def tree_of(program: Program, candidate: Candidate) -> LoopTree:
     """Replay a candidate's steps and lower the schedule."""
+    from planish.levels.loops.lower.lowering import lower  # a process that only searches lowers nothing
+
     return lower(schedule_of(program, candidate))
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from planish.core import ScheduleError, Step, did_you_mean
 from planish.levels.loops.ir.schedule import Order, Packing, Schedule, loop_text, unscheduled
-from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.draft import is_spread, tables
 from planish.levels.loops.lang.program import (
     Access,
@@ -28,6 +28,9 @@ from planish.levels.loops.lang.program import (
     TensorType,
     accesses,
 )
+
+if TYPE_CHECKING:
+    from planish.levels.loops.ir.tree import LoopId
 
 
 def fused_name(outer: str, inner: str) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from planish.levels.loops.backends import supported_isas
 from planish.levels.loops.codegen.x86.compile import compile_tree
-from planish.levels.loops.codegen.x86.isa import supported_isas
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from levels.loops.running import GENERATORS, outputs_of
 from planish.core import Target
 from planish.core.hashing import rng
-from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.backends import supported_isas
+from planish.levels.loops.codegen.x86.isa import IsaName
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from planish.core import Target
 from planish.core.hashing import rng
+from planish.levels.loops.backends import supported_isas
 from planish.levels.loops.codegen.x86.compile import compile_tree
-from planish.levels.loops.codegen.x86.isa import IsaName, supported_isas
+from planish.levels.loops.codegen.x86.isa import IsaName
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower

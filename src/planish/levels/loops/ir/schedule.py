@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import TYPE_CHECKING, TypeAlias
 
 from planish.core import ScheduleError, did_you_mean
-from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.draft import scattered
 from planish.levels.loops.lang.lazy import lazy
 from planish.levels.loops.lang.program import Access, Index, Program, Statement, accesses, count_operations
+
+if TYPE_CHECKING:
+    from planish.levels.loops.ir.tree import LoopId
 
 
 # Equal operands are identical: each is one access of one nest.
@@ -141,7 +144,7 @@ def _pointwise(reader: Access, writer: Access) -> frozenset[str]:
     return frozenset(axis for r, w in pairs if r == w and (axis := plain_axis(r)) is not None)
 
 
-Order = tuple[LoopId, ...]
+Order: TypeAlias = "tuple[LoopId, ...]"
 """The loops of a nest, outermost first."""
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from planish.core import Step
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text
-from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.space.facts import REDUCE_TILES, Facts, RegisterTile, cycles, slab, streamed, tiles
 from planish.levels.loops.steps import Fuse, LoopStep, Reorder, Split, Unroll, Vectorize, fusable, fused
+
+if TYPE_CHECKING:
+    from planish.levels.loops.ir.tree import LoopId
 
 # Knobs
 

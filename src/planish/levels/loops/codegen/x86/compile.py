@@ -15,9 +15,11 @@ from functools import partial
 
 from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Register
 
+from planish.core import TargetError
+from planish.core.cores import cpu_features
 from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
-from planish.levels.loops.codegen.x86.isa import Isa, IsaName, check_narrow, cpu_features, isa_of
+from planish.levels.loops.codegen.x86.isa import Isa, IsaName, isa_of
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
 from planish.levels.loops.codegen.x86.region import RegionCode
 from planish.levels.loops.codegen.x86.vectors import NoRegisterError
@@ -302,6 +304,21 @@ def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: byte
 
 # Trees
 
+_FOR_NARROW: dict[IsaName, frozenset[str]] = {
+    "avx512": frozenset({"avx512bw"}),
+    "avx2": frozenset({"f16c"}),
+}
+"""What every processor with these instruction sets has, but a virtual machine may hide."""
+
+
+def _check_narrow(name: IsaName) -> None:
+    """Refuse an instruction set without the instructions for narrow elements; raises TargetError."""
+    if lacking := _FOR_NARROW[name] - cpu_features():
+        raise TargetError(
+            f"this processor lacks {', '.join(sorted(lacking))}, for elements narrower than the arithmetic",
+            "Use the portable back end (--backend portable).",
+        )
+
 
 def compile_tree(
     tree: LoopTree,
@@ -329,7 +346,7 @@ def compile_tree(
     """
     arithmetic, used = arithmetic_of(tree), frozenset[str]()
     if any(b.dtype != arithmetic for b in tree.buffers):
-        check_narrow(isa)
+        _check_narrow(isa)
         used = cpu_features() if extras is None else extras
     annotated, codes = _generated(tree, isa_of(isa, arithmetic, used), nontemporal_from)
     blob = bytearray()
