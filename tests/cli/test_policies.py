@@ -226,7 +226,7 @@ def test_a_language_model_is_trained_given_feedback_and_followed(planish: Planis
     size = ("--epochs", "1", "--context", "2048", "--tasks", "counts")
     said = planish("policy", "train", *given, *size, "--width", "16", "--depth", "1", "-o", file)
     assert said.code == 0, said.err
-    assert "greedy answers save" in said.err
+    assert "greedy lists save" in said.err
     more = tmp_path / "more.safetensors"
     told = planish("policy", "train", *given, *size, "--feedback", "fast", "--first", file, "-o", more)
     assert told.code == 0, told.err
