@@ -76,9 +76,10 @@ faults: $(READY) ## Disturb searches in every way, and count what is lost (an ho
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)
 	@for program in $$(grep -l __main__ benchmarks/$(BENCH).py); do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
 
-golden: $(READY) ## Write the golden files of the tests anew; read the difference before you commit
+golden: $(READY) ## Write the golden files and docs/reference/cli.md anew; read the difference before you commit
+	@$(BIN)/python docs/commands.py
 	@$(BIN)/pytest --update-golden $(PYTEST_ARGS)
-	@git diff --stat -- tests
+	@git diff --stat -- tests docs
 
 lock: ## Choose newer versions for requirements.lock
 	@$(PYTHON) -m venv build/lock

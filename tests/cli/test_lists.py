@@ -1,6 +1,7 @@
 """What is offered: commands, levels, searchers, targets."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -38,6 +39,14 @@ def test_without_a_command_there_is_help(planish: Planish) -> None:
     ]
 
 
+def test_the_reference_page_is_made_from_the_commands() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", "import commands; print(commands.page(), end='')"],
+        env=os.environ | {"PYTHONPATH": str(DOCUMENT.parents[1])}, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert made == DOCUMENT.read_text(encoding="utf-8"), "run docs/commands.py"
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_documented(planish: Planish, command: str) -> None:
     _, _, section = DOCUMENT.read_text().partition(f"## planish {command}\n")
@@ -45,7 +54,7 @@ def test_every_option_is_documented(planish: Planish, command: str) -> None:
     words = {word.rstrip(",") for word in planish(command, "--help").out.split()}
     options = {word for word in words if word.startswith("--")} - {"--help"}
     assert options
-    assert {option for option in options if not re.search(rf"`{option}\b", section)} == set()
+    assert {option for option in options if not re.search(rf"{option}\b", section)} == set()
 
 
 def test_help_loads_nothing_heavy() -> None:

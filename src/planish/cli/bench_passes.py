@@ -18,13 +18,18 @@ TRIALS = 200
 
 
 def bench_passes(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Modules: .ll, .bc or .c.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="Modules (.ll, .bc or .c); they are recorded under these names."
+        ),
+    ],
     record: Annotated[
-        Path | None, typer.Option("--record", metavar="FILE", help="Write the results to a file.")
+        Path | None, typer.Option("--record", metavar="FILE", help="Write the results to this file (JSON).")
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="FILE", help="Compare with results that were recorded."),
+        typer.Option("--against", metavar="FILE", help="Compare with the results recorded in this file."),
     ] = None,
     option: given.LevelOption = None,
     objective: given.Objective = "",
@@ -34,18 +39,21 @@ def bench_passes(
     trials: given.Trials = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", help="For each file; 200 trials where neither is given."),
+        typer.Option("--seconds", metavar="S", help="Seconds for each file. Default: --trials 200."),
     ] = None,
     seed: given.Seed = 0,
     workers: given.Workers = 0,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Tune many modules and compare with results on record, for continuous integration.
+    """Tune many modules of LLVM IR, and compare the results with recorded ones.
 
-    A file that cannot be read or measured is reported, and the others are tuned and recorded. Ends with exit
-    code 6 where there was such a file, and with 8 where a result is worse than the recorded one. Where
-    --record names the file of --against, it is then left as it is.
+    Use it in continuous integration: the exit code is 8 if a result is worse than the recorded one, and 6
+    if a file could not be measured; then a file that is named by both --record and --against is not changed.
+    With --trials, and a new --store, the results are the same each time. The recorded value is the better
+    one of the best candidate and the baseline.
+
+        planish bench-passes src/*.ll --against passes.json --store new.db
     """
     from planish.cli.batch_table import gather, require_all
     from planish.cli.output import writing

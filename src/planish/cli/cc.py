@@ -6,16 +6,29 @@ from typing import Annotated
 
 import typer
 
-_Words = Annotated[list[str] | None, typer.Argument(metavar="...", help="As clang takes them.")]
+_Words = Annotated[list[str] | None, typer.Argument(metavar="...", help="Words of clang's command line.")]
 
 
 def cc(words: _Words = None) -> None:
-    """Compile C as clang does, and smaller: CC="planish cc"; see docs/how-to/cc.md."""
+    """Compile C as clang does, and make code smaller if -Oz or -Os asks for it.
+
+    All options and exit codes are clang's, except three. --planish-report prints what was saved on
+    standard error. --planish-strict turns a failure of planish into exit code 2; without it, clang's object
+    is kept with a warning. `--planish-objective time` makes the program that PLANISH_RUN runs faster,
+    with -O2 and -O3.
+
+        make CC="planish cc" CFLAGS=-Oz
+    """
     _compile(words, plus=False)
 
 
 def cxx(words: _Words = None) -> None:
-    """Compile C++ as clang does, and smaller: CXX="planish c++"."""
+    """Compile C++ as clang++ does, and make code smaller if -Oz or -Os asks for it.
+
+    The options are those of `planish cc`.
+
+        cmake -B build -DCMAKE_C_COMPILER=planish-cc -DCMAKE_CXX_COMPILER=planish-c++
+    """
     _compile(words, plus=True)
 
 

@@ -15,22 +15,22 @@ from typer.core import TyperCommand, TyperGroup
 
 from planish.cli.output import guarded
 
-_COMMANDS = {
+COMMANDS = {
     "tune": ("tune:tune", "Search for the best way to run a program."),
-    "inspect": ("inspect:inspect", "Show the class of a network, and which passes matter."),
-    "show": ("stored_runs:show", "Show a run with its result; without ID, list the runs."),
-    "report": ("stored_runs:report", "Write a run as one HTML file, or show what a build saved."),
+    "inspect": ("inspect:inspect", "Show the class of a network, and which passes change it."),
+    "show": ("stored_runs:show", "Show a run with its result, or list the runs."),
+    "report": ("stored_runs:report", "Write runs as one HTML file, or show what a build saved."),
     "dashboard": ("dashboard:dashboard", "Show the runs of a store in a browser, live."),
-    "validate": ("stored_runs:validate", "Try a stored winner again: does it still hold?"),
-    "export": ("stored_runs:export", "Write a winner for use without planish."),
-    "compare": ("compare:compare", "Compare searchers, or stored winners, side by side."),
-    "passes": ("passes:passes", "Show what a pass list of your own does to a module."),
-    "bench-passes": ("bench_passes:bench_passes", "Tune many modules, and compare with results on record."),
+    "validate": ("stored_runs:validate", "Check that the winner of a run still holds."),
+    "export": ("stored_runs:export", "Write the winner of a run for use without planish."),
+    "compare": ("compare:compare", "Compare searchers, or the winners of runs."),
+    "passes": ("passes:passes", "Show what a pass list does to a module."),
+    "bench-passes": ("bench_passes:bench_passes", "Tune many modules, and compare with recorded results."),
     "levels": ("listings:levels", "List the kinds of programs that can be tuned."),
     "searchers": ("listings:searchers", "List the searchers, what they need, and their options."),
     "targets": ("listings:targets", "Show this machine as each level sees it."),
-    "cc": ("cc:cc", 'Compile C as clang does, and smaller: CC="planish cc".'),
-    "c++": ("cc:cxx", 'Compile C++ as clang does, and smaller: CXX="planish c++".'),
+    "cc": ("cc:cc", 'Compile C like clang, but smaller: CC="planish cc".'),
+    "c++": ("cc:cxx", 'Compile C++ like clang, but smaller: CXX="planish c++".'),
     "runs": ("stored_runs:runs", "List, delete, export and merge runs."),
     "corpus": ("corpus:corpus", "Make corpora of LLVM IR functions, and label them."),
     "models": ("models:models", "List, fit, evaluate, export and remove cost models."),
@@ -109,11 +109,11 @@ class Front(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands.update({name: TyperCommand(name, help=line) for name, (_, line) in _COMMANDS.items()})
+        self.commands.update({name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()})
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Import a command, so that it can be invoked."""
-        if args[0] in _COMMANDS:
+        if args[0] in COMMANDS:
             self.commands[args[0]] = load_command(args[0])
         return super().resolve_command(ctx, args)
 
@@ -140,7 +140,7 @@ class Front(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import a command, or a group of commands, by its name in `planish --help`."""
-    module, _, attribute = _COMMANDS[name][0].partition(":")
+    module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(import_module(f"planish.cli.{module}"), attribute)
     group = typer.Typer(rich_markup_mode=None, add_completion=False)
     if isinstance(found, typer.Typer):

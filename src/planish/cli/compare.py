@@ -39,7 +39,7 @@ def compare(
     command: typer.Context,
     what: Annotated[
         list[str],
-        typer.Argument(metavar="PROGRAM|ID", help="Programs to search, or runs to try again."),
+        typer.Argument(metavar="PROGRAM|ID...", help="Programs to search, or ids of runs to measure again."),
     ],
     *,
     reading: given.ProgramOptions,
@@ -47,8 +47,12 @@ def compare(
     objective: given.Objective = "",
     searcher: given.Searchers = None,
     space: given.Spaces = None,
-    trials: Annotated[int, typer.Option("--trials", help="The budget of each run, in candidates.")] = 100,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many runs each searcher has.")] = 3,
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", help="Budget of each run, in candidates.")
+    ] = 100,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", min=1, help="Number of runs of each searcher.")
+    ] = 3,
     seed: given.Seed = 0,
     cores: given.Cores = 1,
     workers: given.Workers = 0,
@@ -56,12 +60,17 @@ def compare(
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Compare searchers, or stored winners, side by side.
+    """Compare searchers on programs, or the winners of stored runs.
 
-    Given programs, every searcher searches each of them, once for each seed; a searcher may have
-    options: --searcher beam-dfs:width=8,depth=5. Given the ids of runs, their winners are measured
-    interleaved in one run, against their baselines. Where that leaves a verdict undecided, the command that
-    measures in more processes is printed.
+    For programs, every searcher searches each program in each space, once for each seed. A table shows the
+    best value after 1, 2, 5, 10, ... trials, as the median of the seeds; then the winners are measured
+    interleaved in one run. A candidate that several searches propose is measured once. For runs, only their
+    winners are measured (if the baseline won, the best other candidate). If a verdict is undecided, the
+    command that measures in twice as many processes is printed.
+
+        planish compare "C[m,n] += A[m,k] * B[k,n]" --size m=64,n=64,k=64 --searcher random --searcher genetic
+
+        planish compare 1a2b3c4d 5e6f7a8b
     """
     from planish.cli.request import level_options, names
     from planish.store import open_store

@@ -21,61 +21,81 @@ if TYPE_CHECKING:
 _LINE_S = 10.0
 """Seconds between two lines of progress."""
 
-Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="A corpus: its folder, or a .jsonl.gz file.")]
-Labels = Annotated[Path, typer.Argument(metavar="DIR", help="Where labels go, or are.")]
+Corpus = Annotated[Path, typer.Argument(metavar="CORPUS", help="Corpus: its folder, or a .jsonl.gz file.")]
+Labels = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of the labels; created if it does not exist.")
+]
 Evaluations = Annotated[
     int,
-    typer.Option("--evaluations", min=2, help="Pass lists to run on each function in its own search."),
+    typer.Option(
+        "--evaluations", metavar="N", min=2, help="Pass lists to run on each function in its search."
+    ),
 ]
 GiveUp = Annotated[
     int,
     typer.Option(
-        "--give-up", min=0, help="End a search after this many lists if none is better than -Oz; 0: never."
+        "--give-up",
+        metavar="N",
+        min=0,
+        help="End a search that starts with the coreset after this many lists if none is better than "
+        "-Oz; 0: never.",
     ),
 ]
 Lists = Annotated[
-    int, typer.Option("--lists", min=0, help="How many of the best lists to run on every function.")
+    int,
+    typer.Option(
+        "--lists", metavar="N", min=0, help="Number of the best lists to run on every function; 0: none."
+    ),
 ]
 Candidates = Annotated[
-    int, typer.Option("--candidates", min=1, help="How many lists the best are chosen from.")
+    int,
+    typer.Option("--candidates", metavar="N", min=1, help="Number of lists from which the best are chosen."),
 ]
 Sample = Annotated[
-    int, typer.Option("--sample", min=1, help="How many training functions they are chosen on.")
+    int,
+    typer.Option(
+        "--sample", metavar="N", min=1, help="Number of training functions on which lists are chosen."
+    ),
 ]
 LabelObjective = Annotated[
-    str, typer.Option("--objective", metavar="NAME", help="instructions (default) or text_bytes.")
+    str, typer.Option("--objective", metavar="NAME", help="instructions or text_bytes.")
 ]
 LabelSearcher = Annotated[
     str,
-    typer.Option("--searcher", metavar="NAME", help="portfolio (default), or random-minimise: the thesis's."),
+    typer.Option("--searcher", metavar="NAME", help="portfolio, or random-minimise, the one of the thesis."),
 ]
 WithCoreset = Annotated[
     bool,
     typer.Option(
-        "--coreset/--no-coreset", help="Begin each search with the coreset that comes with planish."
+        "--coreset/--no-coreset", help="Start each search with the coreset that comes with planish."
     ),
 ]
 Splits = Annotated[
     given.Names,
     typer.Option(
-        "--split", metavar="NAME", help="train, validation, test or csmith; may be repeated. All by default."
+        "--split", metavar="NAME", help="train, validation, test or csmith; may be repeated. Default: all."
     ),
 ]
 Functions = Annotated[
-    int, typer.Option("--functions", min=0, help="About this many functions, drawn evenly; 0: all.")
+    int,
+    typer.Option(
+        "--functions", metavar="N", min=0, help="Use about this many functions, drawn evenly; 0: all."
+    ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: as many as there are cores.")]
-Size = Annotated[int, typer.Option("--size", min=1, help="The most lists.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", metavar="N", min=0, help="Number of processes; 0: one for each core.")
+]
+Size = Annotated[int, typer.Option("--size", metavar="N", min=1, help="Maximum number of lists.")]
 Joining = Annotated[
     int,
     typer.Option(
         "--join",
         min=0,
         metavar="N",
-        help="Join the N lists chosen first two by two, and choose again among both; 0: none.",
+        help="Join pairs of the first N chosen lists (up to 20 passes), and choose again among all; 0: none.",
     ),
 ]
-CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the coreset goes.")]
+CoresetFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 
 
 def label(
@@ -98,8 +118,11 @@ def label(
 ) -> None:
     """Find the best pass list of each function of a corpus.
 
-    First a search on each function by itself, then the best lists of all on every one. Ctrl-C loses no
-    more than the last 256 functions: the same command resumes where the last one ended.
+    Each function is searched by itself, and its best list is shortened; then the best lists of all are run on
+    every function. A label is never worse than -Oz. The same command resumes after an interruption, which
+    loses at most the last 256 functions.
+
+        planish corpus label corpus/ labels/ --split train --functions 3000
     """
     from planish.cli.output import document, say
     from planish.train.corpus.shards import SPLITS
@@ -132,10 +155,13 @@ def coreset(
     seed: given.Seed = 0,
     jobs: Jobs = 0,
 ) -> None:
-    """Choose the few pass lists that together save most on the training functions of a labelled corpus.
+    """Choose a few pass lists that together save most on the training functions of a labeled corpus.
 
-    Each choice is the list that saves most in addition to those before it and -Oz. With --join, two lists
-    that are good for different functions may become one that is good for both; it takes as long as both.
+    Each choice is the list that saves most in addition to those before it, relative to the square root of
+    its cost. With --join, two lists that are good for different functions may become one that is good for
+    both.
+
+        planish corpus coreset corpus/ labels/ --size 40 --join 20 -o coreset.json
     """
     import json
 
@@ -155,29 +181,40 @@ def coreset(
 
 CostedFunctions = Annotated[
     int,
-    typer.Option("--functions", min=0, help="How many in all, with those that the table has; 0: all."),
+    typer.Option(
+        "--functions", metavar="N", min=0, help="Number of functions, including those in the table; 0: all."
+    ),
 ]
-Table = Annotated[Path, typer.Argument(metavar="FILE", help="The table, an .npz file; made or added to.")]
+Table = Annotated[Path, typer.Argument(metavar="FILE", help="Table, an .npz file; created or extended.")]
 
 Without = Annotated[
     given.Names,
-    typer.Option("--without", metavar="PATTERN", help="Files to skip, by PACKAGE/PATH; may be repeated."),
+    typer.Option(
+        "--without", metavar="PATTERN", help="Files to skip, as a pattern of PACKAGE/PATH; may be repeated."
+    ),
 ]
 
 Objectives = Annotated[
     given.Names,
-    typer.Option("--objective", metavar="NAME", help="instructions or text_bytes; may be repeated. All."),
+    typer.Option(
+        "--objective", metavar="NAME", help="instructions or text_bytes; may be repeated. Default: both."
+    ),
 ]
 Besides = Annotated[
     list[Path] | None,
-    typer.Option("--besides", metavar="FILE", help="A table whose functions are skipped; may be repeated."),
+    typer.Option(
+        "--besides",
+        metavar="FILE",
+        help="Table whose functions are skipped, and count as drawn; may be repeated.",
+    ),
 ]
 Widen = Annotated[
     list[Path] | None,
     typer.Option(
         "--widen",
         metavar="FILE",
-        help="A table whose functions alone are run, by the lists that it lacks; its costs are kept.",
+        help="Table to widen: run only its functions, with the lists that it lacks, and keep its costs; "
+        "needs one --objective; may be repeated.",
     ),
 ]
 
@@ -194,11 +231,12 @@ def costs(
     jobs: Jobs = 0,
     form: given.Format = "text",
 ) -> None:
-    """Run every list of the coresets on functions, and keep what each costs by each objective.
+    """Run all lists of the coresets that come with planish on functions, and keep the cost of each.
 
-    Functions that the table has are not run again, so the same command resumes where the last one ended, and
-    a table may be added to from another corpus. Of some objectives, only their own coresets are run. With
-    --widen, of one objective, the table has the lists of others too, and these are not run again.
+    The table is what `planish policy train --level llvm` learns from. Functions that it has are not run
+    again: the same command resumes after an interruption, and another corpus extends the table.
+
+        planish corpus costs corpus/ costs.npz --split train --functions 20000
     """
     from planish.cli.output import document, table
     from planish.core import PlanishError, unknown
@@ -234,25 +272,38 @@ corpus.command()(coreset)
 corpus.command()(costs)
 
 Debian = Annotated[
-    given.Names, typer.Option("--debian", metavar="NAME", help="A Debian source package; may be repeated.")
+    given.Names,
+    typer.Option(
+        "--debian", metavar="NAME", help="Debian source package, downloaded by apt; may be repeated."
+    ),
 ]
 DebianList = Annotated[
     given.Names,
-    typer.Option("--debian-list", metavar="FILE", help="A file of their names; 'standard' is built in."),
+    typer.Option("--debian-list", metavar="FILE", help="File of names of packages; 'standard' is built in."),
 ]
 Paths = list[Path] | None
-CFolders = Annotated[Paths, typer.Option("--folder", metavar="DIR", help="A folder of C files.")]
+CFolders = Annotated[
+    Paths, typer.Option("--folder", metavar="DIR", help="Folder of C files; may be repeated.")
+]
 IRFiles = Annotated[
-    Paths, typer.Option("--ir", metavar="FILE", help="A .ll or .bc file, or a folder of them.")
+    Paths,
+    typer.Option("--ir", metavar="FILE", help="A .ll or .bc file, or a folder of them; may be repeated."),
 ]
 Csmith = Annotated[
-    int, typer.Option("--csmith", min=0, help="How many random programs, of about six functions each.")
+    int,
+    typer.Option(
+        "--csmith", metavar="N", min=0, help="Number of random programs, of about six functions each."
+    ),
 ]
-FirstSeed = Annotated[int, typer.Option("--seed", min=1, help="The first random program's seed.")]
-MaxChars = Annotated[int, typer.Option("--max-chars", min=1, help="Skip longer functions.")]
+FirstSeed = Annotated[
+    int, typer.Option("--seed", metavar="N", min=1, help="Seed of the first random program.")
+]
+MaxChars = Annotated[int, typer.Option("--max-chars", metavar="N", min=1, help="Skip longer functions.")]
 Alignment = Annotated[bool, typer.Option(help="Keep the alignment of loads and stores.")]
-Noundef = Annotated[bool, typer.Option(help="Keep 'noundef'.")]
-KeepSources = Annotated[bool, typer.Option("--keep-sources", help="Keep the unpacked sources.")]
+Noundef = Annotated[bool, typer.Option(help="Keep 'noundef' attributes.")]
+KeepSources = Annotated[
+    bool, typer.Option("--keep-sources", help="Keep the unpacked sources in DIR/sources.")
+]
 
 
 @corpus.command()
@@ -272,9 +323,12 @@ def build(
     keep_sources: KeepSources = False,
     form: given.Format = "text",
 ) -> None:
-    """Compile C code to a corpus of different functions, with a data card.
+    """Compile C code to a corpus of functions without duplicates, with a data card.
 
-    The same command resumes where the last one ended; other sources may be added later.
+    The same command resumes after an interruption, and other sources can be added later. It needs the
+    extra `corpus`: `pip install 'planish[corpus]'`.
+
+        planish corpus build corpus/ --debian-list standard --csmith 2400
     """
     from planish.cli.output import document, say
     from planish.core import AllFailedError
@@ -301,9 +355,14 @@ def build(
 
 @corpus.command()
 def card(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A corpus.")], form: given.Format = "text"
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Corpus.")], form: given.Format = "text"
 ) -> None:
-    """Show what a corpus holds: functions, sizes, duplicates, packages."""
+    """Show what a corpus contains: functions by split, sizes, duplicates, licenses and packages.
+
+    The same is in DIR/card.md and DIR/card.json.
+
+        planish corpus card corpus/
+    """
     from planish.cli.output import document, say
     from planish.train.corpus.reader import page, read_card
 

@@ -12,12 +12,26 @@ from planish.cli import options as given
 def dashboard(
     store: given.StorePlace = None,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen at; from other machines it needs a token.")
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen on. For any but 127.0.0.1, pages need the token in the printed URL.",
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")] = 8080,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0: any free one.")
+    ] = 8080,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
+    ] = False,
 ) -> None:
-    """Show the runs of a store in a browser, live."""
+    """Show the runs of a store in a browser, live, until Ctrl-C.
+
+    The store is only read. It needs the extra `serve`: `pip install 'planish[serve]'`.
+
+        planish dashboard --store runs.db
+    """
     from planish.cli.output import say
     from planish.core import TargetError
 

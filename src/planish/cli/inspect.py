@@ -25,18 +25,24 @@ _EFFECTS = 8
 
 
 def inspect(
-    program: Annotated[str, typer.Argument(metavar="FILE", help="An ONNX model.")],
+    program: Annotated[str, typer.Argument(metavar="FILE", help="ONNX model.")],
     shape: given.Shape = None,
     option: given.LevelOption = None,
     objective: given.Objective = "",
     cores: given.Cores = 1,
     relevance: Annotated[
-        bool, typer.Option(help="Find out which passes change the model, which takes seconds the first time.")
+        bool, typer.Option(help="Find the passes that change the model, which takes seconds the first time.")
     ] = True,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Show which class of network a model is and why, which passes matter, and the list to begin with."""
+    """Show the class of a network, which passes change it, and the list that a search starts with.
+
+    Nothing is measured. The list is what trials of other models of the class have shown, if the store has
+    any for this machine and objective; otherwise it has the passes of the class in the paper.
+
+        planish inspect examples/graph/cnn-small-torchscript.onnx
+    """
     from planish.cli.request import level_options, names
     from planish.levels.registry import load_program
     from planish.tuning.api import task_of

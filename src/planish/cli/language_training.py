@@ -60,17 +60,18 @@ class TextOptions:
     """Options of language models."""
 
     context: Annotated[
-        int, typer.Option("--context", min=256, help="decoder: tokens of the longest text.")
+        int, typer.Option("--context", metavar="N", min=256, help="decoder: tokens of the longest text.")
     ] = 1024
     tasks: Annotated[
         Asked, typer.Option("--tasks", help="decoder: auxiliary tasks that are learned with the list.")
     ] = "all"
     feedback: Annotated[
         Kind | None,
-        typer.Option("--feedback", help="decoder: also learn from feedback on --first's answers."),
+        typer.Option("--feedback", help="decoder: also learn from feedback on the answers of --first."),
     ] = None
     first: Annotated[
-        Path | None, typer.Option("--first", metavar="FILE", help="decoder: a policy to start from.")
+        Path | None,
+        typer.Option("--first", metavar="FILE", help="decoder: policy whose network is trained further."),
     ] = None
 
 
@@ -80,18 +81,20 @@ class Labels:
 
     corpus: Annotated[
         Path | None,
-        typer.Option("--corpus", metavar="CORPUS", help="llvm: the corpus whose functions are read."),
+        typer.Option("--corpus", metavar="CORPUS", help="llvm: corpus of the functions."),
     ] = None
     labels: Annotated[
         list[Path] | None,
         typer.Option(
-            "--labels", metavar="FILE", help="llvm: a table written by planish corpus costs; may be repeated."
+            "--labels",
+            metavar="FILE",
+            help="llvm: table by 'planish corpus costs'; of several, the lists that all have count.",
         ),
     ] = None
     objective: Annotated[
-        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what to minimise.")
+        Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what to minimize.")
     ] = "instructions"
-    device: Annotated[Literal["cpu", "cuda"], typer.Option("--device", help="llvm: the device of torch.")] = (
+    device: Annotated[Literal["cpu", "cuda"], typer.Option("--device", help="llvm: device of PyTorch.")] = (
         "cpu"
     )
 

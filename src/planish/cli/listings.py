@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def levels(form: given.Format = "text") -> None:
-    """List the kinds of programs that can be tuned."""
+    """List the kinds of programs that can be tuned.
+
+    Each level has its objectives, its spaces, and searchers that do well on it.
+    """
     from planish.cli.output import document, table
     from planish.core import registry
     from planish.levels.registry import GROUP, level_named
@@ -41,7 +44,7 @@ def levels(form: given.Format = "text") -> None:
 
 
 def searchers(form: given.Format = "text") -> None:
-    """List the searchers, what they need, and their options."""
+    """List the searchers, the operations that each needs of a space, and their options."""
     from planish.cli.output import document, say
     from planish.core import registry
     from planish.search import describe_searcher
@@ -71,7 +74,12 @@ def _document(info: SearcherInfo) -> dict[str, Any]:
 
 
 def targets(form: given.Format = "text") -> None:
-    """Show this machine as each level sees it."""
+    """Show this machine as each level sees it.
+
+    loops: the processor, its cores and code generators, and the measured peak of one core. llvm: the
+    versions of LLVM, the passes that they have, and C compilers. hlo: XLA and IREE. graph: libraries, passes,
+    and counters of power, energy and temperature.
+    """
     from planish.cli.output import document, facts, say
     from planish.core import registry
     from planish.levels.registry import GROUP, level_named

@@ -16,30 +16,43 @@ if TYPE_CHECKING:
     from planish.models.model_files import SavedModel
 
 
-models = typer.Typer(help="List, fit, evaluate, export and remove cost models.")
+models = typer.Typer()
 
 LevelName = Annotated[
     str,
     typer.Option(
-        "--level", metavar="LEVEL", help="The level whose candidates it predicts.", autocompletion=level_names
+        "--level",
+        metavar="LEVEL",
+        help="Level whose candidates the model predicts.",
+        autocompletion=level_names,
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model's name, as listed, or a file.")]
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model, as listed, or a file.")]
 ModelFile = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="File to write. Default: your own model of the level, in your data folder.",
+    ),
 ]
 Learns = Annotated[
-    Literal["rank", "regression"], typer.Option("--objective", help="Learn the order of costs, or costs.")
+    Literal["rank", "regression"],
+    typer.Option("--objective", help="Learn which candidate is better (rank), or by how much (regression)."),
 ]
 Kind = Annotated[
     Literal["trees", "tree-gru"],
-    typer.Option("--model", help="Boosted trees, or a network over the loops: AutoTVM's two models."),
+    typer.Option("--model", help="Boosted trees, or a recurrent network over the loops."),
 ]
 
 
 @models.callback(invoke_without_command=True)
 def front(context: typer.Context, form: given.Format = "text") -> None:
-    """List, fit, evaluate, export and remove cost models; without a command, list them."""
+    """List, fit, evaluate, export and remove cost models; without a command, list them.
+
+    Cost models predict which candidates are worth measuring; `--searcher model-guided` uses them.
+    """
     if context.invoked_subcommand is None:
         _list(form)
     else:
@@ -56,9 +69,12 @@ def fit(
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
-    """Fit a global model on what the store knows of a level's programs.
+    """Fit a cost model on the trials of a level in the store.
 
-    Searches of the level ask it together with the one that comes with planish, or alone where they name it.
+    Searches of the level use it together with the one that comes with planish, or alone with
+    --set model=NAME. It needs the extra `learn`; `--model tree-gru` needs `train`.
+
+        planish models fit --level loops
     """
     from planish.core import PlanishError
     from planish.levels.registry import level_named
@@ -82,7 +98,12 @@ def fit(
 
 @models.command()
 def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "text") -> None:
-    """Report how well a model ranks the trials in the store; programs it learnt from count too."""
+    """Report how well a model ranks the trials in the store.
+
+    Programs that it learned from are included.
+
+        planish models evaluate loops --store other.db
+    """
     from planish.cli.output import document, facts
     from planish.core import PlanishError
     from planish.levels.registry import level_named
@@ -104,10 +125,13 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
 
 
 @models.command()
-def export(
-    model: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
-) -> None:
-    """Copy a model to a file, to be used elsewhere: --set model=FILE."""
+def export(model: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]) -> None:
+    """Copy a model to a file.
+
+    Another machine uses the copy with --set model=FILE.
+
+        planish models export loops loops.npz
+    """
     from planish.models.model_files import load_model
 
     path = _path(model)
@@ -116,8 +140,15 @@ def export(
 
 
 @models.command()
-def remove(model: Annotated[str, typer.Argument(metavar="MODEL", help="One of your own.")]) -> None:
-    """Remove a model of your own; the shipped one of its name, if any, is used again."""
+def remove(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model of your own.")],
+) -> None:
+    """Remove a model of your own.
+
+    A model of the same name that comes with planish is used again.
+
+        planish models remove loops
+    """
     from planish.models.model_files import models_folder
 
     remove_own(f"the model {model}", _path(model), models_folder(), "planish models lists them.")

@@ -56,30 +56,36 @@ Form = Literal["text", "json"]
 Names = list[str] | None
 
 RunId = Annotated[
-    str, typer.Argument(metavar="ID", help="A run, by its id or the beginning of it.", autocompletion=run_ids)
+    str, typer.Argument(metavar="ID", help="Id of a run, or the beginning of it.", autocompletion=run_ids)
 ]
 SomeRunId = Annotated[
     str | None,
-    typer.Argument(metavar="[ID]", help="A run, by its id or the beginning of it.", autocompletion=run_ids),
+    typer.Argument(
+        metavar="[ID]",
+        help="Id of a run, or the beginning of it. Default: list the runs.",
+        autocompletion=run_ids,
+    ),
 ]
 RunsOrBuild = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[ID...|FOLDER]",
-        help="A run, or several to be compared, by their ids or the beginnings of them; or the folder of a "
-        "build that `planish cc` compiled.",
+        help="Ids of runs, or the beginnings of them; or a folder with objects that `planish cc` compiled. "
+        "Default: the run that was last worked on.",
         autocompletion=run_ids,
     ),
 ]
-Source = Annotated[str, typer.Argument(metavar="PROGRAM", help="A program's text, or a file.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made where it is missing.")]
+Source = Annotated[str, typer.Argument(metavar="PROGRAM", help="The text of a program, or a file.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder to write to; created if it does not exist.")
+]
 
 StorePlace = Annotated[
     str | None,
     typer.Option(
         "--store",
         metavar="LOCATION",
-        help="The store: a file, or postgresql://...; else PLANISH_STORE, else a file in your data folder.",
+        help="File or postgresql:// URL of the store. Default: PLANISH_STORE, or a file in your data folder.",
     ),
 ]
 Files = Annotated[
@@ -87,87 +93,123 @@ Files = Annotated[
     typer.Option(
         "--file",
         metavar="PATH",
-        help="hlo, graph: a model, weights or data of the run, known by content; may be repeated.",
+        help="hlo, graph: a model, weights or data of the run, recognized by content; may be repeated.",
     ),
 ]
 Processes = Annotated[
     int,
     typer.Option(
-        "--processes", min=5, help="The most fresh processes that measure while the verdict is undecided."
+        "--processes",
+        metavar="N",
+        min=5,
+        help="Maximum number of fresh processes that measure while the verdict is undecided.",
     ),
 ]
 RunStored = Annotated[
     bool,
-    typer.Option("--run", help="llvm: run the stored program; use it only if you trust its author."),
+    typer.Option(
+        "--run",
+        help="llvm: run the stored program with your rights. Its run time cannot be measured otherwise. "
+        "Use it only if you trust its author.",
+    ),
 ]
-Format = Annotated[Form, typer.Option("--format", help="json writes one document to standard output.")]
+Format = Annotated[Form, typer.Option("--format", help="json prints one document, and shows no progress.")]
 
-Size = Annotated[Names, typer.Option("--size", metavar="m=192,...", help="loops: extents of axes.")]
+Size = Annotated[
+    Names, typer.Option("--size", metavar="m=192,...", help="loops: extents of axes; may be repeated.")
+]
 Shape = Annotated[
-    Names, typer.Option("--shape", metavar="I=1x64x56x56", help="loops, graph: a tensor's shape.")
+    Names,
+    typer.Option(
+        "--shape",
+        metavar="I=1x64x56x56",
+        help="Shape of a tensor (loops: if the sizes do not determine it; graph: of an open input); "
+        "may be repeated.",
+    ),
 ]
 Dtype = Annotated[
     str,
     typer.Option(
         "--dtype",
         metavar="TYPE",
-        help="loops: float32 (default), float64, float16, bfloat16, int8, int32; A=int8 for one tensor.",
+        help="loops: element type of inputs and outputs: float32 (default), float64, float16, bfloat16, int8 "
+        "or int32; A=int8,B=int8 for single tensors.",
     ),
 ]
 Args = Annotated[
-    str, typer.Option("--args", metavar="TEXT", help="llvm: what the program is run with, as in a shell.")
+    str, typer.Option("--args", metavar="TEXT", help="llvm: arguments of the program, as in a shell.")
 ]
 Stdin = Annotated[
-    str, typer.Option("--stdin", metavar="FILE", help="llvm: what the program reads from standard input.")
+    str,
+    typer.Option("--stdin", metavar="FILE", help="llvm: file that the program reads from standard input."),
 ]
 Run = Annotated[
     bool,
     typer.Option(
         "--run",
-        help="llvm: run every candidate and compare its answer, also where nothing is timed. "
-        "--run './prog 5 < input' says how.",
+        help="llvm: run each candidate and compare its output, even if no time is measured. "
+        "`--run './prog 5 < input'` says how, instead of --args and --stdin.",
     ),
 ]
 Link = Annotated[
-    str, typer.Option("--link", metavar="TEXT", help="llvm: libraries of the program: '-lz -pthread'.")
+    str, typer.Option("--link", metavar="TEXT", help="llvm: libraries to link with, such as '-lz -pthread'.")
 ]
 Workload = Annotated[
     str,
     typer.Option(
         "--workload",
         metavar="FILE",
-        help="hlo: how the module is run and scored; .toml, or .py, which is run; or 'outputs': by its own.",
+        help="hlo: how the module is run and scored: a .toml file, a .py file, which is executed, or "
+        "'outputs' to compare outputs. Default: the .toml file next to the module.",
     ),
 ]
 Data = Annotated[
     str,
-    typer.Option("--data", metavar="DIR", help="hlo: the examples; else by the workload or PLANISH_DATA."),
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="hlo: folder of the examples. Default: that of the workload, or PLANISH_DATA, or a stand-in.",
+    ),
 ]
 Backend = Annotated[
-    str, typer.Option("--backend", metavar="NAME", help="The code generator, one of the level's.")
+    str, typer.Option("--backend", metavar="NAME", help="Code generator, one of the level's.")
 ]
 PerFunction = Annotated[
     bool,
     typer.Option(
-        "--per-function", help="llvm: tune each function by itself; for the time those in which it goes."
+        "--per-function",
+        help="llvm: tune each function by itself; with `--objective time`, those that take the time.",
     ),
 ]
 LevelOption = Annotated[
-    Names, typer.Option("--option", metavar="NAME=VALUE", help="Another option of the level.")
+    Names,
+    typer.Option("--option", metavar="NAME=VALUE", help="Another option of the level; may be repeated."),
 ]
 LevelName = Annotated[
     str,
     typer.Option(
-        "--level", metavar="NAME", help="The level; else found by the program.", autocompletion=level_names
+        "--level",
+        metavar="NAME",
+        help="Level of the program. Default: the one that accepts it.",
+        autocompletion=level_names,
     ),
 ]
 Objective = Annotated[
-    str, typer.Option("--objective", metavar="NAME,...", help="What to improve; the first leads.")
+    str,
+    typer.Option(
+        "--objective",
+        metavar="NAME,...",
+        help="Objectives, as listed by 'planish levels'; the first leads. Default: the level's first; "
+        "hlo: all.",
+    ),
 ]
 Searcher = Annotated[
     str,
     typer.Option(
-        "--searcher", metavar="NAME", help="See 'planish searchers'.", autocompletion=searcher_names
+        "--searcher",
+        metavar="NAME",
+        help="Searcher, as listed by 'planish searchers'. Default: the level's first.",
+        autocompletion=searcher_names,
     ),
 ]
 Searchers = Annotated[
@@ -175,39 +217,66 @@ Searchers = Annotated[
     typer.Option(
         "--searcher",
         metavar="NAME",
-        help="See 'planish searchers'; may be repeated.",
+        help="Searcher with its options, such as beam-dfs:width=8,depth=5; may be repeated.",
         autocompletion=searcher_names,
     ),
 ]
 Setting = Annotated[
-    Names, typer.Option("--set", metavar="NAME=VALUE", help="An option of the searcher; may be repeated.")
+    Names, typer.Option("--set", metavar="NAME=VALUE", help="Option of the searcher; may be repeated.")
 ]
-Space = Annotated[str, typer.Option("--space", metavar="NAME", help="See 'planish levels'.")]
+Space = Annotated[
+    str,
+    typer.Option(
+        "--space", metavar="NAME", help="Space, as listed by 'planish levels'. Default: the level's first."
+    ),
+]
 Spaces = Annotated[
-    Names, typer.Option("--space", metavar="NAME", help="See 'planish levels'; may be repeated.")
+    Names,
+    typer.Option("--space", metavar="NAME", help="Space, as listed by 'planish levels'; may be repeated."),
 ]
-Trials = Annotated[int | None, typer.Option("--trials", help="End after this many candidates.")]
+Trials = Annotated[
+    int | None,
+    typer.Option("--trials", metavar="N", help="End after this many candidates, stored ones included."),
+]
 Seconds = Annotated[
-    float | None, typer.Option("--seconds", help="End after so many seconds; 10 where --trials is not given.")
+    float | None,
+    typer.Option(
+        "--seconds",
+        metavar="S",
+        help="End the search after this many seconds; the comparison takes at most as long, or 5 s. "
+        "Default: 10, without --trials.",
+    ),
 ]
 TargetValue = Annotated[
-    float | None, typer.Option("--target-value", help="End when the objective is as good.")
+    float | None,
+    typer.Option(
+        "--target-value", metavar="V", help="End when the leading objective reaches this value, in its unit."
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness of the search comes from it.")]
-Cores = Annotated[int, typer.Option("--cores", help="Cores that the program may use.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all random decisions.")]
+Cores = Annotated[int, typer.Option("--cores", metavar="N", help="Number of cores that the program may use.")]
 Workers = Annotated[
-    int, typer.Option("--workers", help="Processes that build and verify side by side; 0 chooses.")
+    int,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="Processes that build and verify in parallel, at most one per core. 0: one, and one for each "
+        "core that the program leaves free, up to 8.",
+    ),
 ]
 Finalists = Annotated[
     int | None,
     typer.Option(
         "--finalists",
+        metavar="N",
         min=1,
-        help="How many of the best are measured again at the end. Default: 3; of a front 8.",
+        help="How many of the best are measured again at the end. Default: 3; 8 with several objectives; "
+        "1 with `--per-function --objective time`.",
     ),
 ]
 Pick = Annotated[
-    int, typer.Option("--pick", metavar="N", min=1, help="Which of the finalists: 1 for #1, the first shown.")
+    int,
+    typer.Option("--pick", metavar="N", min=1, help="Number of the finalist, as 'planish show' prints it."),
 ]
 PickOrBest = Annotated[
     int | None,
@@ -215,23 +284,32 @@ PickOrBest = Annotated[
         "--pick",
         metavar="N",
         min=1,
-        help="Which of the finalists: 1 for #1, the first shown. Default: the best but the baseline.",
+        help="Number of the finalist, as 'planish show' prints it. Default: the best, except the baseline.",
     ),
 ]
-Remeasure = Annotated[bool, typer.Option("--remeasure", help="Start again, and measure what is known again.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report (HTML).")]
+Remeasure = Annotated[
+    bool, typer.Option("--remeasure", help="Start a new run, and measure stored candidates again.")
+]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write a report of the run (HTML).")
+]
 OutputFile = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        help="Default: planish-ID.html; of several runs planish-comparison.html.",
+        help="File to write. Default: planish-ID.html; planish-comparison.html for several runs.",
     ),
 ]
 ExportFolder = Annotated[
     Path | None,
-    typer.Option("--export", metavar="DIR", help="Write the winner for use without planish (of ONNX: to .)."),
+    typer.Option(
+        "--export",
+        metavar="DIR",
+        help="Write the winner for use without planish. Without it, an ONNX model is written to the "
+        "current folder.",
+    ),
 ]
 
 

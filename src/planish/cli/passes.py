@@ -10,16 +10,23 @@ from planish.cli import options as given
 
 
 def passes(
-    program: Annotated[str, typer.Argument(metavar="FILE", help="A module: .ll, .bc or .c.")],
+    program: Annotated[
+        str, typer.Argument(metavar="FILE", help="Module: .ll, .bc, or .c if a compiler is installed.")
+    ],
     pipeline: Annotated[
         str,
-        typer.Argument(metavar="LIST", help="Passes, as opt -passes= takes them; managers may be left out."),
+        typer.Argument(metavar="LIST", help="Passes, as opt -passes= accepts them; managers are optional."),
     ],
     option: given.LevelOption = None,
     objective: given.Objective = "",
     form: given.Format = "text",
 ) -> None:
-    """Show what a pass list of your own does to a module: sizes against -Oz, what each pass contributes."""
+    """Show what a pass list does to a module: its size beside the baseline's, and the effect of each pass.
+
+    The size is that without optimization, of the baseline, and after the list.
+
+        planish passes examples/llvm/inflate.ll 'sroa<modify-cfg>,gvn,default<Oz>'
+    """
     from planish.cli.output import document
     from planish.cli.request import level_options, names
     from planish.cli.summary import show_sections

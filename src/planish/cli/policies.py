@@ -26,16 +26,18 @@ if TYPE_CHECKING:
     from planish.train.reinforcement import EvalRecord
     from planish.tuning.progress import ProgressDisplay
 
-policy = typer.Typer(
-    help="List, train, evaluate, export and remove policies, which choose steps without measuring."
-)
+policy = typer.Typer()
 
-Name = Annotated[str, typer.Argument(metavar="POLICY", help="A policy's name, as listed, or a file.")]
+Name = Annotated[str, typer.Argument(metavar="POLICY", help="Name of a policy, as listed, or a file.")]
 
 
 @policy.callback(invoke_without_command=True)
 def front(context: typer.Context, form: given.Format = "text") -> None:
-    """List, train, evaluate, export and remove policies; without a command, list them."""
+    """List, train, evaluate, export and remove policies; without a command, list them.
+
+    Policies choose the steps of a candidate without measuring; the searchers policy, priority and samples
+    use them.
+    """
     if context.invoked_subcommand is None:
         _list(form)
     else:
@@ -44,9 +46,14 @@ def front(context: typer.Context, form: given.Format = "text") -> None:
 
 @policy.command()
 def export(
-    policy: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")]
+    policy: Name, file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
 ) -> None:
-    """Copy a policy to a file, to be used elsewhere: --set policy=FILE."""
+    """Copy a policy to a file.
+
+    Another machine uses the copy with --set policy=FILE.
+
+        planish policy export own-loops mine.safetensors
+    """
     from planish.models.policy_files import load_policy
 
     path = path_of(policy)
@@ -55,8 +62,15 @@ def export(
 
 
 @policy.command()
-def remove(policy: Annotated[str, typer.Argument(metavar="POLICY", help="One of your own.")]) -> None:
-    """Remove a policy of your own."""
+def remove(
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="Name of a policy of your own.")],
+) -> None:
+    """Remove a policy of your own.
+
+    Searches then use the one that comes with planish, if there is one.
+
+        planish policy remove own-loops
+    """
     from planish.models.policy_files import policies_folder
 
     remove_own(f"the policy {policy}", path_of(policy), policies_folder(), "planish policy lists them.")
@@ -126,24 +140,27 @@ def evaluate(
     store: given.StorePlace = None,
     corpus: Annotated[
         Path | None,
-        typer.Option("--corpus", metavar="CORPUS", help="llvm: the corpus whose functions are read."),
+        typer.Option("--corpus", metavar="CORPUS", help="llvm: corpus of the functions."),
     ] = None,
     labels: Annotated[
         list[Path] | None,
         typer.Option(
-            "--labels", metavar="FILE", help="llvm: a table written by planish corpus costs; may be repeated."
+            "--labels", metavar="FILE", help="llvm: table by 'planish corpus costs'; may be repeated."
         ),
     ] = None,
     split: Annotated[
-        str, typer.Option("--split", metavar="NAME", help="llvm: packages of the corpus that are read.")
+        str, typer.Option("--split", metavar="NAME", help="llvm: split of the corpus.")
     ] = "validation",
     form: given.Format = "text",
 ) -> None:
-    """Evaluate a policy's choices by what is known; programs that it learned from count too.
+    """Evaluate a policy on known results, including programs that it learned from.
 
-    On the level llvm that is what its most probable lists save over -Oz, on functions of a corpus. Of a
-    language model, greedy lists are compiled, of up to 200 functions.
-    On others it is how far the step that it prefers is behind the best one that the store knows.
+    For the level llvm: what its 1, 3, 5, 10 and 30 most probable lists save over -Oz; the greedy lists of a
+    language model are compiled, for up to 200 functions. For other levels: `regret`, how far the preferred
+    step is behind the best one in the store, as a share of the best speed, and `best`, the share of states in
+    which no step is better.
+
+        planish policy evaluate loops --store mine.db
     """
     from planish.cli.output import document, facts
     from planish.models.policy_files import load_policy
@@ -235,7 +252,10 @@ def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[i
 LevelName = Annotated[
     str,
     typer.Option(
-        "--level", metavar="LEVEL", help="The level whose candidates it chooses.", autocompletion=level_names
+        "--level",
+        metavar="LEVEL",
+        help="Level whose candidates the policy chooses.",
+        autocompletion=level_names,
     ),
 ]
 Algorithm = Literal["imitation", "dqn", "ppo", "impala", "appo"]
@@ -252,16 +272,18 @@ class NetworkSize:
         int | None,
         typer.Option(
             "--width",
+            metavar="N",
             min=16,
-            help="Of the network's layers; llvm: a multiple of 16, else 64; reinforcement: else 256.",
+            help="Width of the layers. Default: 64 (llvm, a multiple of 16), 256 (reinforcement).",
         ),
     ] = None
     depth: Annotated[
         int | None,
         typer.Option(
             "--depth",
+            metavar="N",
             min=1,
-            help="llvm: layers that read, and that write, else 2; reinforcement: layers, else 3.",
+            help="Number of layers. Default: 2 (llvm, of reading and of writing layers), 3 (reinforcement).",
         ),
     ] = None
 
@@ -275,27 +297,42 @@ class Reinforcement:
         typer.Option(
             "--programs",
             metavar="FILE",
-            help="reinforcement: lines such as C[m,n] += A[m,k] * B[k,n] | m=64,n=64,k=64; or: matmuls.",
+            help="reinforcement: file with a program on each line, such as "
+            "C[m,n] += A[m,k] * B[k,n] | m=64,n=64,k=64; or matmuls, those of the thesis.",
         ),
     ] = "matmuls"
-    hours: Annotated[float, typer.Option("--hours", min=0, help="reinforcement: how long, in all.")] = 2.0
+    hours: Annotated[
+        float, typer.Option("--hours", metavar="H", min=0, help="reinforcement: total time.")
+    ] = 2.0
     runners: Annotated[
-        int, typer.Option("--runners", min=0, help="reinforcement: processes that collect.")
+        int,
+        typer.Option(
+            "--runners",
+            metavar="N",
+            min=0,
+            help="reinforcement: processes that collect experience; 0: the one that learns.",
+        ),
     ] = 0
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0, help="reinforcement: of learning; else the algorithm's own."),
+        typer.Option(
+            "--rate", metavar="X", min=0, help="reinforcement: learning rate. Default: the algorithm's."
+        ),
     ] = None
     discount: Annotated[
-        float, typer.Option("--discount", min=0, max=1, help="reinforcement: of what is gained a step later.")
+        float,
+        typer.Option(
+            "--discount", metavar="X", min=0, max=1, help="reinforcement: discount of later rewards."
+        ),
     ] = 0.95
     exploration: Annotated[
         float | None,
         typer.Option(
             "--exploration",
+            metavar="X",
             min=0,
             max=1,
-            help="reinforcement: dqn: the share of actions drawn in the end; others: what entropy counts.",
+            help="reinforcement: final share of random actions (dqn), or weight of the entropy (others).",
         ),
     ] = None
 
@@ -311,7 +348,12 @@ class Policy:
     level: LevelName
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; else your data folder."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write. Default: own-LEVEL.safetensors in your data folder.",
+        ),
     ] = None
     seed: given.Seed = 0
     form: given.Format = "text"
@@ -340,34 +382,49 @@ def train(
     store: given.StorePlace = None,
     space: Annotated[
         str,
-        typer.Option("--space", metavar="NAME", help="A space of numbered actions; else the level's first."),
+        typer.Option(
+            "--space",
+            metavar="NAME",
+            help="Space of numbered actions, such as steps or marked-steps. Default: the level's first.",
+        ),
     ] = "",
     algorithm: Annotated[
         Algorithm,
-        typer.Option("--algorithm", help="From the store's best paths, or by reinforcement (RLlib)."),
+        typer.Option(
+            "--algorithm",
+            help="Imitation of the best paths in the store, or reinforcement learning by RLlib.",
+        ),
     ] = "imitation",
     network: Annotated[
         Network | None,
         typer.Option(
             "--network",
-            help="imitation: sharing weights over loops, or not (mlp); llvm: choosing among lists (reader), "
-            "writing them pass by pass (writer), or a language model of IR (decoder).",
+            help="imitation: mlp (default), or attention, which shares weights over loops; llvm: reader "
+            "(default), which ranks lists, writer, which writes them pass by pass, or decoder, a language "
+            "model.",
         ),
     ] = None,
     epochs: Annotated[
-        int, typer.Option("--epochs", min=1, help="How often all data are read; not in reinforcement.")
+        int,
+        typer.Option(
+            "--epochs", metavar="N", min=1, help="Number of passes over the data; not for reinforcement."
+        ),
     ] = 10,
     labels: Labels,
     size: NetworkSize,
     reinforcement: Reinforcement,
     text: TextOptions,
 ) -> None:
-    """Train a policy on what the store knows of where steps lead, or by trying; Ctrl-C keeps the best so far.
+    """Train a policy from stored searches, from labeled functions (llvm), or by reinforcement learning.
 
-    On the level llvm it reads functions, and learns which pass lists pay from labels. After an
-    interruption it resumes from a checkpoint in the folder of the policy.
+    Imitation learns how far each action is behind the best one in states that searches have measured
+    (`--space steps --searcher beam-bfs`). Ctrl-C keeps the best policy so far. With llvm and with
+    reinforcement, the same command resumes an interrupted training. It needs the extra `train`;
+    reinforcement needs `distributed`.
 
-    Reinforcement resumes where the last training of the same file was interrupted.
+        planish policy train --level loops --store mine.db
+
+        planish policy train --level llvm --corpus corpus/ --labels costs.npz -o lists.safetensors
     """
     from planish.core import stoppable
     from planish.models.policy_files import write_policy

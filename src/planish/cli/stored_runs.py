@@ -21,12 +21,18 @@ if TYPE_CHECKING:
 def show(
     command: typer.Context,
     run_id: given.SomeRunId = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of runs to list.")] = 20,
     file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Show a run with its result; without ID, list the runs."""
+    """Show a run with its result, or list the newest runs.
+
+    A run is shown with its settings, the time of each stage, the finalists and the baseline, the failures
+    by reason, and what the winner does.
+
+        planish show 1a2b3c4d
+    """
     from planish.core import gc_paused
 
     if run_id is None:
@@ -147,8 +153,13 @@ def report(
 ) -> None:
     """Write a run, or a comparison of several, as one HTML file; or show what `planish cc` saved in a build.
 
-    Without ID, it is the run that was last worked on. The path is printed. Of a folder, what `planish cc`
-    compiled into it is shown: what was saved, by file and function, and what took time.
+    The file works offline and has at most 1.5 MB; its path is printed. Runs that are compared must be of one
+    level, with the same first objective. For a folder, the command prints what `planish cc` saved there by
+    file and function, what took time, and what was left to clang and why.
+
+        planish report 1a2b3c4d -o matmul.html
+
+        planish report build/
     """
     if runs and len(runs) == 1 and Path(runs[0]).is_dir():
         refuse_unread(command, "the report of a build", {"runs", "form"})
@@ -183,7 +194,12 @@ def export(
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Write a winner for use without planish."""
+    """Write the winner of a run for use without planish, and print the files.
+
+    A kernel becomes assembly and a C header, a module of LLVM IR an object and its pass list.
+
+        planish export 1a2b3c4d out/
+    """
     from planish.cli.output import document, say, writing
     from planish.cli.summary import report_stand_in
     from planish.store import open_store
@@ -212,10 +228,14 @@ def validate(
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Try a stored winner again: does it still hold?
+    """Check that the winner of a run still holds on this machine.
 
-    Does it replay, is its answer right, is its value within the noise of the recorded one? Ends with
-    exit code 7 where one of them does not. A value whose interval is too wide to decide is undecided.
+    Three checks are reported: replay (the stored steps apply to the stored program), answer (it builds,
+    and its output is right), and value (its gain, measured again, is within the noise of the recorded
+    one). The exit code is 7 if one fails. If the value is undecided, the command that measures in twice as
+    many processes is printed.
+
+        planish validate 1a2b3c4d
     """
     from planish.cli.again import command_of_more
     from planish.cli.output import document, say, table
@@ -236,30 +256,34 @@ def validate(
     found.require()
 
 
-runs = typer.Typer(help="List, delete, export and merge runs.")
+runs = typer.Typer()
 
 Ids = Annotated[
     list[str],
-    typer.Argument(metavar="ID...", help="Runs, by their ids or beginnings.", autocompletion=run_ids),
+    typer.Argument(metavar="ID...", help="Ids of runs, or the beginnings of them.", autocompletion=run_ids),
 ]
 SomeIds = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Runs; all by default.", autocompletion=run_ids)
+    list[str] | None,
+    typer.Argument(metavar="[ID]...", help="Ids of runs. Default: all runs.", autocompletion=run_ids),
 ]
-NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A store that is made.")]
+NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store to create; it must not exist.")]
 Location = Annotated[
-    str, typer.Argument(metavar="LOCATION", help="The other store: a file, or postgresql://...")
+    str, typer.Argument(metavar="LOCATION", help="Other store: a file, or a postgresql:// URL.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 @runs.callback(invoke_without_command=True)
 def runs_front(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, help="How many runs to list.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of runs to list.")] = 20,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """List, delete, export and merge runs; without a command, list the newest."""
+    """List, delete, export and merge runs; without a command, list the newest.
+
+    Options follow the command that they are for.
+    """
     if context.invoked_subcommand is None:
         list_runs(limit, store, form)
     else:
@@ -270,7 +294,12 @@ def runs_front(
 def delete_runs(
     ids: Ids, yes: Yes = False, store: given.StorePlace = None, form: given.Format = "text"
 ) -> None:
-    """Delete runs with their trials and results."""
+    """Delete runs with their trials and results.
+
+    The command asks for confirmation first.
+
+        planish runs delete 1a2b3c4d
+    """
     from planish.store import open_store
 
     with open_store(store) as opened:
@@ -284,7 +313,12 @@ def delete_runs(
 def export_runs(
     file: NewFile, ids: SomeIds = None, store: given.StorePlace = None, form: given.Format = "text"
 ) -> None:
-    """Write runs into a new store, to be kept or merged elsewhere."""
+    """Copy runs to a new store, to archive them or to merge them elsewhere.
+
+    The store is written completely or not at all.
+
+        planish runs export good.db 1a2b3c4d 5e6f7a8b
+    """
     from planish.core import PlanishError
     from planish.store import open_store
 
@@ -307,7 +341,13 @@ def export_runs(
 
 @runs.command("merge")
 def merge_runs(location: Location, store: given.StorePlace = None, form: given.Format = "text") -> None:
-    """Copy the runs of another store into this one; what is there already stays."""
+    """Copy the runs of another store into this one.
+
+    Runs that are already there stay; if one of the two copies has more trials, that one is kept. Merged runs
+    can be shown, exported and resumed, and their trials are known to later runs.
+
+        planish runs merge good.db --store postgresql://team@host/planish
+    """
     from planish.store import open_store
 
     with open_store(location, read_only=True) as source, open_store(store) as opened:

@@ -58,8 +58,13 @@ def tune(
 ) -> None:
     """Search for the best way to run a program.
 
-    At the end the best few are measured again, interleaved with the baseline. The same command on the same
-    store resumes where the last one ended. Ctrl-C ends the search and keeps the best.
+    Each candidate is verified before it is timed. At the end, the best are measured again, interleaved with
+    the baseline and in fresh processes, and the verdict with its 95 % interval is printed. The same
+    command resumes the run. Ctrl-C ends the search and keeps the best; a second one skips the comparison.
+
+        planish tune "C[m,n] += A[m,k] * B[k,n]" --size m=192,n=192,k=192
+
+        planish tune examples/llvm/inflate.ll --per-function
     """
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
