@@ -39,8 +39,17 @@ def show(title: str, result: Result) -> None:
     if kernel is None or kernel.lead.verdict == "undecided":
         for note in result.notes:
             print(f"  why: {note}")
-    first = next(iter(result.describe().values()))  # the loop tree, or that NumPy's call is best here
-    print("\n".join("    " + line for line in first.splitlines()))
+    if not result.keeps_baseline:
+        tree = next(iter(result.describe().values()))
+        print("\n".join("    " + line for line in tree.splitlines()))
+
+
+def is_undecided(result: Result) -> bool:
+    """Return whether the comparison of the best kernel with NumPy needs more time."""
+    if result.comparison is None:
+        return True
+    kernel = result.comparison.contender(result.level.baseline(result.task))
+    return kernel is None or kernel.lead.verdict == "undecided"
 
 
 def verdict(kernel: Finalist | None) -> str:
@@ -69,9 +78,12 @@ def main() -> None:
         for number, (title, program) in enumerate(programs.items()):
             print(f"tuning {title} for {SECONDS:g} s ...", file=sys.stderr)
             result = planish.tune(program, seconds=SECONDS, store=store)
+            if is_undecided(result):  # the same call continues the comparison, for longer
+                print("  undecided so far; comparing for longer ...", file=sys.stderr)
+                result = planish.tune(program, seconds=SECONDS, store=store)
             show(title, result)
             files = result.export(OUT / ("matmul", "convolution")[number])
-            print("  exported:", ", ".join(str(f) for f in files))
+            print("  exported the best kernel:", ", ".join(str(f) for f in files))
     print(f"\nDone in {time.monotonic() - started:.0f} s. {NEXT}")
 
 
