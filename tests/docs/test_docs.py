@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -26,6 +27,7 @@ from planish.tuning import batch
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")])
+UPDATED = run_path(str(ROOT / "docs" / "snippets.py"))["updated"]
 FOLDERS = "src|tests|docs|benchmarks|examples|experiments"
 
 
@@ -39,6 +41,17 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_that_a_page_shows_is_that_of_the_example(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert UPDATED(text) == text, "run: python docs/snippets.py"
+
+
+def test_code_that_an_example_lacks_is_an_error() -> None:
+    with pytest.raises(LookupError, match="has no class or function Walk"):
+        UPDATED("<!-- examples/demo.py: Walk -->\n```py\n```\n")
 
 
 def test_every_extra_is_listed() -> None:
