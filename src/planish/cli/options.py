@@ -254,7 +254,9 @@ TargetValue = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of all random decisions.")]
-Cores = Annotated[int, typer.Option("--cores", metavar="N", help="Number of cores that the program may use.")]
+Cores = Annotated[
+    int, typer.Option("--cores", metavar="N", min=1, help="Number of cores that the program may use.")
+]
 Workers = Annotated[
     int,
     typer.Option(
