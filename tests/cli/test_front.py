@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import PROGRAM, Planish
-from planish.cli.summary import show_front, show_front_table, show_members
+from planish.cli.fronts import show_front, show_front_table, show_members
 from planish.core import Candidate
 from planish.core.front import HypervolumeTracker
 from planish.report.front_table import FrontTable

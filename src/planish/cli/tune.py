@@ -69,8 +69,7 @@ def tune(
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.search import split_settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
-    from planish.tuning.batch import DEFAULT_BUDGET as OF_EACH
-    from planish.tuning.settings import Budget, Settings
+    from planish.tuning.settings import Settings
 
     set_options = split_settings(setting or ())
     settings = Settings(
@@ -78,7 +77,7 @@ def tune(
     )
     timed = settings.objectives[:1] in (("time",), ("time_s",))
     whole = output.export is not None or timed
-    usual = (Budget(seconds=_WHOLE_S) if whole else OF_EACH) if per_function else OF_ONE
+    usual = _usual_by_function(whole=whole) if per_function else OF_ONE
     budget = budget_of(trials, seconds, target_value, usual)
     request = Request(program, level_options(reading), settings, budget)
     words = command.find_root().obj or ()
@@ -88,6 +87,14 @@ def tune(
         _carry_out(_by_function(request, timed=timed), output, words, for_size=not timed)
     else:
         _for_each_function(request, output)
+
+
+def _usual_by_function(*, whole: bool) -> Budget:
+    """Return the budget of a search by functions where the user gives none: of all, or of each."""
+    from planish.tuning.batch import DEFAULT_BUDGET
+    from planish.tuning.settings import Budget
+
+    return Budget(seconds=_WHOLE_S) if whole else DEFAULT_BUDGET
 
 
 def _for_each_function(request: Request, output: Output) -> None:

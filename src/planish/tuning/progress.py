@@ -33,7 +33,6 @@ from planish.store import Reader
 from planish.tuning.budget import LEAST_S
 from planish.tuning.recorder import Listener, Progress, Silent
 from planish.tuning.result import known_baseline
-from planish.tuning.scatter import ASCII, FULL, WIDTH, scatter
 from planish.tuning.settings import Budget
 from planish.tuning.trial_statistics import flops_of
 
@@ -398,6 +397,8 @@ class RunStatus(Status):
         lines += [Text(printable(self.failed), style="yellow")] if self.failed else []
         if self.progress.growth is None:
             return lines
+        from planish.tuning.scatter import ASCII, FULL, WIDTH, scatter
+
         glyphs = ASCII if console.options.ascii_only else FULL
         plot = scatter(self.progress.growth, glyphs, min(WIDTH, console.width - 1))
         drawn = Text("\n".join(plot), style="dim", no_wrap=True)
