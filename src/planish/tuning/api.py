@@ -15,9 +15,8 @@ from functools import partial
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
-from planish.callbacks import ActiveRun, Callback, TrialCallback
 from planish.core import (
     EMPTY_CONTEXT,
     ArgumentError,
@@ -30,7 +29,6 @@ from planish.core import (
     Space,
     StoreError,
     Task,
-    Trial,
     UnknownNameError,
     WrongBaselineError,
     did_you_mean,
@@ -50,6 +48,9 @@ from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, T
 from planish.tuning.result import A_STORE, STORES, Result, read_comparison
 from planish.tuning.settings import Budget, Settings
 from planish.tuning.transfer import context_of, stored
+
+if TYPE_CHECKING:
+    from planish.tuning.callbacks import TrialCallback
 
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3
@@ -116,6 +117,8 @@ def tune(
         >>> result.run.trials
         2
     """
+    from planish.tuning.callbacks import CallbackListener, checked_callbacks
+
     if not isinstance(program, str | Path) and not hasattr(program, "text"):
         raise wrong_argument("program", program, "a file, a program's text or a program object")
     short = {"trials": trials, "seconds": seconds, "target": target}
@@ -126,11 +129,11 @@ def tune(
     chosen = settings or _settings(searcher, objective, cores, seed, where)
     check_type("store", store, STORES, A_STORE)
     check_type("show_progress", show_progress, (bool, type(None)), "True, False or None")
-    called = _callbacks(callbacks)
+    called = checked_callbacks(callbacks)
     show = is_shown() if show_progress is None else show_progress
     try:
         with store_at(store) as opened, run_progress(opened, limits, show=show) as listener:
-            observed = _Observer(listener, called)
+            observed = CallbackListener(listener, called)
             with observed:
                 observed.result = tune_source(
                     program, options, budget=limits, settings=chosen, store=opened, listener=observed
@@ -184,57 +187,6 @@ def _settings(
     check_type("objective", names, (tuple, list), "a name or a list of names")
     given = {"searcher": searcher, "cores": cores, "seed": seed, "where": where}
     return Settings(objectives=tuple(names), **{k: v for k, v in given.items() if v is not None})  # pyright: ignore[reportArgumentType]  (checked by Settings)
-
-
-def _callbacks(callbacks: Iterable[TrialCallback]) -> Sequence[TrialCallback]:
-    """Check the callbacks; return them as a list."""
-    hint = "Write callbacks=[...]." if callable(callbacks) else ""
-    check_type("callbacks", callbacks, Iterable, "a list of functions", hint)
-    found = [*callbacks]
-    for each in found:
-        if isinstance(each, type):
-            raise wrong_argument("callbacks", each, "instances", f"Write {each.__name__}(...).")
-        if not callable(each):
-            raise wrong_argument("callbacks", each, "functions of (run, trial)")
-    return found
-
-
-class _Observer:
-    """Listener that passes a run's progress to another one, and to callbacks."""
-
-    def __init__(self, listener: Listener, callbacks: Sequence[TrialCallback]) -> None:
-        self._listener, self._callbacks = listener, callbacks
-        self._run: ActiveRun | None = None
-        self.result: Result | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        if self._run is not None:
-            for each in self._callbacks:
-                if isinstance(each, Callback):
-                    each.end(self._run, self.result)
-
-    def started(self, progress: Progress) -> None:
-        self._listener.started(progress)
-        self._end()  # of a run whose baseline was wrong, and which begins anew with another
-        self._run = ActiveRun(progress)
-        for each in self._callbacks:
-            if isinstance(each, Callback):
-                each.begin(self._run)
-
-    def trial(self, trial: Trial, progress: Progress) -> None:
-        self._listener.trial(trial, progress)
-        assert self._run is not None
-        for each in self._callbacks:
-            each(self._run, trial)
-
-    def ending(self, progress: Progress, what: str) -> None:
-        self._listener.ending(progress, what)
 
 
 def _option_text(name: str, value: object) -> str:
