@@ -1,16 +1,18 @@
 """Every executor passes the suite that plug-ins are held to."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from planish.core import Candidate, EvaluatorSpec, Executor, Outcome, evaluate
+from planish.core import Candidate, Evaluation, EvaluatorSpec, Executor, Lost, Measured, Outcome, evaluate
 from planish.measure.executors import ForkedExecutor, InlineExecutor, LocalExecutor
 from planish.sandbox import Limits
-from planish.testing.executors import ExecutorConformance
+from planish.testing.executors import ExecutorConformance, outcomes_of
 from planish.testing.recorded import ReplayExecutor
+from planish.testing.scripted import ScriptedEvaluator, action
 
 LIMITS = Limits(build=0.5, worker=10.0, memory_bytes=512 << 20)
 
@@ -57,3 +59,21 @@ class TestInlineExecutor(ExecutorConformance):
 
     def executor(self, spec: EvaluatorSpec) -> Executor:
         return InlineExecutor(spec())
+
+
+class Starved(InlineExecutor):
+    """Loses the first evaluations, as on a machine that is busy with other work."""
+
+    left = 3
+
+    def results(self) -> Iterator[Evaluation]:
+        for result in super().results():
+            lost = Lost("build", "starved", "its worker was starved")
+            yield replace(result, outcome=lost) if self.left else result
+            self.left = max(0, self.left - 1)
+
+
+def test_the_suite_evaluates_again_what_a_busy_machine_had_no_time_for() -> None:
+    batch = [action(value=1.0), action(value=2.0)]
+    outcomes = outcomes_of(Starved(ScriptedEvaluator()), batch)
+    assert outcomes == [Measured({"cost": value}, {"cost": (value, value)}) for value in (1.0, 2.0)]

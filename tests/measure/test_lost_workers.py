@@ -16,6 +16,7 @@ from planish.core import Candidate, Failed, Lost, LostError, Measured, PlanishEr
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
 from planish.sandbox.linux import descendants
+from planish.testing.executors import outcomes_of
 from planish.testing.scripted import Action, KilledEvaluator, LoggingSpec, action
 from sandbox.evaluators import (
     FORGERIES,
@@ -142,7 +143,7 @@ def test_who_is_stopped_each_time_is_lost(tmp_path: Path) -> None:
 
 
 def test_a_hang_is_no_excuse(executor: LocalExecutor) -> None:
-    outcomes = [answer.outcome for answer in evaluate(executor, [action("spin in C"), action("spin")])]
+    outcomes = outcomes_of(executor, [action("spin in C"), action("spin")])
     assert outcomes == [Failed("build", "timeout", "over 1 s")] * 2
 
 
