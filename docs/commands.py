@@ -28,8 +28,8 @@ and its kind has an [exit code](exit-codes.md); `--debug`, anywhere on the line,
 version. `planish --install-completion` installs completion of commands, options, levels, searchers and ids of runs for
 bash, zsh and fish.
 
-`ID` is the beginning of a run's id. `--option` passes options to the level. `loops` has `constant=W` (an input that is
-the same in every call) and `backend=portable`; the pages of [`llvm`](llvm.md), [`hlo`](hlo.md) and [`graph`](graph.md) list theirs.
+`ID` is the beginning of a run's id. `--option` passes options to the level; the pages of [`loops`](loops.md),
+[`llvm`](llvm.md), [`hlo`](hlo.md) and [`graph`](graph.md) list them.
 """  # noqa: E501
 
 TAIL = """\

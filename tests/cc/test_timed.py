@@ -217,7 +217,7 @@ def test_objects_of_others_are_reported(built: Place) -> None:
     shutil.rmtree(built.cache)
     done = built.cc("main.o", "kernel.o", "-o", "program", *OBJECTIVE, PLANISH_RUN="./program size")
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-    assert "build them by planish cc too" in done.stderr
+    assert "compile them with planish cc" in done.stderr
     assert (built.folder / "program").exists()
 
 

@@ -73,10 +73,10 @@ def test_each_of_a_front_tells_its_changes(data: Result, capsys: pytest.CaptureF
     show_members(data, effects=True)
     said = capsys.readouterr().out
     assert "#2: cuts\n--------\nfor <cut> at Saw(at=1)" in said
-    assert "effect of edits alone, and of pairs: time, times the baseline's" in said
+    assert "effects of single edits and of pairs: time, times the baseline's" in said
     assert "0.50×*" in said  # noqa: RUF001
     assert "1, 2, 3 together: 0.25×*" in said  # noqa: RUF001
-    assert "* other than both by themselves make together" in said
+    assert "* differs from the effects of both alone" in said
     show_members(data, effects=False)
     assert "effect of" not in capsys.readouterr().out
 

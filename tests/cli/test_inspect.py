@@ -84,7 +84,7 @@ def test_a_network_begins_with_what_helped_others_of_its_class(planish: Planish,
     outcomes = {"": Measured({"latency": 1.0}), good: Measured(fast), bad: Measured(slow)}
     tried(place, OTHER, {**outcomes, "onnxscript.add_0": lost})
     said = planish("inspect", RESNET, "--no-relevance")
-    assert "learnt from 4 trials on 1 other model of class resnet" in said.out
+    assert "learned from 4 trials on 1 other model of class resnet" in said.out
     assert f"run first: {good}\n" in said.out
     assert "onnxscript.add_0: fails" in said.out
     found = json.loads(planish("inspect", RESNET, "--no-relevance", "--format", "json").out)

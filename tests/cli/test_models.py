@@ -46,7 +46,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     try:
         assert model_paths()["loops"] == own
         assert load_model(own).rows >= 20
-        assert "searches ask it together with planish's loops; its weight is 0.0" in said.err
+        assert "searches use it together with planish's loops; its weight is 0.0" in said.err
         measured = json.loads(
             planish("models", "evaluate", "loops", "--store", store, "--format", "json").out
         )
@@ -71,7 +71,7 @@ def test_what_an_older_version_of_the_level_measured_is_left_out(
         assert old.code == 0
         (trials,) = re.findall(r"trials +(\d+) of 1 programs", old.out)
         assert not caplog.messages
-    told = f"left out are {trials} trials of 1 tasks, which other versions of the level 'loops' measured"
+    told = f"skipped {trials} trials of 1 tasks, which other versions of the level 'loops' measured"
     none = planish(*fit)
     assert "the store has no trials of the level 'loops'" in none.error
     assert caplog.messages == [told]
@@ -92,7 +92,7 @@ def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> No
     shown = planish("show", run["id"], "--store", store)
     assert "rank correlation" in shown.out
     assert re.search(
-        r"Note: guided by the cost model planish's loops \(learnt from \d+ programs\)", shown.out
+        r"Note: guided by the cost model planish's loops \(learned from \d+ programs\)", shown.out
     )
     batches = json.loads(planish("show", run["id"], "--store", store, "--format", "json").out)["model"][
         "batches"

@@ -107,7 +107,7 @@ def test_a_policy_trained_without_a_file_takes_no_shipped_ones_place(
     try:
         assert policy_paths()["loops"] == shipped
         assert policy_paths()["own-loops"] == own
-        assert "searches use it only where no shipped policy fits; --set policy=own-loops asks it" in said.err
+        assert "searches use it only if no shipped policy fits; --set policy=own-loops uses it" in said.err
     finally:
         assert planish("policy", "remove", "own-loops").code == 0
 
@@ -135,7 +135,7 @@ def test_a_policy_is_compared_on_held_back_programs(
         with monkeypatch.context() as patch:
             patch.setattr(evaluate, _regrets([0.2, 0.1]))
             worse = planish(*train).err
-        assert "it is not better, so searches do not use it; --set policy=own-loops-worse asks it" in worse
+        assert "it is not better, so searches do not use it; --set policy=own-loops-worse uses it" in worse
         assert (policies_folder() / "own-loops.safetensors").read_bytes() == before
         names = {each["name"]: each["held_out"] for each in _listed(planish)}
         assert names["loops"] is None

@@ -16,7 +16,7 @@ from report.planks import measured, save_run
 
 def test_runs_are_listed_with_their_programs(kept: Kept, planish: Planish) -> None:
     head, _, line = planish("show").out.splitlines()
-    assert head.split() == ["run", "status", "begun", "trials", "searcher", "level", "program"]
+    assert head.split() == ["run", "status", "started", "trials", "searcher", "level", "program"]
     assert line.startswith(f"{kept.run}   finished")
     assert line.endswith(f"40   random     lattice   {PROGRAM} 0.0 False")
 

@@ -95,7 +95,7 @@ def test_a_loss_is_called_no_gain_and_the_baseline_is_exported(planish: Planish,
     assert json.loads(place.read_text()) == [["Set", {"knob": 0, "value": 1}]]
     assert re.search(f"^#2 .* {multiple(0.95)} .* slower$", said.out, re.MULTILINE)
     page = (tmp_path / "r.html").read_text()
-    assert "Nothing is better than the baseline" in page
+    assert "No candidate is better than the baseline" in page
     assert f"the best of the others is #2: {multiple(0.95)}" in page
     assert "#1 = baseline" in page
 
@@ -189,7 +189,7 @@ def test_progress_goes_to_standard_error(planish: Planish) -> None:
     assert plan == "final comparison: at most as long as the search (min 5 s)"
     assert begin.endswith("lattice 6x4x4 0.04 False")
     assert end.startswith("measuring the best 1 again beside the baseline: at most ")
-    assert end.endswith(" s to the end; Ctrl-C skips the rest")
+    assert end.endswith(" s left; Ctrl-C skips the rest")
     assert len(lines) >= 2
     assert "trials" in lines[0]
     assert lines[0].endswith("s left")
@@ -235,7 +235,7 @@ def test_places_that_are_to_be_made_are_not_made_before_there_is_a_result(
 def test_an_undecided_run_prints_the_command_that_goes_on(planish: Planish, place: Path) -> None:
     words = ("tune", PROGRAM, "--trials", 3, "--store", place)
     line = shlex.join(["planish", *map(str, words)])
-    assert f"Run this command, which settles the comparison first:\n    {line}\n" in planish(*words).out
+    assert f"Run this command, which completes the comparison first:\n    {line}\n" in planish(*words).out
     run = json.loads(planish(*words, "--format", "json").out)
     assert run["again"].startswith("planish tune 'lattice ")
     shown = planish("show", run["run"]["id"]).out

@@ -57,7 +57,7 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     assert "No gain: no candidate is better than the baseline (numpy)." in said.out
     assert "#1 = baseline" in said.out
     assert "computed by numpy" in planish("show", run).out
-    assert "Nothing is better than Library(name='numpy'), which cannot be exported" in said.err
+    assert "No candidate is better than Library(name='numpy'), which cannot be exported" in said.err
     assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".s", ".h", ".json"}
     with open_store(place, read_only=True) as store:
         result = read_result(store, run)
@@ -101,7 +101,7 @@ def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> Non
     module = write_all(tmp_path / "net", STEP, TRAINING)
     words = ("--objective", "time,error", "--searcher", "random", *SHORT, "--trials", 6)
     said, run = tuned(planish, module, *words, "--export", tmp_path / "out")
-    assert "the result is the baseline itself" in said.out
+    assert "the result is the baseline" in said.out
     assert (tmp_path / "out" / "patch.json").read_text() == "[]\n"
     assert (tmp_path / "out" / "changes.diff").read_text() == "(no difference)\n"
     shown = json.loads(planish("show", run, "--format", "json").out)

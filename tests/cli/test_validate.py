@@ -139,7 +139,7 @@ def test_a_candidate_that_reads_back_as_another(kept: Kept) -> None:
     change(kept.place, "results", "candidate", lambda steps: steps[:-1])
     found = validate(kept.run)
     assert [check.verdict for check in found.checks] == ["differs", "not done", "not done"]
-    assert found.replay.detail == "the stored candidate reads back as another"
+    assert found.replay.detail == "the stored candidate reads back differently"
 
 
 def test_a_step_that_the_level_no_longer_has(kept: Kept) -> None:
@@ -154,7 +154,7 @@ def test_a_program_that_reads_back_as_another(kept: Kept) -> None:
         connection.execute("UPDATE tasks SET program = 'lattice 8x4x4 0.0 False'")
     connection.close()
     reseal(kept.place)
-    assert validate(kept.run).replay.detail == "the stored program reads back as another"
+    assert validate(kept.run).replay.detail == "the stored program reads back differently"
 
 
 @pytest.mark.usefixtures("uncompared")

@@ -108,9 +108,9 @@ def test_what_does_not_fit_is_reported(tmp_path: Path) -> None:
         policy_for(space("gvn"), str(path))
     older = replace(made(), schema=replace(instruction_schema(), version=0))
     write_policy(older, path)
-    with pytest.raises(PlanishError, match="has learnt from version 0 of llvm/instructions"):
+    with pytest.raises(PlanishError, match="was trained on version 0 of llvm/instructions"):
         policy_for(space(), str(path))
-    with pytest.raises(PlanishError, match="has learnt from version 0"):
+    with pytest.raises(PlanishError, match="was trained on version 0"):
         policy_of(older).begin(space())
 
 
@@ -223,7 +223,7 @@ def test_the_number_of_functions_read_in_part_is_reported(monkeypatch: pytest.Mo
     with pytest.warns(features.CutWarning) as told:
         assert len(read_list_dataset(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
     # They have 22, 10, 7 and 9 instructions.
-    expected = "of 2 of the 4 functions that are read, the end is left out"
+    expected = "of 2 of the 4 functions that are read, the end is cut off"
     assert [str(one.message) for one in told] == [f"{expected}: they are longer than what is observed"]
 
 

@@ -193,7 +193,7 @@ def test_a_policy_of_other_actions_is_refused(tmp_path: Path) -> None:
 
 def test_a_policy_of_another_version_of_what_it_observes_is_refused() -> None:
     old = replace(made("mlp"), schema=replace(SPACE.observed, version=1))
-    with pytest.raises(PlanishError, match="has learnt from version 1 of loops/cursor"):
+    with pytest.raises(PlanishError, match="was trained on version 1 of loops/cursor"):
         NetworkPolicy(old).begin(SPACE)
 
 

@@ -129,7 +129,7 @@ def test_where_noise_decides_it_is_reported() -> None:
 def test_a_disputed_module_is_no_win() -> None:
     found = verdict(FRONT[0], FRONT[3])
     assert found.kind == "same"
-    assert found.headline.startswith("Nothing is better than the baseline without being worse")
+    assert found.headline.startswith("No candidate is better than the baseline without being worse")
     assert any("differs on #2" in ground for ground in found.grounds)
 
 

@@ -110,7 +110,7 @@ def test_texts_cannot_become_markup(store: Store, tmp_path: Path) -> None:
 def test_an_interrupted_run(tmp_path: Path) -> None:
     with open_store(tmp_path / "planks.db") as store:
         run_id = save_run(store, _usual(), end=False)
-        assert "the search goes on" in _page(store, run_id, tmp_path).verdict[1]
+        assert "the search is still running" in _page(store, run_id, tmp_path).verdict[1]
     with open_store(tmp_path / "planks.db", read_only=True) as store:
         page = _page(store, run_id, tmp_path)
     assert page.verdict[0] == "undecided"

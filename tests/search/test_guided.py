@@ -114,7 +114,7 @@ def test_without_xgboost_a_global_model_guides_all_the_same(
     assert "XGBoost is not installed" in caplog.text
     drive(searcher, ROUGH.outcome, 40, 8)
     guided, lacking = notes(searcher)
-    assert guided == f"guided by the cost model {path} (learnt from 1 program)"
+    assert guided == f"guided by the cost model {path} (learned from 1 program)"
     alone = "a Gaussian process learns beside the global model" if few else "the global model guides"
     assert lacking.startswith(f"XGBoost is not installed: {alone}")
 
@@ -151,9 +151,9 @@ def test_models_that_guide_together_are_named_with_their_weights(
     drive(searcher, ROUGH.outcome, 8, 4)
     (note,) = notes(searcher)
     assert note.startswith(
-        "guided by the cost models your few.npz (learnt from 40 programs, weight 0.200) and "
+        "guided by the cost models your few.npz (learned from 40 programs, weight 0.200) and "
     )
-    assert note.endswith("your many.npz (learnt from 160 programs, weight 0.800)")
+    assert note.endswith("your many.npz (learned from 160 programs, weight 0.800)")
 
 
 def notes(searcher: Searcher) -> Sequence[str]:
@@ -167,7 +167,7 @@ def test_where_trials_tell_nothing_the_search_goes_on(cost: float | None) -> Non
     searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, {"batch": 16})
     candidates = [trial.candidate for trial in drive(searcher, lambda _: nothing, 60, 8)]
     (note,) = notes(searcher)
-    assert note.startswith("the model learnt nothing: ")
+    assert note.startswith("the model learned nothing: ")
     assert note.endswith("trials cost the same" if cost == 0.5 else "trials could be measured")
     assert len({candidate.hash for candidate in candidates}) == len(candidates) == 60
 

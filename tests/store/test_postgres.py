@@ -312,7 +312,7 @@ def test_a_long_wait_is_shown_once_and_so_is_its_end(clock: Clock, caplog: pytes
     assert server(clock, 30) == "here"
     begin, end = caplog.messages
     assert begin.startswith("The store does not answer; waiting, at most 11")
-    assert end == "The store answers again; it goes on"
+    assert end == "The store answers again; continuing"
 
 
 def test_a_short_one_is_not_shown(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

@@ -249,7 +249,7 @@ def test_there_are_no_more_workers_than_cores(caplog: pytest.LogCaptureFixture) 
     assert count_workers(Settings(workers=cores)) == cores
     assert not caplog.records
     assert count_workers(Settings(workers=100_000)) == cores
-    assert f"100000 workers were asked for: there are as many as cores, {cores}" in caplog.text
+    assert f"100000 workers were requested; one for each core is used, {cores}" in caplog.text
 
 
 RANDOM = Settings(searcher="random", workers=1)

@@ -225,7 +225,7 @@ def test_what_is_lost_once_is_measured_all_the_same(tmp_path: Path) -> None:
     assert calm.notes == ()
     (note,) = struck.notes
     assert "evaluations were lost with their workers (killed by SIGKILL" in note
-    assert note.endswith("and done again")
+    assert note.endswith("and repeated")
 
 
 def test_what_is_lost_each_time_is_not_stored_and_asked_again(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_what_is_lost_each_time_is_not_stored_and_asked_again(tmp_path: Path) ->
     spared = [each for each in told(undisturbed) if Set(0, 2) not in each[1].steps]
     assert told(trials) == spared
     assert struck.run.trials == len(spared)
-    assert f"; {30 - len(spared)} in vain: the same command tries them once more" in struck.notes[0]
+    assert f"; {30 - len(spared)} without success; run the same command to try them again" in struck.notes[0]
     again, whole = searched(tmp_path / "struck.db", spec)
     assert again.run.id == struck.run.id
     assert told(whole) == told(undisturbed)

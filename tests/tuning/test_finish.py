@@ -304,7 +304,7 @@ def test_an_undecided_comparison_is_repeated_before_the_search_goes_on(tmp_path:
     ("method", "note"),
     [
         ("cross_check", "not cross-checked: iree is not there. Install it"),
-        ("scores", "no scores on unseen data: iree is not there. Install it"),
+        ("scores", "the finalists were not scored on unseen data: iree is not there. Install it"),
         ("secondary_baseline", "the secondary baseline was not measured: iree is not there. Install it"),
     ],
 )
@@ -325,7 +325,9 @@ def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
 
     monkeypatch.setattr(import_module("planish.tuning.finish"), "ablate", broken)
     found = ended(tmp_path, Full())
-    assert found.result.notes == ("no effects of single steps: the disk is full. Free some",)
+    assert found.result.notes == (
+        "the effects of single steps were not measured: the disk is full. Free some",
+    )
     assert found.status == "finished"
     assert len(comparison(found).finalists) == len(found.stored) == 4
     assert comparison(found).secondary_baseline is not None, "what came before it is kept"
@@ -358,7 +360,7 @@ def test_no_time_leaves_finalists_as_they_are_and_says_so(
     monkeypatch.setattr(Trade, "state_key", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain())
     notes = {note for member in found.result.finalists for note in member.notes}
-    assert notes == {"not minimised to the end: no time left"}
+    assert notes == {"not completely minimized: no time left"}
 
 
 def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
@@ -374,14 +376,14 @@ def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     )
     assert [e.values["time_s"] for e in long.interactions] == [long.lead.ratio.value]
     assert long.interactions[0].additive == {}, "for that each alone must be known"
-    assert found.result.notes == ("not all effects of single steps and of pairs are known: no time left",)
+    assert found.result.notes == ("ran out of time while measuring the effects of single steps and of pairs",)
 
 
 def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     idle = Candidate((Set(3, 2),))
     monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
     found = ended(tmp_path, Plain(), replace(SETTINGS, searcher="exhaustive"))
-    assert found.result.notes[-1] == "1 of the front: no different from the baseline, once minimised"
+    assert found.result.notes[-1] == "1 of the front: no different from the baseline, once minimized"
     assert [member.measured["error"].verdict for member in found.result.finalists] == ["same"]
 
 
@@ -410,9 +412,9 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
     late = "no time left"
     assert set(found.result.notes) >= {
         f"not cross-checked: {late}",
-        f"no scores on unseen data: {late}",
+        f"the finalists were not scored on unseen data: {late}",
         f"the secondary baseline was not measured: {late}",
-        f"no effects of single steps: {late}",
+        f"the effects of single steps were not measured: {late}",
     }
     assert found.stored[0].data["run_notes"] == [*found.result.notes]
     assert (found.status, comparison(found).baseline.scores) == ("finished", {})
@@ -485,7 +487,7 @@ def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPa
     assert budget.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
     clock.now += 50
     assert budget.until("describe") == pytest.approx(160)
-    assert budget.message == "at most 10 s to the end"
+    assert budget.message == "at most 10 s left"
     assert (budget.has(9.9, "describe"), budget.has(10.1, "describe")) == (True, False)
     clock.now += 20
     assert (budget.has(0.0, "describe"), budget.until("describe")) == (False, clock.now)

@@ -41,6 +41,6 @@ def test_a_result_that_cannot_be_measured_does_not_differ(
             store=store,
             start=SameProcessExecutor,
         )
-        with pytest.raises(LostError, match=f"nothing is known of run {found.run.id}: 3 processes were lost"):
+        with pytest.raises(LostError, match=f"could not measure run {found.run.id}: 3 processes were lost"):
             validate(found.run.id, store=store, start=Striking)
         assert validate(found.run.id, store=store, start=SameProcessExecutor).answer.verdict == "holds"

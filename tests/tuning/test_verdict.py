@@ -66,11 +66,12 @@ def test_no_difference_is_said_as_plainly(store: Store) -> None:
 def test_an_interval_too_wide_to_tell_is_undecided_and_says_how_to_go_on(store: Store) -> None:
     found = _verdict(store, [measured(3, 0.6e-3)], [finalist(3, 1 / 1.5, "undecided", 0.9)])
     assert found.kind == "undecided"
-    assert found.headline == f"Undecided: about 1.50{X} as fast as the baseline, not settled"
+    assert found.headline == f"Undecided: about 1.50{X} as fast as the baseline"
     assert found.grounds[0].startswith("#1: 95 % confidence interval 0.79")
     assert found.grounds[0].endswith(", which is too wide to decide")
     assert found.grounds[-1] == (
-        "repeat the command, or the call of planish.tune, that made this run: it settles the comparison first"
+        "repeat the command, or the call of planish.tune, that made this run: "
+        "it completes the comparison first"
     )
 
 
@@ -82,7 +83,7 @@ def test_a_baseline_that_is_kept_for_want_of_a_verdict_is_no_lack_of_gain(store:
     result = read_result(store, run_id, level=Planks()).at_hand(baseline_candidate=kept.candidate)
     found = verdict_of(result)
     assert (found.kind, result.keeps_baseline) == ("undecided", True)
-    assert "until it is settled, the result is the baseline itself" in found.grounds
+    assert "until it is decided, the result is the baseline" in found.grounds
     result.at_hand(baseline_candidate=Candidate((Saw(3),)))
     assert verdict_of(result).kind == "same", "the other one is the same as the baseline"
 

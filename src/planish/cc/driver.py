@@ -258,7 +258,7 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
                 note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)
         return None
     if not find_installation(compiler, cache):
-        settings.fall_back(f"{compiler.path} is no clang")
+        settings.fall_back(f"{compiler.path} is not clang")
         return None
     try:
         if not invocation.compiles:
@@ -284,7 +284,7 @@ def _refusal(invocation: Invocation) -> str:
     """Return why clang's own result must stay; empty where it need not."""
     output = invocation.output
     if variable := next(filter(os.environ.get, VARIABLES), None):
-        return f"clang does other things for the variable {variable}"
+        return f"the variable {variable} changes what clang does"
     if invocation.keeps:
         return f"planish cc does not handle {invocation.keeps}"
     if any(source.path == "-" or not os.path.isfile(source.path) for source in invocation.sources):

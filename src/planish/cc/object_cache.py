@@ -115,7 +115,7 @@ class ObjectCache:
         """Return an object; None where it is not there."""
         if (data := self.read(_OBJECTS, key)) is None:
             if os.path.exists(path := self._path(_OBJECTS, key)):
-                self.note(f"has a damaged entry, {path}; it is made anew")
+                self.note(f"has a damaged entry, {path}; it is created again")
             return None
         head, _, rest = data.partition(b"\n")
         seconds, evaluations, has_diagnostics, size = head.split(b" ")

@@ -57,7 +57,7 @@ def keep_timed_unit(job: CompileJob) -> bytes:
     code = Path(job.unit.output).read_bytes()
     directive = in_child(partial(reading_directive_of, job.bitcode), str, CHILD_LIMITS)
     if directive:
-        unknown = "something that LLVM does not survive"
+        unknown = "something that crashes LLVM"
         raise ReadsFilesError(directive if isinstance(directive, str) else unknown)
     about = json.dumps({"text": [code_bytes(code)] * 2}).encode()
     # For any search: none is made here that more time could improve.
@@ -234,5 +234,5 @@ class TimedProgram:
             made = scratch.path / "program"
             words = [*without_output(exchanged(self.words, others)), "-o", str(made), "-Qunused-arguments"]
             if run([*self.compiler.command, *words]).code:
-                raise SearchError("clang does not link the faster objects")
+                raise SearchError("clang cannot link the faster objects")
             atomic_write(program, made.read_bytes(), 0o777)

@@ -69,7 +69,7 @@ def search_program(program: TimedProgram, seconds: float) -> tuple[bytes, dict[L
     """
     if not program.units:
         raise SearchError(
-            "it is not known what its objects were made of: build them by planish cc too, and no two the same"
+            "the sources of its objects are unknown: compile them with planish cc, each only once"
         )
     check_version(program.compiler, program.cache)
     began, used = monotonic(), processor_s()

@@ -115,7 +115,7 @@ def _show(found: Found, compared: Sequence[Change] | None, form: given.Form) -> 
     if compared is None:
         return
     changed = [change for change in compared if change.before != change.now]
-    say(f"\n{len(compared)} of {len(found)} on record, {len(changed)} changed")
+    say(f"\n{len(compared)} of {len(found)} recorded, {len(changed)} changed")
     if changed:
         columns = ["file", "recorded", "now", ""]
         rows = [

@@ -175,7 +175,7 @@ def _seen(each: RemeasuredWinner) -> str:
 
 def _show_curves(program: str, curves: Sequence[ConvergenceCurves]) -> None:
     objective, seeds = curves[0].objective, len(curves[0].runs)
-    say(f"{one_line(title(program))}: best {label(objective)} after so many trials, median of {seeds} seeds")
+    say(f"{one_line(title(program))}: best {label(objective)} by number of trials, median of {seeds} seeds")
     names = [curve.config.name for curve in curves]
     most = max(len(row) for curve in curves for row in curve.best)
     rows = [

@@ -383,7 +383,7 @@ def _resumable(path: Path, form: given.Form) -> Generator[ProgressDisplay]:
         with ProgressDisplay(show=form == "text", every=_LINE_S) as display, stoppable():
             yield display
     except KeyboardInterrupt as stop:
-        raise StoppedError(f"stopped; {path} keeps what is done", "Run the same command to resume.") from stop
+        raise StoppedError(f"stopped; {path} has what is done", "Run the same command to resume.") from stop
 
 
 def _command() -> str:

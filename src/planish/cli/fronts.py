@@ -85,9 +85,9 @@ def _show_grid(grid: Grid) -> None:
         [head, *[""] * index, *(f"{cell.text}{'*' * cell.together}" for cell in row)]
         for index, (head, row) in enumerate(zip(heads, grid.rows, strict=True))
     ]
-    say(f"\neffect of edits alone, and of pairs: {grid.name}")
+    say(f"\neffects of single edits and of pairs: {grid.name}")
     table(["", *heads], rows, heads)
     for numbers, cell in grid.triples:
         say(f"{numbers} together: {cell.text}{'*' * cell.together}")
     if any(cell.together for row in grid.rows for cell in row):
-        say("* other than both by themselves make together")
+        say("* differs from the effects of both alone")

@@ -127,7 +127,7 @@ def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, rele
     found = _relevance(task) if relevance else None
     if learnt := _learnt(level, task, recognition.classes, store):
         models = f"{learnt.models} other model{'s' * (learnt.models > 1)}"
-        what = f"learnt from {learnt.trials:,} trials on {models} of class {learnt.name}"
+        what = f"learned from {learnt.trials:,} trials on {models} of class {learnt.name}"
         source = f"{what}; expected cost over the baseline's: {learnt.expected:.2f}"
         return Inspection(recognition, found, learnt, learnt.best, source)
     symbols = [CLASSES[name].paper for name in recognition.classes if name in CLASSES]
@@ -195,7 +195,7 @@ def _list_lines(candidate: Candidate) -> list[str]:
     lines = [f"run first: {', '.join(chosen.rewrites) or 'nothing'}"]
     kept = [each.name for each in passes_of_kind("rule", "transformer") if each.name not in chosen.disabled]
     if chosen.disabled and len(kept) < len(chosen.disabled):
-        lines.append(f"of ONNX Runtime's passes, these alone: {', '.join(kept) or 'none'}")
+        lines.append(f"only these of ONNX Runtime's passes: {', '.join(kept) or 'none'}")
     elif chosen.disabled:
         lines.append(f"disabled in ONNX Runtime: {', '.join(sorted(chosen.disabled))}")
     return [*lines, "optimised offline"] if chosen.offline else lines

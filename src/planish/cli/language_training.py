@@ -143,8 +143,8 @@ def learnt_text(
     start = _start(mine, size, text)
     samples, back = (_samples(start, some, text) for some in (mine, others))
     display.log(
-        f"{len(examples):,} functions: {len(samples):,} texts are learnt from, {len(back):,} decide when "
-        f"to stop; others are longer than {text.context:,} tokens"
+        f"{len(examples):,} functions: {len(samples):,} texts are used for training, {len(back):,} decide "
+        f"when to stop; others are longer than {text.context:,} tokens"
     )
     steps = max(1, round(size.epochs * sum(len(one.tokens) for one in samples) / BATCH))
     checkpoint = path.with_name(path.stem + ".checkpoint")
@@ -178,7 +178,7 @@ def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _S
 
     if text.first is None:
         if text.feedback:
-            raise PlanishError("feedback is learnt from the answers of a policy", "Name it: --first FILE.")
+            raise PlanishError("feedback is learned from the answers of a policy", "Name it: --first FILE.")
         tokenizer = Tokenizer.learnt((one.ir for one in examples), [*elements()])
         return _Start(tokenizer, DecoderShape(tokenizer.size, text.context, size.width, size.depth))
     first = load_policy(text.first)

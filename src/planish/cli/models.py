@@ -209,8 +209,8 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
     parts = dict(zip(known, shares([*known.values()]), strict=True))
     mine = parts.pop(f"your {path.name}", None)
     if path.parent == models_folder() and parts and mine is not None:
-        what = f"searches ask it together with {' and '.join(parts)}; its weight is {mine:.3f}"
-        remark(f"{what}; --set model={path.stem} asks it alone")
+        what = f"searches use it together with {' and '.join(parts)}; its weight is {mine:.3f}"
+        remark(f"{what}; --set model={path.stem} uses it alone")
 
 
 def _path(model: str) -> Path:

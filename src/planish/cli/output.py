@@ -193,10 +193,10 @@ def _described(error: BaseException) -> tuple[int, str]:
             where = error.filename or "the output, or a temporary file,"
             return UNEXPECTED, f"the disk is full: {where} cannot be written. Make room there."
         case OSError():
-            return UNEXPECTED, f"the system refuses: {error}. See where with --debug."
+            return UNEXPECTED, f"the system reports: {error}. Add --debug to see where."
         case _:
             what = f"{type(error).__name__}: {error}"
-            return UNEXPECTED, f"{what}. This is an error in planish: see where with --debug, and report it."
+            return UNEXPECTED, f"{what}. This is an error in planish; report it with the output of --debug."
 
 
 def _signalled() -> int:

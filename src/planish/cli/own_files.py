@@ -85,6 +85,6 @@ def remove_own(what: str, path: Path, folder: Path, hint: str) -> None:
         path.unlink()
     except OSError as error:
         raise PlanishError(
-            f"cannot remove {path}: {error.strerror}", "See who may change its folder."
+            f"cannot remove {path}: {error.strerror}", "Check the permissions of its folder."
         ) from error
     say(f"removed {path}")

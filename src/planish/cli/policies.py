@@ -635,10 +635,10 @@ def _show_use(path: Path, policy: SavedPolicy) -> None:
     from planish.models.held_out import FEWEST_PROGRAMS
     from planish.models.policy_files import policies_folder
 
-    held_out, alone = policy.held_out, f"--set policy={path.stem} asks it"
+    held_out, alone = policy.held_out, f"--set policy={path.stem} uses it"
     if held_out is not None:
         if path.parent != policies_folder():
-            used = f"--set policy={path} asks it"
+            used = f"--set policy={path} uses it"
         elif held_out.is_better:
             used = "searches use it from now on"
         elif held_out.is_worse:
@@ -648,4 +648,4 @@ def _show_use(path: Path, policy: SavedPolicy) -> None:
             used = f"{few}, so searches do not use it; {alone}"
         remark(f"{held_out.text}: {used}")
     elif path.parent == policies_folder():
-        remark(f"not compared with others: searches use it only where no shipped policy fits; {alone}")
+        remark(f"not compared with others: searches use it only if no shipped policy fits; {alone}")

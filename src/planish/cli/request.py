@@ -24,7 +24,7 @@ def check_output_paths(report: Path | None, export: Path | None) -> None:
             raise PlanishError(f"cannot write the report {report}: it is a folder", "Name a file in it.")
         _require(report, report.parent)
         if report.exists() and not os.access(report, os.W_OK):
-            raise _refused(report, "it may not be changed")
+            raise _refused(report, "it is not writable")
     if export is not None:
         _require(export, export)
 

@@ -67,7 +67,7 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     if not runs:
         say("no runs yet")
         return
-    columns = ["run", "status", "begun", "trials", "searcher", "level", "program"]
+    columns = ["run", "status", "started", "trials", "searcher", "level", "program"]
     rows = [
         [
             run.id,
@@ -134,7 +134,7 @@ def show_build(folder: Path, form: Form) -> None:
     cache = open_cache()
     done = builds(cache.folder, folder.resolve())
     if not done:
-        what = f"nothing in {folder} was compiled by planish cc, says the cache {cache.folder}"
+        what = f"the cache {cache.folder} knows of nothing in {folder} that planish cc compiled"
         raise PlanishError(what, 'Build with CC="planish cc" and -Oz, and name the folder of the objects.')
     if form == "json":
         document({"build": str(folder), "sources": [asdict(one) for one in done]})
@@ -367,7 +367,7 @@ def _agreed(count: int, yes: bool) -> bool:
         raise PlanishError("deleting needs a confirmation, and standard input is no terminal", "Add --yes.")
     what = "this run and its trials" if count == 1 else f"these {count} runs and their trials"
     try:
-        return typer.confirm(f"Delete {what} for good?", err=True)
+        return typer.confirm(f"Delete {what} permanently?", err=True)
     except typer.Abort:  # the end of input is no answer
         return False
 

@@ -288,11 +288,11 @@ def show_run(result: Result) -> None:
     """Write what was asked for, and what it took."""
     run = result.run
     options = "".join(f", {name}={value}" for name, value in run.options.items())
-    known = f", {result.cached:,} of them known before" if result.cached else ""
+    known = f", {result.cached:,} of them from the store" if result.cached else ""
     stages = stage_times(result.stored_trials, run.seconds)
     facts(
         {
-            "run": f"{run.id}, {run.status}, begun {when(run.started)} on {run.host}",
+            "run": f"{run.id}, {run.status}, started {when(run.started)} on {run.host}",
             "objective": ", ".join(o.name for o in result.stored.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
             "trials": f"{len(result.stored_trials):,}{known}",
@@ -317,10 +317,11 @@ def show_winner(result: Result, titles: Collection[str] | None = None) -> None:
 def report_stand_in(result: Result) -> None:
     """Say, on standard error, where what is exported is not the winner, and why."""
     if not result.finalists and result.exported != result.candidate:
-        remark("The best of the search was not compared with the original, so the original is written.")
+        remark("The best candidate was not compared with the original, so the original is written.")
     elif result.exported != result.candidate:
         remark(
-            f"Nothing is better than {result.candidate}, which cannot be exported: this is the best other."
+            f"No candidate is better than {result.candidate}, which cannot be exported; "
+            "the best other one is written."
         )
 
 
@@ -343,7 +344,7 @@ def show_model(section: ModelSection) -> None:
         [f"{batch.before:,}", f"{len(batch.values):,}", f"{batch.correlation:+.2f}"]
         for batch in section.batches
     ]
-    heads = ["learnt from", "then measured", "rank correlation"]
+    heads = ["learned from", "then measured", "rank correlation"]
     table(heads, rows, right=heads)
     good = [f"{name} ({worse:+.2f})" for name, worse in section.importance[:_SHOWN]]
     if good:

@@ -61,7 +61,7 @@ class CompareView(View):
         charts = figures_of([partial(compare_runs, [each.result for each in found], template=PLAIN)])
         caption = (
             "How many times better than its own baseline the best finalist of each run is, with the 95 % "
-            "confidence interval. Two runs differ where their intervals do not overlap."
+            "confidence interval. Two runs differ if their intervals do not overlap."
         )
         return _section("gains", "Gains", charts, caption, found)
 
@@ -93,7 +93,7 @@ class CompareView(View):
         times = [each.columns.stage_times(each.run.seconds) for each in found]
         of: Sequence[Literal["run", "trial"]] = ("run", "trial")
         charts = figures_of(partial(draw_stages, results, times, each, PLAIN) for each in of)
-        caption = "First the whole run, all workers together; then the median trial."
+        caption = "The whole run, all workers together, and the median trial."
         return _section("time", "Time by stage", charts, caption, found)
 
 

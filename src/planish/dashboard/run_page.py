@@ -207,7 +207,7 @@ class RunView(View):
             followed,
             stages=stages,
             charts={"time": figures_of(bars)},
-            captions={"time": "First the whole run, all workers together; then the median trial."},
+            captions={"time": "The whole run, all workers together, and the median trial."},
             meaning=MEANING,
         )
 

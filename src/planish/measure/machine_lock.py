@@ -290,7 +290,7 @@ class _Acquisition:
         except OSError as error:
             raise PlanishError(
                 f"the lock of timed runs cannot be used: {error}",
-                f"See to {self.path}, or name another: PLANISH_LOCK.",
+                f"Check {self.path}, or name another: PLANISH_LOCK.",
             ) from error
 
     def _locked(self, descriptor: int) -> bool:
@@ -335,7 +335,8 @@ class _Acquisition:
 
 def waiting(holder: LockHolder | None, patience_s: float = PATIENCE_S) -> str:
     """Return the message that a run waits for the process that holds the machine."""
-    return f"waiting for the machine, {patience_s:g} s at most: {holder or 'another process'} times something"
+    timing = f"{holder or 'another process'} is timing a program"
+    return f"waiting for the machine, at most {patience_s:g} s: {timing}"
 
 
 def disturbed(holder: LockHolder | None, patience_s: float = PATIENCE_S) -> str:

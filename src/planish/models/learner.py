@@ -126,7 +126,7 @@ def _note_of(known: Mapping[str, SavedModel]) -> str:
 
     models = [*known.values()]
     programs = ["1 program" if m.programs == 1 else f"{m.programs:,} programs" for m in models]
-    learnt = [f"{name} (learnt from {count}" for name, count in zip(known, programs, strict=True)]
+    learnt = [f"{name} (learned from {count}" for name, count in zip(known, programs, strict=True)]
     if len(learnt) == 1:
         return f"guided by the cost model {learnt[0]})"
     parts = [f"{text}, weight {share:.3f})" for text, share in zip(learnt, shares(models), strict=True)]
@@ -282,8 +282,8 @@ def _nothing_in(costs: Sequence[float | None]) -> str:
     if len(set(costs)) != 1:
         return ""
     if costs[0] is None:
-        return f"the model learnt nothing: none of {len(costs)} trials could be measured"
-    return f"the model learnt nothing: all of {len(costs)} trials cost the same"
+        return f"the model learned nothing: none of {len(costs)} trials could be measured"
+    return f"the model learned nothing: all of {len(costs)} trials cost the same"
 
 
 def make_learner(

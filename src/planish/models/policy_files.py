@@ -102,7 +102,7 @@ class SavedPolicy:
         """Return why it does not fit a space; "" where it does."""
         ours, theirs, there = self.schema, space.observed, tuple(map(str, space.actions))
         if ours.name == theirs.name and ours != theirs:
-            return f"has learnt from version {ours.version} of {ours.name}, and this planish observes another"
+            return f"was trained on version {ours.version} of {ours.name}, and this planish observes another"
         lists = not isinstance(self.shape, Shape)
         # Lists are left out one by one where a space lacks their steps; with half of them gone it is another
         # task.

@@ -206,7 +206,7 @@ class TreeGru:
         """
         if not can_train():
             raise PlanishError(
-                "a TreeGRU is learnt by PyTorch, which is not installed", "pip install planish[train]"
+                "a TreeGRU is trained by PyTorch, which is not installed", "pip install planish[train]"
             )
 
         mean, deviation = data.features.mean(axis=0), data.features.std(axis=0)

@@ -222,7 +222,7 @@ class XgboostTrees:
         """
         if not can_grow():
             raise PlanishError(
-                "models are learnt by XGBoost, which is not installed", "pip install planish[learn]"
+                "models are trained by XGBoost, which is not installed", "pip install planish[learn]"
             )
         import xgboost
 

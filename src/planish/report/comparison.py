@@ -136,9 +136,9 @@ def _sections(runs: Sequence[Result]) -> list[Section]:
 
     gains = (
         "How many times better than its own baseline the best finalist of each run is, with the 95 % "
-        "confidence interval. Two runs differ where their intervals do not overlap."
+        "confidence interval. Two runs differ if their intervals do not overlap."
     )
-    search = "The best value so far; the thin lines are the runs' baselines. Pauses are left out of the time."
+    search = "The best value so far; the thin lines are the runs' baselines. Pauses are omitted."
     distribution = (
         "The share of trials that are at least as good as each value. A line ends at the share that was "
         "measured: the others failed."
@@ -158,7 +158,7 @@ def _sections(runs: Sequence[Result]) -> list[Section]:
         Section(
             "time",
             "Time by stage",
-            "First the whole run, all workers together; then the median trial.",
+            "The whole run, all workers together, and the median trial.",
             [*charts(plot.stages, of="run"), *charts(plot.stages, of="trial")],
         ),
     ]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 FINALISTS = (
     "First the gain of each finalist, with its 95 % confidence interval: one that does not contain 1 is a "
-    "difference. Then the samples of the comparison: the box holds the middle half, the line in it is the "
-    "median, whiskers reach 1.5 times the box, and what lies beyond is counted."
+    "difference. Then the samples of the comparison: the box contains the middle half, the line in it is the "
+    "median, whiskers extend to 1.5 times the box, and samples beyond are counted."
 )
 """Caption of the charts of a comparison."""
 
@@ -60,8 +60,8 @@ def captions(result: Result) -> Mapping[str, str]:
 _STEPS_CAPTION = (
     "Each line is a candidate, from its steps to the value that was measured. A step of which there are "
     "several is numbered; 0 or a dash is a candidate without it. Importance is the accuracy that a model of "
-    "trees, which predicts the order of the trials from their steps, loses where the values of one step are "
-    "exchanged between trials. Where such a model predicts badly, or its library is missing, none is shown."
+    "trees, which predicts the order of the trials from their steps, loses if the values of one step are "
+    "exchanged between trials. It is not shown if such a model predicts badly, or its library is missing."
 )
 
 
@@ -77,7 +77,7 @@ def _search_caption(result: Result) -> str:
     )
     counts = f"{len(result.stored_trials):,} trials{cached}; {failed}.{thinned}"
     paused = by_time(result.stored_trials, result.run.started).paused
-    return f"{counts} {duration(paused)} between the run's parts are left out." if paused else counts
+    return f"{counts} Pauses of {duration(paused)} in total are omitted." if paused else counts
 
 
 def _tradeoff_caption(result: Result) -> str:
@@ -89,18 +89,16 @@ def _tradeoff_caption(result: Result) -> str:
         if len(result.stored_trials) > TRADEOFF_POINTS
         else ""
     )
-    front = f"The front holds what no other trial beats in every objective ({better})."
-    return f"{front} What is far worse than all that is marked lies beyond the chart.{thinned}"
+    front = f"The front contains the trials that no other one beats in every objective ({better})."
+    return f"{front} Points that are far worse than all marked ones lie outside of the chart.{thinned}"
 
 
 def _time_caption(result: Result) -> str:
-    whole = "First the whole run, all workers together; then the median trial."
+    whole = "The whole run, all workers together, and the median trial."
     if result.run.seconds:
         return whole
-    state = (
-        "The run is under way" if result.run.status == "running" else "The run has not ended in good order"
-    )
-    return f"{whole} {state}: what belongs to no trial (search, store, comparison) is not known."
+    state = "The run is under way" if result.run.status == "running" else "The run did not end normally"
+    return f"{whole} {state}: the time outside of trials (search, store, comparison) is not known."
 
 
 _LONG = 2000

@@ -20,7 +20,7 @@ STUCK = 100
 
 
 class Annealing(RoundSearcher):
-    """Simulated annealing on measured values, with several chains that go on side by side."""
+    """Simulated annealing on measured values, with several parallel chains."""
 
     needs = CanEvolve
 
@@ -31,7 +31,7 @@ class Annealing(RoundSearcher):
         seed: int,
         context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
-        chains: Annotated[int, Option("Markov chains side by side", least=1)] = 4,
+        chains: Annotated[int, Option("parallel Markov chains", least=1)] = 4,
         hot: Annotated[float, Option("temperature at first", least=1e-6)] = 0.5,
         cold: Annotated[float, Option("temperature that it never falls below", least=1e-6)] = 0.01,
         cooling: Annotated[float, Option("temperature's factor after each round", least=0, most=1)] = 0.95,

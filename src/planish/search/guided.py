@@ -205,7 +205,7 @@ class ModelGuided(RoundSearcher):
         batch: Annotated[int, Option("candidates measured at most before it learns again", least=2)] = MOST,
         first: Annotated[int, Option("candidates of the first batch, and of each at least", least=2)] = FIRST,
         growth: Annotated[
-            float, Option("a batch is so many times what was measured before it", least=0)
+            float, Option("size of a batch, relative to the number of earlier trials", least=0)
         ] = GROWTH,
         chains: Annotated[
             int, Option("parallel chains of annealing, at most 4 for each of a batch", least=1)
@@ -214,9 +214,9 @@ class ModelGuided(RoundSearcher):
         temperature: Annotated[
             float, Option("at the first move, in deviations of predictions", least=0)
         ] = 1.0,
-        restarts: Annotated[int, Option("chains that go on from the best measured", least=0)] = 32,
+        restarts: Annotated[int, Option("chains that continue from the best measured", least=0)] = 32,
         epsilon: Annotated[float, Option("share of a batch that is random", least=0, most=1)] = 0.05,
-        top: Annotated[float, Option("lambda: a batch is chosen from so many times as many", least=1)] = 2.0,
+        top: Annotated[float, Option("lambda: proposals for each candidate of a batch", least=1)] = 2.0,
         alpha: Annotated[
             float, Option("worth of a new component, in deviations of predictions", least=0)
         ] = 0.02,

@@ -41,7 +41,7 @@ class HottestFirst(TrialRoundSearcher):
         context: SearchContext = EMPTY_CONTEXT,
         *,
         gain: Annotated[float, Option("share that a change has to gain", least=0, most=1)] = 0.01,
-        width: Annotated[int, Option("random changes of a part that are measured side by side", least=1)] = 4,
+        width: Annotated[int, Option("random changes of a part that are measured together", least=1)] = 4,
     ) -> None:
         super().__init__(_Search(space, objectives[0], seed, context, gain, width).rounds())
 

@@ -193,7 +193,7 @@ class Nsga2(VectorRoundSearcher):
         crossover: Annotated[float, Option("chance of two parents to be crossed", least=0, most=1)] = 0.8,
         mutation: Annotated[float, Option("chance of a child to be changed", least=0, most=1)] = 1.0,
         bound: Annotated[
-            float, Option("times as bad as the baseline, where it ends; 0: none", least=0)
+            float, Option("times the baseline beyond which candidates rank last; 0: none", least=0)
         ] = 2.0,
         generations: Annotated[int, Option("after which the search ends; 0: none", least=0)] = 0,
     ) -> None:

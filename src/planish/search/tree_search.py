@@ -62,7 +62,7 @@ class StateGraph:
 
 
 class Greedy1(RoundSearcher):
-    """Greedy search: takes the best step, and stops where no step is better (thesis 3.7)."""
+    """Greedy search: takes the best step, and stops if no step is better (thesis 3.7)."""
 
     needs = CanStep
     lookahead = 1
@@ -129,7 +129,7 @@ Depth = Annotated[int, Option("the longest sequence of steps", least=1)]
 
 
 class BeamDFS(RoundSearcher):
-    """Beam search, depth first: long sequences early; goes on when the next state is worse (thesis 3.7)."""
+    """Beam search, depth first: long sequences early; continues when the next state is worse (thesis 3.7)."""
 
     needs = CanStep
     depth_first = True

@@ -88,7 +88,7 @@ _UNREACHABLE: _Cause = (
     "cannot be reached",
     "See that the server runs, and that host, port and name in the URL are right.",
 )
-_LOST: _Cause = ("was lost in the midst", f"When the server is back, run the command again; {_SAFE}.")
+_LOST: _Cause = ("was lost during the command", f"When the server is back, run the command again; {_SAFE}.")
 _NOT_READY: _Cause = ("is starting up or shutting down", f"Run the command again in a while; {_SAFE}.")
 _DAMAGED: _Cause = (
     "is damaged",
@@ -265,7 +265,7 @@ def persist(attempt: Callable[[bool], _T]) -> _T:
                 shown = True
         else:
             if shown:
-                _log.warning("The store answers again; it goes on")
+                _log.warning("The store answers again; continuing")
             return found
         time.sleep(pause)
         pause, again = min(2 * pause, _PAUSE_MOST_S), True

@@ -31,7 +31,7 @@ from planish.search.minimisation import shrink
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome, open_bench
 
-_NOT_PRUNED = "steps that do nothing were not all removed: no time left"
+_NOT_PRUNED = "ran out of time while removing redundant steps"
 
 
 def prune(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -86,7 +86,7 @@ _ROUNDS = 3
 _CLEARLY = 3
 """A first look is believed where it shows so many times the noise."""
 
-_NOT_MINIMISED = "not minimised to the end: no time left"
+_NOT_MINIMISED = "not completely minimized: no time left"
 
 
 def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
@@ -215,7 +215,7 @@ def _distinct(space: Space, baseline: Candidate, state: FinalState, found: Seque
 
 
 def _dropped(count: int, what: str) -> str:
-    return f"{count} of the front: {what}, once minimised" if count else ""
+    return f"{count} of the front: {what}, once minimized" if count else ""
 
 
 MOST_STEPS = 6
@@ -260,7 +260,7 @@ def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
         else each
         for each in state.finalists
     )
-    late = "not all effects of single steps and of pairs are known: no time left"
+    late = "ran out of time while measuring the effects of single steps and of pairs"
     return replace(state, finalists=finalists).noted(late if meter.late else "")
 
 

@@ -388,5 +388,5 @@ def require_no_loss(found: Sequence[Change]) -> None:
         first = f"{worse[0].name}: {worse[0].now:g}, recorded {worse[0].before:g}"
         others = f", and {len(worse) - 1} more" if worse[1:] else ""
         raise RegressionError(
-            f"worse than recorded: {first}{others}", "Fix it, or record anew with --record."
+            f"worse than recorded: {first}{others}", "Fix it, or record it again with --record."
         )

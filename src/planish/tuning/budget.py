@@ -154,7 +154,7 @@ class StageBudget:
     @property
     def message(self) -> str:
         """Return how long it takes from now on, for people."""
-        return f"at most {max(1.0, self.ends - self.now()):.0f} s to the end"
+        return f"at most {max(1.0, self.ends - self.now()):.0f} s left"
 
     def until(self, step: str) -> float:
         """Return when a step that begins now is to be over, by the monotonic clock."""

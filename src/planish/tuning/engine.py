@@ -267,7 +267,7 @@ def count_workers(settings: Settings) -> int:
     """
     cores = usable_cores()
     if settings.workers > cores:
-        _log.warning("%d workers were asked for: there are as many as cores, %d", settings.workers, cores)
+        _log.warning("%d workers were requested; one for each core is used, %d", settings.workers, cores)
     # One candidate is timed, on `settings.cores`; meanwhile each other core may build one.
     return min(settings.workers, cores) or max(1, min(8, cores - settings.cores + 1))
 
@@ -284,7 +284,7 @@ def _worker_loss_notes(losses: Counter[str], given_up: int) -> Sequence[str]:
     causes = ", ".join(cause for cause, _ in losses.most_common(2))
     count = losses.total()
     were = "evaluation was lost with its worker" if count == 1 else "evaluations were lost with their workers"
-    what = f"{count:,} {were} ({causes}) and done again"
+    what = f"{count:,} {were} ({causes}) and repeated"
     if not given_up:
         return (what,)
-    return (f"{what}; {given_up:,} in vain: the same command tries them once more",)
+    return (f"{what}; {given_up:,} without success; run the same command to try them again",)

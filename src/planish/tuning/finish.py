@@ -337,25 +337,26 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     level, several, checks = search.level, len(search.task.objectives) > 1, search.final_checks()
     yield FinalStage("", select)
     if several:
-        yield FinalStage("minimise", minimise, "minimising {count} of the front")
+        yield FinalStage("minimise", minimise, "minimizing {count} of the front")
     elif level.identities(search.task) is not None:
-        yield FinalStage("minimise", prune, "leaving out what does nothing")
-    yield FinalStage("compare", compare, "measuring the best {count} again beside the baseline: {time}")
+        yield FinalStage("minimise", prune, "removing steps that do nothing")
+    yield FinalStage("compare", compare, "comparing the best {count} with the baseline: {time}")
     if checks.cross_check:
-        yield FinalStage("cross_check", cross_check, "cross-checking the answers", "not cross-checked")
+        yield FinalStage("cross_check", cross_check, "cross-checking the outputs", "not cross-checked")
     yield FinalStage("", drop_and_rank)
     if checks.heldout_scores:
-        said = "scoring on data that the search did not see"
-        yield FinalStage("eval_heldout", eval_heldout, said, "no scores on unseen data")
+        said = "scoring on unseen data"
+        yield FinalStage("eval_heldout", eval_heldout, said, "the finalists were not scored on unseen data")
         yield FinalStage("", rank)
     if checks.secondary_baseline:
         said = "the secondary baseline was not measured"
         yield FinalStage("secondary_baseline", measure_secondary_baseline, "", said)
     if several:
-        yield FinalStage("ablate", ablate, "measuring what each step does", "no effects of single steps")
+        said = "the effects of single steps"
+        yield FinalStage("ablate", ablate, f"measuring {said}", f"{said} were not measured")
     if analyze := level.analyzer(search.task):
-        what, work = "what the parts of the winner do", partial(measure_parts, analyze)
-        yield FinalStage("describe", work, f"measuring {what}", f"not measured {what}")
+        what, work = "the parts of the winner", partial(measure_parts, analyze)
+        yield FinalStage("describe", work, f"measuring {what}", f"{what} were not measured")
 
 
 def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) -> Result:

@@ -174,9 +174,9 @@ def drop_dominated(state: FinalState, objectives: Sequence[Objective]) -> FinalS
             left.remove(member)
     good = [member for member in left if not dominated(member, [state.baseline])]
     gone = len(state.finalists) - len(good or left)
-    lost = f"{gone} of the front: no better than another one, or the baseline, measured again"
+    lost = f"{gone} of the front: dropped, as another one or the baseline was better when measured again"
     return replace(state, finalists=tuple(good or left)).noted(
-        "" if good else "the baseline, measured again, beats all of the front", lost if gone else ""
+        "" if good else "the baseline beats all of the front when measured again", lost if gone else ""
     )
 
 
@@ -300,7 +300,7 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
         )
     if disagree := sum(each.clocks_disagree for each in evidence):
         notes.append(
-            f"processor time contradicts the clock for {disagree} of {len(found)}, so it does not count there"
+            f"processor time contradicts the clock for {disagree} of {len(found)}, and is not used there"
         )
     return notes
 

@@ -128,5 +128,5 @@ class StoredRun:
 
     @property
     def keeps_baseline(self) -> bool:
-        """Return whether the result is the baseline itself, since nothing was better."""
+        """Return whether the result is the baseline, since nothing was better."""
         return bool(self.finalists) and self.finalists[0].candidate == self.baseline_candidate

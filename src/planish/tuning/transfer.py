@@ -37,7 +37,7 @@ def known_tasks(store: Reader, level: Level[Any]) -> list[StoredTask]:
     old = [task for task in tasks if task.level_version != level.version]
     if old:
         _log.warning(
-            "left out are %d trials of %d tasks, which other versions of the level '%s' measured",
+            "skipped %d trials of %d tasks, which other versions of the level '%s' measured",
             sum(trials[task.key] for task in old),
             len(old),
             level.name,

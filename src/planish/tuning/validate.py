@@ -152,12 +152,12 @@ def validate(
         numbers = [each.candidate for each in result.finalists]
         result = replace(result, pick=1 + numbers.index(result.contender)).at_hand(task=task)
     if task.key != record.task_key:
-        return _not_replayed(record.id, "the stored program reads back as another")
+        return _not_replayed(record.id, "the stored program reads back differently")
     if not _is_recorded(result, store):
-        return _not_replayed(record.id, "the stored candidate reads back as another")
+        return _not_replayed(record.id, "the stored candidate reads back differently")
     if not run and result.level.runs(task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
-        raise PlanishError(what, "If you trust who stored it: --run.")
+        raise PlanishError(what, "If you trust its author, add --run.")
     return _judged(result, _measured(result, processes, start))
 
 
@@ -182,7 +182,7 @@ def _measured(result: Result, processes: int, start: ExecutorFactory) -> Mapping
 def _judged(result: Result, paired: Mapping[str, PairedSamples]) -> Validation:
     sampled = paired[result.objective.name]
     if sampled.lost:
-        raise LostError(f"nothing is known of run {result.run.id}: {sampled.why}", "Validate it again.")
+        raise LostError(f"could not measure run {result.run.id}: {sampled.why}", "Run the command again.")
     task = result.task
     steps = f"{len(result.candidate.steps)} steps of level {task.level}, version {task.level_version}"
     replay = Check("replay", "holds", steps)

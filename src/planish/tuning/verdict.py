@@ -46,12 +46,10 @@ class RunVerdict:
 
 def continuation(status: RunStatus) -> str:
     """Return what the command that made a run does when it is given again."""
-    return (
-        "settles the comparison first" if status == "finished" else "goes on with the search, then compares"
-    )
+    return "completes the comparison first" if status == "finished" else "resumes the search, then compares"
 
 
-_NO_BARGAIN = "Nothing is better than the baseline without being worse in something else"
+_NO_BARGAIN = "No candidate is better than the baseline without being worse in another objective"
 
 
 def verdict_of_front(front: Comparison) -> RunVerdict:
@@ -60,7 +58,7 @@ def verdict_of_front(front: Comparison) -> RunVerdict:
     found = [(o, member) for o in objectives if (member := _best(front, o)) is not None]
     if not found:
         if unsettled := front.undecided(None):
-            text = f"Undecided: {unsettled.name} may be better than the baseline, not settled"
+            text = f"Undecided: {unsettled.name} may be better than the baseline"
             return RunVerdict("undecided", text, (*_ends(front), *_how_of_front(front)))
         return RunVerdict("same", _NO_BARGAIN, (*_ends(front), *_how_of_front(front)))
     text = "; ".join(_bargain(front, o, member) for o, member in found)
@@ -136,7 +134,7 @@ def _how_of_front(front: Comparison) -> Iterator[str]:
 
 
 _UNSURE = "single measurement; the best of many is usually optimistic"
-_KEEP = "the result is the baseline itself"
+_KEEP = "the result is the baseline"
 
 
 def verdict_of(result: StoredRun) -> RunVerdict:
@@ -172,18 +170,18 @@ def _kept(result: StoredRun, comparison: Comparison) -> RunVerdict:
         headline = "Undecided: no candidate was compared with the baseline"
         return RunVerdict("undecided", headline, (f"{unknown.name}: {unknown.why}",))
     best = comparison.contender(result.baseline_candidate)
-    text = [f"the best of the others is {best.name}: {_beside(result, best)}"] if best else []
-    return RunVerdict("same", "Nothing is better than the baseline", (_KEEP, *text, _how(result)))
+    text = [f"the best other candidate is {best.name}: {_beside(result, best)}"] if best else []
+    return RunVerdict("same", "No candidate is better than the baseline", (_KEEP, *text, _how(result)))
 
 
 def _undecided(result: StoredRun, finalist: Finalist) -> RunVerdict:
     """Report what was seen of a finalist whose interval is too wide to decide, and how to settle it."""
     gain = finalist.lead.gain
     quality = "fast" if result.objective.unit == "s" else "good"
-    headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline, not settled"
+    headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline"
     grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to decide"]
     if result.keeps_baseline:
-        grounds.append("until it is settled, the result is the baseline itself")
+        grounds.append("until it is decided, the result is the baseline")
     return RunVerdict("undecided", headline, (*grounds, _how(result)))
 
 
@@ -241,7 +239,7 @@ def _open(result: StoredRun) -> RunVerdict:
         *(() if result.objective.exact else (_UNSURE,)),
     )
     if result.run.status == "running":
-        return RunVerdict("open", "Not compared with the baseline", (*grounds, "the search goes on"))
+        return RunVerdict("open", "Not compared with the baseline", (*grounds, "the search is still running"))
     undecided = "Undecided: not compared with the baseline"
     return RunVerdict("undecided", undecided, (*grounds, f"the run is {result.run.status}"))
 

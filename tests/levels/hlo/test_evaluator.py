@@ -255,7 +255,7 @@ def test_without_data_there_are_made_examples_and_a_note(
     of = task(write_all(tmp_path, STEP, TRAINING.replace('folder = "data"', 'stand_in = "made"')))
     evaluator = evaluator_spec_of(of)()
     assert evaluator.notes
-    assert "made data" in evaluator.notes[0]
+    assert "generated data" in evaluator.notes[0]
     first, second = (outcomes_of(of, Candidate())[0] for _ in range(2))
     assert error(first) == error(second) < 0.5
 

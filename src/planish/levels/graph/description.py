@@ -255,7 +255,7 @@ def _passes(
     lines += [] if whole is not None or not steps else [f"Gains and losses: {UNMEASURED}."]
     idle = len(chosen.disabled) - sum(" without " in text for text in steps)
     if idle:
-        lines.append(f"{idle} more of ONNX Runtime's passes are left out; they change nothing here.")
+        lines.append(f"{idle} more of ONNX Runtime's passes are not listed; they change nothing here.")
     if SessionSettings.of(1, {**program.settings, **chosen.session}).elsewhere:
         narrow = " in bfloat16" if IN_BFLOAT16 in chosen.settings else ""
         lines.append(f"It runs by OpenVINO{narrow}, and needs it: pip install openvino.")

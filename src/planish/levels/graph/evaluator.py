@@ -201,7 +201,7 @@ class GraphEvaluator:
         batches = [*map(Batch, self.feeds, answers), *further]
         self._verifier = Verifier(batches, baseline, self._moved)
         if wrong := len(batches) - len(self._verifier.batches):
-            what = "of the inputs made of the given ones are left out: the baseline fails on them"
+            what = "of the inputs made of the given ones are skipped: the baseline fails on them"
             notes.append(f"{wrong} {what}")
         if spec.program.without:
             passes = ", ".join(spec.program.without)

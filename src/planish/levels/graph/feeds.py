@@ -236,7 +236,7 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
         raise ProgramError(what, "Give one for each.")
     if labels.max() >= classes or labels.max() < 0:
         what = f"the labels are up to {labels.max()}, and the model has {classes} classes"
-        raise ProgramError(what, "Give whole numbers from 0; those below 0 are left out.")
+        raise ProgramError(what, "Give whole numbers from 0; those below 0 are skipped.")
 
 
 def accuracy(labels: NDArray[np.int64], answers: Answers) -> float:

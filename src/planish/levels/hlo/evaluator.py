@@ -281,8 +281,8 @@ class HloEvaluator:
 
 
 _NOTES = {
-    "digits": "measured on scikit-learn's digits; name real data with --data or by PLANISH_DATA",
-    "made": "measured on made data; name real data with --data or by PLANISH_DATA",
+    "digits": "measured on scikit-learn's digits; name real data with --data or PLANISH_DATA",
+    "made": "measured on generated data; name real data with --data or PLANISH_DATA",
 }
 
 

@@ -527,7 +527,7 @@ def function_of(program: Program, candidate: Candidate, target: Target) -> Calla
 
 
 class _AllocatingFunction:
-    """Takes operands and returns new arrays, by what fills arrays; pickled, it is made anew.
+    """Takes operands and returns new arrays, by what fills arrays; pickled, it is created again.
 
     Args:
         program: what is computed.

@@ -77,7 +77,7 @@ def read_list_dataset(
         what = f"the labels are of no function of {corpus}"
         raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
     if cut:
-        what = f"of {cut:,} of the {len(rows):,} functions that are read, the end is left out"
+        what = f"of {cut:,} of the {len(rows):,} functions that are read, the end is cut off"
         warnings.warn(f"{what}: they are longer than what is observed", CutWarning, stacklevel=2)
     labels = [known[row.identity] for row in rows]
     return ListDataset(

@@ -106,7 +106,7 @@ def check_targets(workload: Workload, answers: tuple[int, ...], targets: NDArray
     if targets.dtype.kind not in "iu" or targets.max() >= answers[-1]:
         given = f"{targets.dtype}, up to {targets.max()}"
         what = f"the targets are {given}; the module gives {answers[-1]} classes"
-        raise ProgramError(what, "Give whole numbers from 0; those below 0 are left out.")
+        raise ProgramError(what, "Give whole numbers from 0; those below 0 are skipped.")
     if top >= answers[-1]:
         raise ProgramError(f"top-{top} of {answers[-1]} classes is never wrong", "Take fewer.")
 
