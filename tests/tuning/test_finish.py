@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +21,16 @@ from fake_executors import SameProcessExecutor
 from planish.core import Candidate, PlanishError, TargetError, Task
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
 from planish.measure.comparison import remeasure_all
-from planish.store import ResultRow, open_store
+from planish.store import ResultRow, Store, open_store
 from planish.testing.lattice import Set
 from planish.tuning import ablation, remeasure
 from planish.tuning import budget as module
 from planish.tuning.api import tune_program
 from planish.tuning.budget import WEIGHTS, StageBudget
 from planish.tuning.comparison import Comparison, Finalist
-from planish.tuning.comparison_codec import decode, medians
+from planish.tuning.comparison_codec import decode, decode_interim, medians
 from planish.tuning.final_state import FinalState, SearchOutcome
-from planish.tuning.result import Result
+from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Full, Plain, Text, Trade, first
 
@@ -447,6 +450,55 @@ def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pyt
     assert (found.result.finalists, found.result.gain) == ((), None)
     assert [row.data["run_notes"] for row in found.stored] == [list(found.result.notes)]
     assert found.result.candidate == found.result.best.candidate
+
+
+def killed_at_the_first_look(folder: Path) -> None:
+    """Tune; the process is killed once it has stored an interim result."""
+    with pytest.MonkeyPatch.context() as patch:
+        save = Store.save_result
+
+        def save_and_die(store: Store, run_id: str, rows: Sequence[ResultRow]) -> None:
+            save(store, run_id, rows)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        patch.setattr(Store, "save_result", save_and_die)
+        ended(folder, Plain())
+
+
+def test_a_comparison_that_is_killed_is_none_and_is_done_again(tmp_path: Path) -> None:
+    process = get_context("fork").Process(target=killed_at_the_first_look, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    with open_store(tmp_path / "store.db", read_only=True) as store:
+        (run,) = store.runs()
+        interim = decode_interim(store.result_rows(run.id, Plain().steps))
+        shown = read_result(store, run.id, level=Plain())
+        assert (run.status, shown.comparison, shown.finalists, shown.gain) == ("interrupted", None, (), None)
+    resumed = ended(tmp_path, Plain())
+    assert resumed.result.run.id == run.id
+    final = [each.lead.ratio.value for each in resumed.result.finalists if each.candidate.steps]
+    assert sorted(each.ratio.value for each in interim) == pytest.approx(sorted(final), rel=0.1)
+    (tmp_path / "whole").mkdir()
+    whole = ended(tmp_path / "whole", Plain())
+    assert [(each.candidate, each.lead.verdict) for each in resumed.result.finalists] == [
+        (each.candidate, each.lead.verdict) for each in whole.result.finalists
+    ]
+    assert decode_interim(resumed.stored) == ()
+
+
+def test_an_interim_result_erases_no_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ended(tmp_path, Plain())
+
+    def cut_short(*arguments: Any) -> None:
+        *_, on_look = arguments
+        on_look([])
+        raise CutShortError
+
+    monkeypatch.setattr(remeasure, "remeasure_all", cut_short)
+    after = ended(tmp_path, Plain(), trials=70)
+    assert after.result.run.id == before.result.run.id
+    assert after.result.comparison == before.result.comparison
 
 
 STEPS = st.lists(st.sampled_from([*WEIGHTS]), min_size=1, unique=True).map(

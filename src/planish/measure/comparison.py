@@ -145,6 +145,7 @@ def remeasure_all(
     objectives: Sequence[Objective],
     start: ExecutorFactory,
     plan: Plan | None = None,
+    on_look: Callable[[Sequence[Mapping[str, PairedSamples]]], None] = lambda _: None,
 ) -> list[Mapping[str, PairedSamples]]:
     """Measure variants and baseline again, interleaved, and judge by what is beyond the noise.
 
@@ -157,6 +158,7 @@ def remeasure_all(
             order.
         plan: how much is measured; where all objectives are exact each variant is measured once, in one fresh
             process, all the same.
+        on_look: is called at each look of `sequential_test` with what is known by then, as it is returned.
 
     Returns:
         The baseline's samples by the objectives' names, then the variants' in their order.
@@ -170,16 +172,20 @@ def remeasure_all(
     # Exact ones are conclusive at the first look.
     noisy = [objective for objective in objectives if not objective.exact]
 
-    def undecided(table: Table) -> list[int]:
-        judged = [_judge(sides, _sensible(table, objectives), objective) for objective in noisy]
-        return [i for i in range(1, len(sides)) if any(not _is_conclusive(j[i]) for j in judged)]
+    def judged_by_objective(table: Table) -> list[Mapping[str, PairedSamples]]:
+        outcomes = _sensible(table, objectives)
+        found = [_judge(sides, outcomes, objective) for objective in objectives]
+        return [
+            {objective.name: paired[index] for objective, paired in zip(objectives, found, strict=True)}
+            for index in range(len(sides))
+        ]
 
-    outcomes = _sensible(sequential_test(sides, plan, start, undecided), objectives)
-    judged = [_judge(sides, outcomes, objective) for objective in objectives]
-    return [
-        {objective.name: paired[index] for objective, paired in zip(objectives, judged, strict=True)}
-        for index in range(len(sides))
-    ]
+    def undecided(table: Table) -> list[int]:
+        found = judged_by_objective(table)
+        on_look(found)
+        return [i for i in range(1, len(sides)) if any(not _is_conclusive(found[i][o.name]) for o in noisy)]
+
+    return judged_by_objective(sequential_test(sides, plan, start, undecided))
 
 
 def _sensible(table: Table, objectives: Sequence[Objective]) -> Table:

@@ -69,6 +69,21 @@ class Measurement:
         return self.ratio.gain(self.objective)
 
 
+@dataclass(frozen=True)
+class InterimRatio:
+    """Ratio of a finalist by the leading objective while the comparison goes on.
+
+    Args:
+        name: `#1`, `#2`, ... in the order in which the finalists were chosen.
+        ratio: objective / baseline's objective.
+        repeats: how often it was measured.
+    """
+
+    name: str
+    ratio: Ratio
+    repeats: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """Side of a comparison: a finalist, or what the finalists are compared with.

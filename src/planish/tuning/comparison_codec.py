@@ -27,7 +27,9 @@ In the first row there is also what belongs to all:
 - `secondary_baseline`, where there is one: its `name`, and the medians as `objectives`;
 - `run_notes`: sentences on how the whole run was measured.
 
-Where nothing was compared, there may be one row, of the baseline, with `version` and `run_notes` alone.
+Where nothing was compared, there may be one row, of the baseline, with `version` and `run_notes`, and while
+the comparison goes on with `interim`: a list with the `name`, `ratio` and `repeats` of each finalist by the
+leading objective. Readers of comparisons find none in it.
 
 A store may come from anywhere, so decoding checks the type of every value.
 """
@@ -41,7 +43,7 @@ from typing import Any, TypeVar
 
 from planish.core import VERDICTS, Attribution, Candidate, CrossCheck, Objective, Ratio, StoreError, Verdict
 from planish.store import ResultRow
-from planish.tuning.comparison import Clocks, Compared, Comparison, Finalist, Measurement
+from planish.tuning.comparison import Clocks, Compared, Comparison, Finalist, InterimRatio, Measurement
 
 VERSION = 5
 
@@ -64,6 +66,19 @@ def encode(comparison: Comparison) -> list[ResultRow]:
 def encode_notes(baseline: Candidate, notes: Sequence[str]) -> ResultRow:
     """Return the row of a run in which nothing was compared: why."""
     return ResultRow(baseline, 0.0, {"version": VERSION, "run_notes": list(notes)})
+
+
+def encode_interim(baseline: Candidate, notes: Sequence[str], found: Sequence[InterimRatio]) -> ResultRow:
+    """Return the row of a run whose comparison goes on.
+
+    Args:
+        baseline: of the task.
+        notes: why nothing was compared before, where an earlier session left some.
+        found: what is known by now.
+    """
+    row = encode_notes(baseline, notes)
+    interim = [{"name": each.name, "ratio": _ends(each.ratio), "repeats": each.repeats} for each in found]
+    return replace(row, data={**row.data, "interim": interim})
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:
@@ -237,6 +252,21 @@ def decode_notes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
         return ()
     with _reading(rows[0], "#1"):
         return texts(rows[0].data.get("run_notes", []))
+
+
+def decode_interim(rows: Sequence[ResultRow]) -> tuple[InterimRatio, ...]:
+    """Read back what is known of a comparison that goes on, or was broken off; empty where nothing is.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if not rows:
+        return ()
+    with _reading(rows[0], "#1"):
+        return tuple(
+            InterimRatio(a(str, each["name"]), _ratio(each["ratio"]), a(int, each["repeats"]))
+            for each in a(list, rows[0].data.get("interim", []))
+        )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,12 +23,14 @@ from planish.core import (
     Objective,
     PlanishError,
     SecondaryBaseline,
+    StoreError,
     Verdict,
 )
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
 from planish.measure.comparison import remeasure_all
 from planish.measure.paired import times_worse
-from planish.tuning.comparison import Clocks, Compared, Finalist, Measurement
+from planish.tuning.comparison import Clocks, Compared, Finalist, InterimRatio, Measurement
+from planish.tuning.comparison_codec import decode, decode_notes, encode_interim
 from planish.tuning.final_state import FinalState, SearchOutcome
 
 
@@ -235,7 +237,8 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     # What is exact needs no fresh processes.
     start = search.start if search.executor is None or noisy else partial(_lent, search.executor)
     try:
-        base, *found = remeasure_all(baseline, list(variants.values()), task.objectives, start, plan)
+        look = _interim(search)
+        base, *found = remeasure_all(baseline, list(variants.values()), task.objectives, start, plan, look)
     except CutShortError:
         return replace(state, finalists=()).noted("no time left to compare with the baseline")
     leading = task.objectives[0].name
@@ -253,6 +256,40 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
             unknown.append(replace(each, unmeasured=sampled.verdict, why=sampled.why))
     compared = replace(state, finalists=tuple(known), unmeasured=tuple(unknown), baseline=measured)
     return rank(search, compared.noted(*noted), end)
+
+
+INTERIM_S = 1.0
+"""Time between two interim results that are stored."""
+
+
+def _interim(search: SearchOutcome) -> Callable[[Sequence[SamplesByObjective]], None]:
+    """Return what stores the interim result of a comparison, unless an earlier session's is stored.
+
+    It is for those who watch: a run that ends before the comparison does has none.
+    """
+    level, task, run_id = search.level, search.task, search.progress.run_id
+    try:
+        rows = search.store.result_rows(run_id, level.steps)
+        notes, compared = decode_notes(rows), decode(rows, task.objectives) is not None
+    except StoreError:  # an earlier one that cannot be read is replaced by the new comparison alone
+        notes, compared = (), True
+    if compared:
+        return lambda _: None
+    baseline, leading, due = level.baseline(task), task.objectives[0].name, 0.0
+
+    def store(found: Sequence[SamplesByObjective]) -> None:
+        nonlocal due
+        if (now := time.monotonic()) < due:
+            return
+        due = now + INTERIM_S
+        known = [
+            InterimRatio(sampled.name, sampled.ratio, sum(map(len, sampled.values)))
+            for sampled in (each[leading] for each in found[1:])
+            if sampled.ratio is not None
+        ]
+        search.store.save_result(run_id, [encode_interim(baseline, notes, known)])
+
+    return store
 
 
 def _measured(
