@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
@@ -97,6 +97,7 @@ def browser() -> Generator[Browser]:
         "--disable-dev-shm-usage",
         "--disable-background-networking",
     ]
+    expect.set_options(timeout=60_000)  # the dashboard gives way to whatever else this machine does
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield opened
@@ -116,7 +117,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """Open a page; errors in its console, and requests that leave the dashboard, fail the test."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     opened, seen = context.new_page(), Seen()
-    opened.set_default_timeout(20_000)
+    opened.set_default_timeout(60_000)
     opened.on("console", lambda each: seen.problems.append(each.text) if each.type == "error" else None)
     opened.on("pageerror", lambda each: seen.problems.append(str(each)))
     opened.on("request", lambda each: seen.requests.append(each.url))

@@ -1,5 +1,6 @@
 """Pages in a browser, while another process searches."""
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,10 @@ from playwright.sync_api import Page, expect
 
 from dashboard.conftest import COMMAND, Start, environment
 from dashboard.stores import add_run, measured, store_of
+from planish.core import Candidate, Ratio
 from planish.store import open_store
+from planish.tuning.comparison import InterimRatio
+from planish.tuning.comparison_codec import encode_interim
 
 LONG = ["tune", "lattice 20x20x20", "--option", "pause=0.02", "--seconds", "60", "--workers", "1"]
 
@@ -68,6 +72,48 @@ def test_a_run_appears_in_the_list_and_ends(tmp_path: Path, dashboard: Start, pa
         expect(row).to_contain_text("250.0 µs")
         store.finish_run(run_id)
         expect(row).to_contain_text("finished")
+
+
+def test_slow_charts_of_a_search_are_drawn_on_demand_and_at_its_end(
+    tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(i, 1e-3 * (1 + i % 3)) for i in range(20)], status=None)
+        page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+        steps, charts = page.locator("#steps"), page.locator("#steps .main-svg")
+        expect(steps).to_contain_text("drawn when the run has ended")
+        expect(page.locator("#search .main-svg").first).to_be_visible()
+        expect(charts).to_have_count(0)
+        page.get_by_role("button", name="Draw now").click()
+        expect(charts.first).to_be_visible()
+        page.reload()
+        expect(steps).to_contain_text("drawn when the run has ended")
+        store.finish_run(run_id)
+        expect(charts.first).to_be_visible()
+        expect(page.locator("#summary")).to_contain_text("finished")
+
+
+def test_the_interval_narrows_while_the_comparison_goes_on(
+    tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(0, 1e-3), measured(1, 0.5e-3)], status=None)
+        page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+        expect(page.locator("#summary")).to_contain_text("The search is under way")
+        for low, high, repeats, shown in (
+            (0.25, 1.0, 15, r"1\.000. to 4\.00"),
+            (0.4, 0.625, 30, r"1\.60. to 2\.50"),
+        ):
+            found = [InterimRatio("#1", Ratio(0.5, low, high), repeats)]
+            store.save_result(run_id, [encode_interim(Candidate(()), (), found)])
+            expect(page.locator("#summary")).to_contain_text("The comparison with the baseline is under way")
+            expect(page.locator("#summary")).to_contain_text(re.compile(shown))
+            expect(page.locator("#comparison")).to_contain_text(re.compile(shown))
+            expect(page.locator("#comparison")).to_contain_text(str(repeats))
+    expect(page.locator("#summary")).to_contain_text("interrupted")
+    expect(page.locator("#comparison")).not_to_contain_text("2.50")
 
 
 def test_an_open_detail_and_the_focus_stay_while_the_page_changes(

@@ -145,7 +145,7 @@ class _Pages:
 
             try:
                 async with asyncio.timeout(_ANSWER_S):
-                    return HTMLResponse(_encoded(await self._shown.live.in_thread(render)))
+                    return HTMLResponse(_encoded(await self._shown.live.in_thread(render, view.key)))
             except TimeoutError:
                 raise HTTPException(503, f"The store {view.runs.source.label} does not answer.") from None
 
@@ -206,7 +206,7 @@ class _Pages:
         try:
             await self._receive(request, path)
             source = Source(key, path, label=name)
-            await self._shown.live.in_thread(source.open)
+            await self._shown.live.in_thread(source.open, key)
         except (StoreError, _TooLargeError, ClientDisconnect, OSError) as error:
             path.unlink(missing_ok=True)
             return JSONResponse({"error": str(error).replace(str(path), name)})

@@ -31,6 +31,9 @@ class CompareView(View):
     def stamp(self) -> object:
         return tuple(map(self.stamp_of, self.run_ids))
 
+    def is_over(self) -> bool:
+        return not any(map(self.is_written, self.run_ids))
+
     def sections(self) -> Sections:
         return {"runs": self._table, "gains": self._gains, "search": self._search, "time": self._time}
 

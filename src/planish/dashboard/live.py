@@ -1,7 +1,8 @@
-"""Live sections: one poller for all stores, one publisher for each view, however many clients look at it.
+"""Live sections: one poller for each store, one publisher for each view, however many clients look at it.
 
-A section that takes long to render is rendered more seldom, so that a dashboard takes a small share of a core
-while a search goes on, whatever is shown of it.
+All rendering together takes a fixed share of a core while a search goes on. Each section has a part of it
+(see `View.shares`): the more it costs, the more seldom it is rendered. A section that was not rendered for
+long is rendered as soon as it changes, and all sections are once their run has ended.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,14 +21,20 @@ from anyio import CapacityLimiter, to_thread
 from planish.dashboard.source import Source
 from planish.dashboard.views import GoneError, View
 
-_POLL_S = 0.2
-"""A store that clients look at is asked so often for changes."""
+_POLL_S = 0.25
+"""A store that clients look at is polled so often at most."""
+_POLL_SHARE = 0.004
+"""Share of a core for polling one store."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""
 _PAUSE_S = 0.1
 """Between two parts of a run that is long to read."""
-_SHARE = 0.01
-"""Of the time that passes, rendering one section may take this share."""
+_SHARE = 0.012
+"""Share of a core for rendering all sections of all views."""
+_FRESH_S = 20.0
+"""A section that was rendered before this time is rendered again for a client that opens the page."""
+_THREADS = 2
+"""Threads that may read or wait for one store at a time."""
 _KEEP_ALIVE_S = 15.0
 _STILL_HERE = b": still here\n\n"
 _T = TypeVar("_T")
@@ -45,11 +53,13 @@ class _Section:
     Args:
         html: as it was sent last.
         stamp: of the view when it was rendered; None where something was left out.
-        due: when it may be rendered again, by the monotonic clock.
+        rendered: when it was, by the monotonic clock.
+        due: when it may be rendered again.
     """
 
     html: str = ""
     stamp: object = None
+    rendered: float = 0.0
     due: float = 0.0
 
 
@@ -83,6 +93,12 @@ class _Publisher:
             else:
                 queue.put_nowait(message)
 
+    def refresh(self) -> None:
+        """Render soon what has changed and was not rendered for long."""
+        for section in self.sections.values():
+            section.due = min(section.due, section.rendered + _FRESH_S)
+        self.changed.set()
+
     def everything(self) -> bytes:
         """Return the message with all sections."""
         if self.gone:
@@ -100,20 +116,46 @@ class Live:
     def __init__(self, sources: Callable[[], Iterable[Source]]) -> None:
         self._sources = sources
         self._publishers: dict[View, _Publisher] = {}
-        self._threads = CapacityLimiter(3)
+        self._threads = defaultdict[str, CapacityLimiter](lambda: CapacityLimiter(_THREADS))
         self._ended = False
 
-    async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Return what work returns that may wait for a store."""
-        return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+    async def in_thread(self, work: Callable[[], _T], key: str = "") -> _T:
+        """Return what work returns that may wait for a store.
+
+        Args:
+            work: what is done.
+            key: of the store. Each has threads of its own, so that one that does not answer delays no other.
+        """
+        return await to_thread.run_sync(work, limiter=self._threads[key], abandon_on_cancel=True)
 
     async def poll(self) -> None:
-        """Look for changes until it is cancelled; only while clients look at something."""
+        """Look for changes until it is cancelled."""
+        pollers = dict[str, asyncio.Task[None]]()
+        try:
+            while True:
+                for source in self._sources():
+                    if source.key not in pollers:
+                        pollers[source.key] = asyncio.create_task(self._poll(source))
+                await asyncio.sleep(_POLL_S)
+        finally:
+            for poller in pollers.values():
+                poller.cancel()
+
+    async def _poll(self, source: Source) -> None:
+        """Look for changes of a store, only while clients look at it."""
+
+        def poll() -> tuple[bool, float]:
+            began = time.thread_time()
+            return source.poll(), time.thread_time() - began
+
+        pause = _POLL_S
         while True:
-            await asyncio.sleep(_POLL_S)
-            if self._publishers:
-                changed = [await self.in_thread(source.poll) for source in list(self._sources())]
-                for publisher in self._publishers.values() if any(changed) else ():
+            await asyncio.sleep(pause)
+            shown = [each for view, each in self._publishers.items() if view.key == source.key]
+            if shown:
+                changed, took = await self.in_thread(poll, source.key)
+                pause = max(_POLL_S, took / _POLL_SHARE)
+                for publisher in shown if changed else ():
                     publisher.changed.set()
 
     async def end(self) -> None:
@@ -129,6 +171,8 @@ class Live:
             sections = {name: _Section() for name in view.sections()}
             publisher = self._publishers[view] = _Publisher(view, sections)
             publisher.task = asyncio.create_task(self._publish(publisher))
+        else:
+            publisher.refresh()
         queue = asyncio.Queue[bytes](8)
         publisher.clients.add(queue)
         try:
@@ -169,21 +213,22 @@ class Live:
             if section.stamp == stamp:
                 continue
             now = time.monotonic()
-            if section.due > now:
+            if section.due > now and not view.is_over():
                 left.append(section.due - now)
                 continue
 
             def render(name: str = name) -> tuple[str, bool, float]:
                 began = time.thread_time()
-                html, whole = view.render(name)
+                html, whole = view.render_live(name)
                 return html, whole, time.thread_time() - began
 
-            html, whole, took = await self.in_thread(render)
+            html, whole, took = await self.in_thread(render, view.key)
             if html != section.html:
                 section.html = html
                 publisher.send(_message({name: html}))
             if not whole:  # what takes longer to draw than to read is drawn when all is read
                 return _PAUSE_S
-            section.stamp = stamp
-            section.due = time.monotonic() + max(_LEAST_S, took / _SHARE)
+            share = _SHARE * view.share(name) / len(self._publishers)
+            section.stamp, section.rendered = stamp, time.monotonic()
+            section.due = section.rendered + max(_LEAST_S, took / share)
         return min(left, default=None)

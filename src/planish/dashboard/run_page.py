@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from planish.core import Trial
 from planish.core.front import front_of
@@ -49,9 +49,14 @@ class RunView(View):
     query: TrialsQuery = TrialsQuery()
     template = "run.html.jinja"
     first = ("summary", "trials")
+    slow = ("steps",)
+    shares: ClassVar[Mapping[str, float]] = {"summary": 0.6, "trials": 0.15, "search": 0.15}
 
     def stamp(self) -> object:
         return self.stamp_of(self.run_id)
+
+    def is_over(self) -> bool:
+        return not self.is_written(self.run_id)
 
     def sections(self) -> Sections:
         return {
@@ -75,6 +80,7 @@ class RunView(View):
             "run": result.run,
             "objective": result.objective,
             "comparison": result.comparison,
+            "interim": followed.interim,
             "front": front_table(result.front) if result.front else None,
             "columns": followed.columns,
             "tried": len(followed.columns),

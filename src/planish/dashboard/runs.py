@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from planish.dashboard.trial_columns import TrialColumns
 from planish.levels.registry import level_named
 from planish.report.page import TrialCounts
 from planish.store import Run, StoredTask
-from planish.tuning.comparison_codec import decode, decode_notes
+from planish.tuning.comparison import InterimRatio
+from planish.tuning.comparison_codec import decode, decode_interim, decode_notes
 from planish.tuning.result import Result
 from planish.tuning.verdict import RunVerdict, verdict_of
 
@@ -70,12 +72,14 @@ class FollowedRun:
         result: with the best trial; the others are in the columns.
         columns: the trials.
         whole: whether all trials that were stored are in the columns.
+        interim: what is known of a comparison that goes on.
     """
 
     stamp: Stamp
     result: Result
     columns: TrialColumns
     whole: bool
+    interim: Sequence[InterimRatio] = ()
 
     @property
     def run(self) -> Run:
@@ -105,21 +109,28 @@ class FollowedRun:
     @property
     def verdict(self) -> RunVerdict:
         """Return the verdict; of a run that is under way, how it is going."""
-        return verdict_so_far(self.result)
+        return verdict_so_far(self.result, self.interim)
 
 
-def verdict_so_far(result: Result) -> RunVerdict:
-    """Return the verdict on a run; of one that is under way, how it is going."""
+def verdict_so_far(result: Result, interim: Sequence[InterimRatio] = ()) -> RunVerdict:
+    """Return the verdict on a run; of one that is under way, how it is going.
+
+    Args:
+        result: of the run.
+        interim: what is known of a comparison that goes on.
+    """
     found = verdict_of(result)
     if result.run.status != "running":
         return found
     if result.best_trial is None:
         return replace(found, kind="open")
-    if result.comparison is None or not result.finalists:
+    gains = [(each.name, each.ratio.gain(result.objective)) for each in interim]
+    if result.comparison is not None and result.finalists:
+        gains = [(result.finalists[0].name, result.finalists[0].lead.gain)]
+    if not gains:
         return replace(found, kind="open", headline="The search is under way", grounds=found.grounds[:-1])
-    first = result.comparison.finalists[0]
-    gain = first.lead.gain
-    text = f"{first.name}: {multiple(gain.value)} the baseline, 95 % confidence interval {interval(gain)}"
+    name, gain = max(gains, key=lambda each: each[1].value)
+    text = f"{name}: {multiple(gain.value)} the baseline, 95 % confidence interval {interval(gain)}"
     return RunVerdict("open", "The comparison with the baseline is under way", (text,))
 
 
@@ -172,7 +183,7 @@ class Runs:
         try:
             run = self.source.reader.run(run_id)
             task = self._task(run.task_key)
-            result = self._result(run, task)
+            result, interim = self._result(run, task)
             if result.finalists:
                 # To read the program, for its baseline, takes longer than all else: it is what measured as
                 # the baseline did. And the best trial has the values that the comparison keeps.
@@ -189,7 +200,7 @@ class Runs:
         except PlanishError as error:
             return RunSummary(run_id, run, task, error=str(error))
         value = result.value if result.best_trial else None
-        return RunSummary(run_id, run, task, verdict_so_far(result), value, result.gain)
+        return RunSummary(run_id, run, task, verdict_so_far(result, interim), value, result.gain)
 
     def follow(self, run_id: str, seconds: float) -> FollowedRun:
         """Return a run as it is stored now, with its trials as far as they can be read in so many seconds.
@@ -214,7 +225,7 @@ class Runs:
     def _read(self, run_id: str, stamp: Stamp, known: FollowedRun | None, seconds: float) -> FollowedRun:
         run = self.source.reader.run(run_id)
         task = self._task(run.task_key)
-        result = self._result(run, task)
+        result, interim = self._result(run, task)
         if known is not None:
             read = {"task", "baseline_candidate"} & vars(known.result).keys()
             result.at_hand(**{name: getattr(known.result, name) for name in read})
@@ -224,18 +235,18 @@ class Runs:
             # Damaged trials were deleted, to be measured again.
             columns = self._columns(result)
             whole = columns.follow(self.source.reader, seconds)
-        return FollowedRun(stamp, result.at_hand(**_of_columns(columns)), columns, whole)
+        return FollowedRun(stamp, result.at_hand(**_of_columns(columns)), columns, whole, interim)
 
     def _columns(self, result: Result) -> TrialColumns:
         baseline = result.baseline_candidate
         steps, objectives = result.level.steps, result.stored.objectives
         return TrialColumns(result.run.id, objectives, steps, baseline.hash if baseline else "")
 
-    def _result(self, run: Run, task: StoredTask) -> Result:
+    def _result(self, run: Run, task: StoredTask) -> tuple[Result, Sequence[InterimRatio]]:
         level = level_named(task.level)
         rows = self.source.reader.result_rows(run.id, level.steps)
         found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), store=self.source.reader)
-        return found.at_hand(level=level)
+        return found.at_hand(level=level), decode_interim(rows) if run.status == "running" else ()
 
     def _task(self, key: str) -> StoredTask:
         if key not in self._tasks:

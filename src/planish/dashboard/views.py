@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from planish.core import PlanishError, StoreError
 from planish.core.wording import duration, when
@@ -74,6 +74,11 @@ class View(ABC):
     """Whether it has charts."""
     first = ("runs",)
     """Sections that come with the page; the others take longer, and follow."""
+    shares: ClassVar[Mapping[str, float]] = {"runs": 0.7}
+    """Section name to its part of the time for rendering; the other sections have equal parts of the rest."""
+
+    slow: ClassVar[Collection[str]] = ()
+    """Sections that are rendered on demand, or once nothing writes to what is shown."""
 
     @abstractmethod
     def stamp(self) -> object:
@@ -86,6 +91,15 @@ class View(ABC):
     @abstractmethod
     def sections(self) -> Sections:
         """Return what renders each section, by its name, in the order of the page."""
+
+    def share(self, name: str) -> float:
+        """Return a section's part of the time for rendering, from 0 to 1."""
+        others = len(self.sections()) - len(self.shares)
+        return self.shares[name] if name in self.shares else (1 - sum(self.shares.values())) / others
+
+    def is_over(self) -> bool:
+        """Return whether nothing writes to what is shown, so that its last state may be rendered at once."""
+        return False
 
     def page(self) -> Mapping[str, Any]:
         """Return what the page shows around its sections."""
@@ -104,6 +118,11 @@ class View(ABC):
             raise GoneError(f"Run {run_id} is not in the store {source.label} any more.")
         return source.stamps[run_id]
 
+    def is_written(self, run_id: str) -> bool:
+        """Return whether a process writes to a run."""
+        stamp = self.runs.source.stamps.get(run_id)
+        return stamp is not None and stamp[1]
+
     def followed(self, run_id: str) -> FollowedRun:
         """Return a run as it is stored now.
 
@@ -113,6 +132,12 @@ class View(ABC):
         if self.runs.source.error:
             raise StoreError(self.runs.source.error)
         return self.runs.follow(run_id, READ_S)
+
+    def render_live(self, name: str) -> Rendered:
+        """Render a section, or where it is slow and a search goes on, a button that asks for it."""
+        if name in self.slow and not self.is_over():
+            return Rendered(fill("slow.html.jinja", name=name))
+        return self.render(name)
 
     def render(self, name: str) -> Rendered:
         """Render a section; where it cannot be, it says why."""

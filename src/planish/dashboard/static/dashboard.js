@@ -75,6 +75,17 @@
     stream.addEventListener("bye", () => { stream.close(); state("off", "the dashboard has ended"); });
   };
 
+  // A section that is slow to draw has a button that asks for it.
+  addEventListener("click", async ({ target }) => {
+    const name = target.dataset?.draw;
+    if (!name) return;
+    target.disabled = true;
+    const answer = await fetch(location.href, { headers: { "HX-Target": name } }).catch(() => null);
+    const text = await answer?.text() ?? "";
+    const drawn = new DOMParser().parseFromString(text, "text/html").getElementById(name);
+    if (drawn) swap(name, drawn.outerHTML); else target.disabled = false;
+  });
+
   // What is in the address is what is shown: after a click on a column, the form has to say so too.
   const follow = () => {
     const given = new URLSearchParams(location.search);
