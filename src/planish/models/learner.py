@@ -107,14 +107,14 @@ def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
 
     if model == "none":
         return None
-    from planish.models.combined import SAMPLE, Pooled
-
     known = models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
     if not known:
         return None
     models = [*known.values()]
     if len(models) == 1:
         return Prior(space, models[0].predicts, _note_of(known))
+    from planish.models.combined import SAMPLE, Pooled
+
     # The same whatever the search's seed: how models compare is no matter of chance.
     sample = space.features([space.sample(rng(0, i)) for i in range(SAMPLE)])
     return Prior(space, Pooled.of(models, sample), _note_of(known))
@@ -122,13 +122,13 @@ def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
 
 def _note_of(known: Mapping[str, SavedModel]) -> str:
     """Return the user's note: the models that guide, and the weight of each."""
-    from planish.models.combined import shares
-
     models = [*known.values()]
     programs = ["1 program" if m.programs == 1 else f"{m.programs:,} programs" for m in models]
     learnt = [f"{name} (learned from {count}" for name, count in zip(known, programs, strict=True)]
     if len(learnt) == 1:
         return f"guided by the cost model {learnt[0]})"
+    from planish.models.combined import shares
+
     parts = [f"{text}, weight {share:.3f})" for text, share in zip(learnt, shares(models), strict=True)]
     return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
 

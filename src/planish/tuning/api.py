@@ -41,7 +41,6 @@ from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
-from planish.tuning.constraint import WHERE, Constraint, constraint_key
 from planish.tuning.engine import TuningRun
 from planish.tuning.progress import is_shown, run_progress
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
@@ -51,6 +50,7 @@ from planish.tuning.transfer import context_of, stored
 
 if TYPE_CHECKING:
     from planish.tuning.callbacks import TrialCallback
+    from planish.tuning.constraint import Constraint
 
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3
@@ -343,6 +343,8 @@ def _begin(
     name = settings.searcher or level.default_searcher(task, space_name)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
     if settings.where is not None:
+        from planish.tuning.constraint import WHERE, constraint_key
+
         decides[WHERE] = constraint_key(settings.where)
     old = None if settings.remeasure else _same_run(store, task, name, space_name, settings.seed, decides)
     started = time.time() if old is None else old.started

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planish.core import (
     Candidate,
@@ -25,9 +25,11 @@ from planish.core import (
 from planish.measure.paired import LEAST_NOISE, PairedMeasurement
 from planish.store import Store
 from planish.tuning.comparison import Compared, Comparison, Finalist
-from planish.tuning.constraint import Constraint
 from planish.tuning.recorder import Progress
 from planish.tuning.settings import Settings
+
+if TYPE_CHECKING:
+    from planish.tuning.constraint import Constraint
 
 
 class SearchTrials(Protocol):

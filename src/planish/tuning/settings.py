@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from planish.core import ArgumentError
 from planish.core.arguments import check_number, check_type, check_whole_number, wrong_argument
-from planish.tuning.constraint import Constraint
+
+if TYPE_CHECKING:
+    from planish.tuning.constraint import Constraint
 
 
 @dataclass(frozen=True)
