@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all 
 if TYPE_CHECKING:
     from planish import callbacks, plot
     from planish.einsum import einsum, kernel
+    from planish.measure.ray_cluster import RayCluster
     from planish.store import Store, open_store
     from planish.tuning.api import tune
     from planish.tuning.result import Result, load_run, runs
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Budget",
+    "RayCluster",
     "Result",
     "Settings",
     "Store",
@@ -41,6 +43,7 @@ _LAZY = {
     "kernel": "planish.einsum",
     "load_run": "planish.tuning.result",
     "open_store": "planish.store",
+    "RayCluster": "planish.measure.ray_cluster",
     "Result": "planish.tuning.result",
     "runs": "planish.tuning.result",
     "Settings": "planish.tuning.settings",

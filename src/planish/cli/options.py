@@ -257,6 +257,22 @@ Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of a
 Cores = Annotated[
     int, typer.Option("--cores", metavar="N", min=1, help="Number of cores that the program may use.")
 ]
+ExecutorName = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--executor",
+        help="Where candidates are measured: on this machine, or on the machines of a Ray cluster.",
+    ),
+]
+RayAddress = Annotated[
+    str,
+    typer.Option(
+        "--ray",
+        metavar="HOST:PORT",
+        help="Address of the cluster of `--executor ray`. Default: RAY_ADDRESS, or a Ray that is started for "
+        "this command on this machine.",
+    ),
+]
 Workers = Annotated[
     int,
     typer.Option(

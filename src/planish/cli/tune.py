@@ -13,6 +13,7 @@ from planish.cli import options as given
 
 if TYPE_CHECKING:
     from planish.cli.request import Request
+    from planish.core import ExecutorFactory
     from planish.store import Store
     from planish.tuning.recorder import Listener
     from planish.tuning.result import Result
@@ -51,6 +52,8 @@ def tune(
     seed: given.Seed = 0,
     cores: given.Cores = 1,
     workers: given.Workers = 0,
+    executor: given.ExecutorName = "local",
+    ray: given.RayAddress = "",
     finalists: given.Finalists = None,
     per_function: given.PerFunction = False,
     remeasure: given.Remeasure = False,
@@ -67,6 +70,8 @@ def tune(
         planish tune examples/llvm/inflate.ll --per-function
     """
     from planish.cli.request import Request, budget_of, level_options, names
+    from planish.core import PlanishError
+    from planish.measure.ray_cluster import RayCluster
     from planish.search import split_settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
     from planish.tuning.settings import Settings
@@ -81,7 +86,14 @@ def tune(
     budget = budget_of(trials, seconds, target_value, usual)
     request = Request(program, level_options(reading), settings, budget)
     words = command.find_root().obj or ()
-    if not per_function:
+    if ray and executor != "ray":
+        raise PlanishError("--ray is the address of a cluster", "Add --executor ray, or leave it out.")
+    if per_function and executor == "ray":
+        raise PlanishError("--per-function measures on this machine alone", "Leave --executor ray out.")
+    if executor == "ray":
+        with RayCluster(ray) as cluster:
+            _carry_out(request, output, words, start=cluster)
+    elif not per_function:
         _carry_out(request, output, words)
     elif whole:
         _carry_out(_by_function(request, timed=timed), output, words, for_size=not timed)
@@ -128,9 +140,25 @@ def _by_function(request: Request, *, timed: bool) -> Request:
     return request._replace(settings=chosen)
 
 
-def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_size: bool = False) -> None:
-    """Tune a program in one run; `for_size`: the functions of a module, read as `clang -Oz` does."""
+def _carry_out(
+    request: Request,
+    output: Output,
+    words: Sequence[str],
+    *,
+    for_size: bool = False,
+    start: ExecutorFactory | None = None,
+) -> None:
+    """Tune a program in one run.
+
+    Args:
+        request: what is tuned.
+        output: where the result goes.
+        words: of the command.
+        for_size: whether it is the functions of a module, read as `clang -Oz` does.
+        start: starts executors; None for workers of this machine.
+    """
     from planish.cli.request import check_output_paths
+    from planish.measure.executors import LocalExecutor
     from planish.store import open_store
     from planish.tuning.api import tune_source
     from planish.tuning.progress import run_progress
@@ -143,7 +171,13 @@ def _carry_out(request: Request, output: Output, words: Sequence[str], *, for_si
                 result = _tune_for_size(request, opened, listener)
             else:
                 result = tune_source(
-                    program, options, budget=budget, settings=settings, store=opened, listener=listener
+                    program,
+                    options,
+                    budget=budget,
+                    settings=settings,
+                    store=opened,
+                    listener=listener,
+                    start=start or LocalExecutor,
                 )
         _show(result, output, words, budget)
 

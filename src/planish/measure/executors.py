@@ -178,7 +178,7 @@ class LocalExecutor:
         self._lock = lock = lock or machine_lock()
         self._waits = waits(lock)
         # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
-        self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
+        self._owner, self._spec, self._sandbox = spec, pickled(spec), SandboxPolicy.of(spec)
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
@@ -222,7 +222,7 @@ class LocalExecutor:
         self._check_open()
         if self._queue.unanswered or self._answering:
             raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
-        self._owner, self._spec, self._sandbox = spec, _pickled(spec), SandboxPolicy.of(spec)
+        self._owner, self._spec, self._sandbox = spec, pickled(spec), SandboxPolicy.of(spec)
         self._pool.recycle_if_changed(self._sandbox)
         self._limits = self._given or Limits.of(spec)
         self._serial += 1
@@ -244,8 +244,17 @@ class LocalExecutor:
         self._queue.add(candidates)
         self._until = deadline
 
-    def results(self) -> Generator[Evaluation, None, None]:
+    @property
+    def has_result(self) -> bool:
+        """Return whether `results` yields one at once."""
+        return bool(self._ready)
+
+    def results(self, wait_s: float = math.inf) -> Generator[Evaluation, None, None]:
         """Yield evaluations as they end; see `planish.core.Executor`.
+
+        Args:
+            wait_s: seconds after which no further result is waited for: the iterator ends, and `results` may
+                be called again.
 
         Raises:
             PlanishError: the evaluator cannot be made; the results are already being taken.
@@ -254,7 +263,7 @@ class LocalExecutor:
             raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
         self._answering = True
         try:
-            yield from self._evaluate()
+            yield from self._evaluate(time.monotonic() + wait_s)
         except GeneratorExit:
             raise
         except BaseException:
@@ -279,7 +288,7 @@ class LocalExecutor:
         if self._closed:
             raise PlanishError("the executor is closed", "Make a new one.")
 
-    def _evaluate(self) -> Iterator[Evaluation]:
+    def _evaluate(self, until: float) -> Iterator[Evaluation]:
         self._next_look = time.monotonic() + _TICK_S
         while self._ready or self._queue.unanswered:
             if self._ready:
@@ -288,6 +297,8 @@ class LocalExecutor:
                 self._extend_deadlines(time.monotonic() - before)
             elif time.monotonic() >= min(self._until, self.deadline):
                 self.cancel()
+            elif time.monotonic() >= until:
+                return
             else:
                 self._dispatch()
                 for answer in self._poll():
@@ -455,7 +466,8 @@ def _stage(phase: str) -> Stage:
     return phase if phase in STAGES else "worker"
 
 
-def _pickled(spec: EvaluatorSpec) -> bytes:
+def pickled(spec: EvaluatorSpec) -> bytes:
+    """Pickle a spec; raises PlanishError where it cannot be."""
     try:
         # To a worker, which runs its code anyway; nothing that comes back is a pickle.
         return pickle.dumps(spec, pickle.HIGHEST_PROTOCOL)

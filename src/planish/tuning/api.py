@@ -38,6 +38,7 @@ from planish.core.arguments import check_type, wrong_argument
 from planish.core.front import HypervolumeTracker
 from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
+from planish.measure.ray_cluster import RayCluster
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
@@ -72,6 +73,7 @@ def tune(
     store: Store | str | Path | None = None,
     callbacks: Iterable[TrialCallback] = (),
     where: Constraint | None = None,
+    executor: ExecutorFactory = LocalExecutor,
     show_progress: bool | None = None,
     budget: Budget | None = None,
     settings: Settings | None = None,
@@ -96,6 +98,8 @@ def tune(
         callbacks: each is called as `callback(run, trial)` after a trial is stored; see `planish.callbacks`.
         where: a function of a candidate that returns whether it may be measured; see `planish.Settings`. The
             baseline is always measured.
+        executor: starts what evaluates candidates: workers of this machine by default; a `planish.RayCluster`
+            has them measured on its hosts.
         show_progress: whether the progress is shown on standard error. None: in terminals and notebooks.
         budget: `trials`, `seconds` and `target` as one object, in place of these.
         settings: `searcher`, `objective`, `cores`, `seed`, `where` and more as one object, in place of these.
@@ -128,6 +132,8 @@ def tune(
     _refuse_both("settings", settings, Settings, how)
     chosen = settings or _settings(searcher, objective, cores, seed, where)
     check_type("store", store, STORES, A_STORE)
+    if not callable(executor):
+        raise wrong_argument("executor", executor, "a factory of executors, as planish.RayCluster(...)")
     check_type("show_progress", show_progress, (bool, type(None)), "True, False or None")
     called = checked_callbacks(callbacks)
     show = is_shown() if show_progress is None else show_progress
@@ -136,7 +142,13 @@ def tune(
             observed = CallbackListener(listener, called)
             with observed:
                 observed.result = tune_source(
-                    program, options, budget=limits, settings=chosen, store=opened, listener=observed
+                    program,
+                    options,
+                    budget=limits,
+                    settings=chosen,
+                    store=opened,
+                    listener=observed,
+                    start=executor,
                 )
             return observed.result
     except UnknownNameError as error:
@@ -212,6 +224,7 @@ def tune_source(
     settings: Settings,
     store: Store | str | Path | None = None,
     listener: Listener | None = None,
+    start: ExecutorFactory = LocalExecutor,
 ) -> Result:
     """Read a program, and tune it as `tune_program` does.
 
@@ -222,11 +235,19 @@ def tune_source(
         settings: how it is done.
         store: as for `tune`.
         listener: is notified of the progress.
+        start: as for `tune_program`.
     """
     began = time.monotonic()
     level, read = _read(program, settings, options)
     return tune_program(
-        level, read, budget=budget, settings=settings, store=store, listener=listener, began=began
+        level,
+        read,
+        budget=budget,
+        settings=settings,
+        store=store,
+        listener=listener,
+        start=start,
+        began=began,
     )
 
 
@@ -261,6 +282,8 @@ def tune_program(
     began = time.monotonic() if began is None else began
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
+    if isinstance(start, RayCluster):
+        start = start.for_task(task.target, partial(level.target, task.program, task.target.cores))
     with store_at(store) as opened:
         begin = partial(_begin, level, settings=chosen, budget=budget, store=opened, began=began, start=start)
         found = _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)

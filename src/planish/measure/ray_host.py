@@ -1,0 +1,233 @@
+"""Measuring host of a Ray cluster: what runs in its actor, and the messages between it and the head."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from planish.core import (
+    Candidate,
+    EvaluatorSpec,
+    LostError,
+    PlanishError,
+    Target,
+    TargetError,
+    usable_cores,
+)
+from planish.measure.executors import LocalExecutor
+from planish.sandbox.limits import Limits
+from planish.sandbox.protocol import HOST, EvaluationReply
+from planish.sandbox.scratch import remove_shared_folder
+
+THREADS = "OMP_NUM_THREADS"
+"""Ray sets it to 1 in its actors; the measured program is to have what it has on the head."""
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions that the head and its hosts must have in common.
+
+    Args:
+        python: of the language, such as "3.11"; pickles of one may be unreadable to another.
+        planish: of this package.
+    """
+
+    python: str = ".".join(platform.python_version_tuple()[:2])
+    planish: str = version("planish")
+
+    def __str__(self) -> str:
+        return f"planish {self.planish} on Python {self.python}"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a host reports of itself.
+
+    Args:
+        name: of the machine.
+        versions: of what it runs.
+        niceness: of the actor's process, which the measured programs inherit.
+        pid: of the actor's process.
+    """
+
+    name: str
+    versions: Versions
+    niceness: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a host must have to measure for a task.
+
+    Args:
+        target: of the task; None where any will do.
+        describe: returns the target of the machine that calls it.
+        files: that the evaluators read.
+    """
+
+    target: Target | None = None
+    describe: Callable[[], Target] | None = None
+    files: Sequence[str] = ()
+
+    def obstacle(self) -> str:
+        """Return why this machine cannot measure; empty where it can."""
+        if missing := [file for file in self.files if not os.path.exists(file)]:  # noqa: PTH110
+            return f"it has no {missing[0]}, which the evaluator reads"
+        if self.target is None or self.describe is None:
+            return ""
+        try:
+            own = self.describe()
+        except TargetError as error:
+            return error.message
+        return _difference(own, self.target)
+
+
+def _difference(own: Target, wanted: Target) -> str:
+    """Return the first thing in which two targets differ; empty where they are the same."""
+    pairs = {
+        "processor": (own.processor, wanted.processor),
+        "features": (sorted(own.features), sorted(wanted.features)),
+        "cores": (own.cores, wanted.cores),
+        "toolchain": (dict(own.toolchain), dict(wanted.toolchain)),
+    }
+    for name, (here, there) in pairs.items():
+        if here != there:
+            return f"its target differs from the task's: {name} {here}, not {there}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of candidates on a host since the last report.
+
+    Args:
+        replies: by the numbers that the head gave the candidates.
+        capacity: as of an executor.
+        notes: of its evaluators, so far.
+        losses: evaluations that were lost with their workers, so far, by cause.
+        error: the evaluator cannot be made.
+    """
+
+    replies: Sequence[EvaluationReply] = ()
+    capacity: int = 1
+    notes: Sequence[str] = ()
+    losses: Counter[str] = field(default_factory=Counter[str])
+    error: PlanishError | None = None
+
+
+class _Room:
+    """A local executor, and the numbers of the candidates that it evaluates."""
+
+    def __init__(self, spec: EvaluatorSpec, workers: int, limits: Limits | None) -> None:
+        self.executor = LocalExecutor(spec, workers=min(workers, usable_cores()), limits=limits)
+        self._numbers: defaultdict[Candidate, deque[int]] = defaultdict(deque)
+
+    def exchange(self, batch: Sequence[tuple[int, Candidate]], left_s: float, wait_s: float) -> Report:
+        executor, replies = self.executor, list[EvaluationReply]()
+        for number, candidate in batch:
+            self._numbers[candidate].append(number)
+        executor.submit([candidate for _, candidate in batch], time.monotonic() + left_s)
+        with closing(executor.results(wait_s)) as results:
+            for found in results:
+                numbers = self._numbers[found.candidate]
+                replies.append(EvaluationReply(numbers.popleft(), found.outcome, found.seconds, found.host))
+                if not numbers:
+                    del self._numbers[found.candidate]
+                if not executor.has_result:
+                    break
+        return Report(replies, executor.capacity, executor.notes, Counter(executor.losses))
+
+    def cancel(self) -> None:
+        self.executor.cancel()
+        self._numbers.clear()
+
+
+class MeasuringHost:
+    """Evaluates on one machine for the head; an actor of one thread.
+
+    Every executor of the head has a local executor of its own here, known by a number. Timed runs exclude
+    each other by the machine's lock, as in any other process of planish.
+
+    Args:
+        threads: the head's `OMP_NUM_THREADS`; None where it has none.
+    """
+
+    def __init__(self, threads: str | None) -> None:
+        os.environ.pop(THREADS, None)
+        if threads is not None:
+            os.environ[THREADS] = threads
+        self._rooms: dict[int, _Room] = {}
+
+    def describe(self) -> Description:
+        """Describe this host."""
+        return Description(HOST, Versions(), os.nice(0), os.getpid())
+
+    def begin(
+        self, key: int, spec: bytes, workers: int, limits: Limits | None, required: bytes
+    ) -> PlanishError | str:
+        """Start an executor, or have it evaluate by another spec from now on.
+
+        Args:
+            key: of the executor.
+            spec: pickled.
+            workers: processes at most; there are no more than cores.
+            limits: as of a `LocalExecutor`.
+            required: pickled requirements.
+
+        Returns:
+            An error of the spec, or why this host cannot evaluate by it; empty where it can.
+        """
+        try:
+            if obstacle := pickle.loads(required).obstacle():
+                return obstacle
+            if room := self._rooms.get(key):
+                room.executor.serve(pickle.loads(spec))
+            else:
+                self._rooms[key] = _Room(pickle.loads(spec), workers, limits)
+        except PlanishError as error:
+            return error
+        except (ImportError, AttributeError) as error:  # a plug-in that is not installed here
+            return f"it cannot read the evaluator: {error}"
+        return ""
+
+    def exchange(
+        self, key: int, batch: Sequence[tuple[int, Candidate]], left_s: float, wait_s: float
+    ) -> Report:
+        """Take candidates, and return what has ended.
+
+        Args:
+            key: of the executor.
+            batch: candidates, each with a number.
+            left_s: seconds after which all that is under way is given up.
+            wait_s: seconds to wait for the first result.
+        """
+        try:
+            return self._rooms[key].exchange(batch, left_s, wait_s)
+        except LostError:
+            raise
+        except PlanishError as error:
+            return Report(error=error)
+
+    def cancel(self, key: int) -> None:
+        """Abandon what an executor has under way."""
+        if room := self._rooms.get(key):
+            room.cancel()
+
+    def end(self, key: int) -> None:
+        """End an executor; harmless where there is none."""
+        if room := self._rooms.pop(key, None):
+            room.executor.close()
+
+    def leave(self) -> None:
+        """End all executors, and remove this process's temporary files."""
+        for key in [*self._rooms]:
+            self.end(key)
+        remove_shared_folder()

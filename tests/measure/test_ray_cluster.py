@@ -1,0 +1,178 @@
+"""Executors on a Ray cluster: a real one, of a head and hosts that are nodes of this machine."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from planish.core import (
+    EvaluatorSpec,
+    Executor,
+    LostError,
+    Measured,
+    PlanishError,
+    Target,
+    TargetError,
+    evaluate,
+)
+from planish.measure.ray_cluster import RayCluster, RayExecutor, TaskHosts
+from planish.sandbox import Limits
+from planish.testing.executors import ExecutorConformance
+from planish.testing.scripted import ScriptedEvaluator, action
+from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
+
+pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
+
+pytestmark = QUIET
+LIMITS = Limits(build=0.5, worker=30.0, memory_bytes=512 << 20)
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    made = Fleet()
+    made.restore()
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def shared(fleet: Fleet) -> Iterator[RayCluster]:
+    with RayCluster(fleet.address, stall_s=5.0) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(fleet: Fleet, shared: RayCluster) -> RayCluster:
+    fleet.restore()
+    await_hosts(shared, 2)
+    return shared
+
+
+class TestRayExecutor(ExecutorConformance):
+    @pytest.fixture(autouse=True)
+    def _settings(self, cluster: RayCluster) -> None:
+        self.cluster = cluster
+
+    def executor(self, spec: EvaluatorSpec) -> Executor:
+        return RayExecutor(TaskHosts(self.cluster), spec, workers=1, limits=LIMITS)
+
+
+def test_both_hosts_measure(cluster: RayCluster) -> None:
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        assert isinstance(executor, RayExecutor)
+        batch = [action("sleep", 0.2 + index / 1000) for index in range(10)]
+        assert len(list(evaluate(executor, batch))) == 10
+        busy = [pid for pid in pids(cluster) if children(pid)]
+    assert len(busy) == 2
+    descriptions = [host.description for host in cluster.hosts().values()]
+    assert [each.niceness for each in descriptions if each] == [os.nice(0)] * 2
+
+
+def test_a_single_process_is_on_one_host(cluster: RayCluster) -> None:
+    with cluster(ScriptedEvaluator) as executor:
+        values = [float(value) for value in range(20)]
+        found = [result.outcome for result in evaluate(executor, [action(value=value) for value in values])]
+        assert found == [Measured({"cost": value}, {"cost": (value, value)}) for value in values]
+        assert len([pid for pid in pids(cluster) if children(pid)]) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_actor_that_dies_or_is_silent_loses_no_candidate(
+    cluster: RayCluster, number: signal.Signals
+) -> None:
+    batch = [action("sleep", 0.1 + index / 10_000) for index in range(60)]
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        executor.submit(batch)
+        found = dict[object, object]()
+        victim, orphans = 0, set[int]()
+        for result in executor.results():
+            found[result.candidate] = result.outcome
+            if len(found) == 5:
+                victim = pids(cluster)[0]
+                orphans = children(victim)
+                os.kill(victim, number)
+        assert set(found) == set(batch)
+        assert all(isinstance(outcome, Measured) for outcome in found.values())
+        assert executor.losses["the host was lost"] >= 1
+    assert orphans
+    assert gone({victim, *orphans})
+
+
+def test_a_node_that_is_removed_loses_no_candidate_and_one_that_joins_is_used(
+    fleet: Fleet, cluster: RayCluster
+) -> None:
+    batch = [action("sleep", 0.1 + index / 10_000) for index in range(100)]
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        executor.submit(batch)
+        found = dict[object, object]()
+        before = set(pids(cluster))
+        for result in executor.results():
+            found[result.candidate] = result.outcome
+            if len(found) == 5:
+                fleet.remove(fleet.nodes[0])
+            if len(found) == 20:
+                fleet.add()
+        assert set(found) == set(batch)
+        assert all(isinstance(outcome, Measured) for outcome in found.values())
+    await_hosts(cluster, 2)
+    assert set(pids(cluster)) - before
+
+
+def test_a_candidate_whose_hosts_are_lost_each_time_is_lost_and_not_failed(cluster: RayCluster) -> None:
+    with RayExecutor(TaskHosts(cluster), ScriptedEvaluator, workers=1, limits=Limits(attempts=1)) as executor:
+        executor.submit([action("sleep", 5.0)])
+        results = executor.results()
+        time.sleep(0.1)
+        executor._advance()  # pyright: ignore[reportPrivateUsage]
+        for pid in pids(cluster):
+            os.kill(pid, signal.SIGKILL)
+        (result,) = results
+    assert type(result.outcome).__name__ == "Lost"
+
+
+def test_hosts_of_another_target_are_not_used(cluster: RayCluster, caplog: pytest.LogCaptureFixture) -> None:
+    wanted = Target("another processor")
+    with caplog.at_level(logging.WARNING, "planish"):
+        executor = cluster.for_task(wanted, _this)(ScriptedEvaluator, workers=1)
+        with executor, pytest.raises(TargetError, match="processor this one, not another processor"):
+            list(evaluate(executor, [action()]))
+    assert "is not used: its target differs" in caplog.text
+    with cluster.for_task(_this(), _this)(ScriptedEvaluator, workers=1) as executor:
+        assert len(list(evaluate(executor, [action()]))) == 1
+
+
+def _this() -> Target:
+    return Target("this one")
+
+
+def test_the_last_host_ends_the_batch_with_one_line(fleet: Fleet, cluster: RayCluster) -> None:
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        executor.submit([action("sleep", 0.5), action("sleep", 0.6)])
+        for node in [*fleet.nodes]:
+            fleet.remove(node)
+        with pytest.raises(LostError, match="no measuring host is left") as caught:
+            list(executor.results())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+        ("ray://127.0.0.1:1", "is not the address of a Ray node"),
+        ("nowhere", "is not the address of a Ray node"),
+        ("127.0.0.1:99999", "no Ray cluster answers"),
+    ],
+)
+def test_a_wrong_address_is_an_error_of_one_line(
+    address: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(PlanishError, match=what) as caught:
+        RayCluster(address)
+    assert "\n" not in str(caught.value)

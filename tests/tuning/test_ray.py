@@ -1,0 +1,161 @@
+"""Searches on a Ray cluster, whose hosts die in the middle of it."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+import planish
+from planish.callbacks import ActiveRun
+from planish.core import ExecutorFactory, LostError, Measured, Trial
+from planish.levels.registry import level_named
+from planish.measure.executors import LocalExecutor
+from planish.measure.ray_cluster import RayCluster
+from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
+
+pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
+
+pytestmark = QUIET
+PROGRAM = "C[m,n] += A[m,k] * B[k,n]"
+SIZE = {"m": 16, "n": 16, "k": 16}
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    made = Fleet()
+    made.restore()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def cluster(fleet: Fleet) -> Iterator[RayCluster]:
+    fleet.restore()
+    with RayCluster(fleet.address, stall_s=20.0) as made:
+        await_hosts(made, 2)
+        yield made
+
+
+def _trials(store: planish.Store, run_id: str) -> list[Trial]:
+    return store.run_trials(run_id, level_named("loops").steps)
+
+
+def test_the_same_seed_proposes_the_same_candidates_as_on_one_machine(
+    cluster: RayCluster, tmp_path: Path
+) -> None:
+    def tried(executor: ExecutorFactory) -> set[str]:
+        with planish.open_store(tmp_path / f"{type(executor).__name__}.db") as store:
+            result = planish.tune(
+                PROGRAM, size=SIZE, trials=12, searcher="random", seed=3, store=store, executor=executor
+            )
+            return {trial.candidate.hash for trial in _trials(store, result.run.id)}
+
+    assert tried(cluster) == tried(LocalExecutor)
+
+
+def test_no_trial_is_lost_where_actors_and_a_node_die_during_search_and_comparison(
+    fleet: Fleet, cluster: RayCluster, tmp_path: Path
+) -> None:
+    over, killed = Event(), list[int]()
+
+    def kill() -> None:
+        while not over.wait(2.5):
+            if found := pids(cluster):
+                killed.append(found[len(killed) % len(found)])
+                os.kill(killed[-1], signal.SIGKILL)
+
+    def remove(run: ActiveRun, trial: Trial) -> None:
+        del run
+        if trial.index == 30:
+            fleet.remove(fleet.nodes[0])
+            fleet.add()
+
+    killer = Thread(target=kill)
+    with planish.open_store(tmp_path / "planish.db") as store:
+        killer.start()
+        try:
+            result = planish.tune(
+                PROGRAM,
+                size=SIZE,
+                trials=150,
+                searcher="random",
+                store=store,
+                executor=cluster,
+                callbacks=[remove],
+            )
+        finally:
+            over.set()
+            killer.join()
+        trials = _trials(store, result.run.id)
+    assert killed
+    assert sorted(trial.index for trial in trials if trial.index is not None) == [*range(150)]
+    assert [trial for trial in trials if not isinstance(trial.outcome, Measured)] == []
+    assert {trial.host for trial in trials} == {platform.node()}
+
+
+def test_a_search_without_hosts_ends_and_is_resumed(
+    fleet: Fleet, cluster: RayCluster, tmp_path: Path
+) -> None:
+    def remove(run: ActiveRun, trial: Trial) -> None:
+        del run
+        if trial.index == 5:
+            for node in [*fleet.nodes]:
+                fleet.remove(node)
+
+    def tune(trials: int, *callbacks: planish.callbacks.TrialCallback) -> planish.Result:
+        return planish.tune(
+            PROGRAM, size=SIZE, trials=trials, searcher="random", store=place, executor=cluster,
+            callbacks=callbacks,
+        )  # fmt: skip
+
+    place = tmp_path / "planish.db"
+    with pytest.raises(LostError, match="no measuring host is left"):
+        tune(60, remove)
+    with planish.open_store(place) as store:
+        before = _trials(store, store.runs()[0].id)
+    assert 5 < len(before) < 60
+    fleet.restore()
+    result = tune(60)
+    assert result.run.trials == 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_command_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli import main; main()",
+        "tune",
+        PROGRAM,
+        "--size",
+        "m=16,n=16,k=16",
+    ]
+    command += ["--seconds", "600", "--executor", "ray", "--store", str(tmp_path / "planish.db")]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "trials" in line:
+            break
+    started = children(process.pid)
+    if number == signal.SIGKILL:  # Ray's own agents look for their cluster for a minute, and end then
+        started -= {pid for pid in started if b"Agent" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    assert len(started) > 3
+    process.send_signal(number)
+    time.sleep(0.5)
+    if number != signal.SIGKILL:
+        process.send_signal(number)  # the second one skips the comparison
+    output, _ = process.communicate(timeout=100)
+    assert gone({process.pid, *started})
+    if number != signal.SIGKILL:
+        assert process.returncode == 0
+        assert "Stopped. Run the same command to resume." in output
