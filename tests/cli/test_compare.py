@@ -88,7 +88,7 @@ def test_searchers_are_shown_side_by_side(planish: Planish) -> None:
     assert said.code == 0
     searches, _, winners = said.out.partition("\n\n")
     title, head, _, *rows = searches.splitlines()
-    assert title == f"{PROGRAM}: best time after so many trials, median of 2 seeds"
+    assert title == f"{PROGRAM}: best time by number of trials, median of 2 seeds"
     assert head.split() == ["trials", "random", "genetic:population=8,mutation=0.5"]
     assert [row.split()[0] for row in rows] == ["1", "2", "5", "10", "20", "40"]
     assert len(winners.splitlines()) == 5

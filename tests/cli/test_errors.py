@@ -133,7 +133,9 @@ def test_an_unexpected_error_is_one_line_too(planish: Planish, offer: Offer) -> 
     offer(Broken)
     said = planish("levels")
     assert said.code == UNEXPECTED
-    assert said.error.startswith("ZeroDivisionError: a b. This is an error in planish: see where with")
+    assert said.error.startswith(
+        "ZeroDivisionError: a b. This is an error in planish; report it with the output of --debug"
+    )
     assert "in __init__" in planish("--debug", "levels").err
 
 

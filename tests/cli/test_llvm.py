@@ -246,10 +246,10 @@ def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_p
     assert planish(*bench, "--record", record).code == 0
     same = planish(*bench, "--against", record)
     assert same.code == 0
-    assert "1 of 1 on record, 0 changed" in same.out
+    assert "1 of 1 recorded, 0 changed" in same.out
     data = json.loads(record.read_text())
     record.write_text(json.dumps({**data, "results": {}}))
-    assert "0 of 1 on record, 0 changed" in planish(*bench, "--against", record).out
+    assert "0 of 1 recorded, 0 changed" in planish(*bench, "--against", record).out
     data["results"][str(module)]["value"] -= 1
     record.write_text(json.dumps(data))
     worse = planish(*bench, "--against", record, "--format", "json")

@@ -96,7 +96,7 @@ def test_a_loss_is_called_no_gain_and_the_baseline_is_exported(planish: Planish,
     assert re.search(f"^#2 .* {multiple(0.95)} .* slower$", said.out, re.MULTILINE)
     page = (tmp_path / "r.html").read_text()
     assert "No candidate is better than the baseline" in page
-    assert f"the best of the others is #2: {multiple(0.95)}" in page
+    assert f"the best other candidate is #2: {multiple(0.95)}" in page
     assert "#1 = baseline" in page
 
 
@@ -188,7 +188,7 @@ def test_progress_goes_to_standard_error(planish: Planish) -> None:
     begin, plan, *lines, end = said.err.splitlines()
     assert plan == "final comparison: at most as long as the search (min 5 s)"
     assert begin.endswith("lattice 6x4x4 0.04 False")
-    assert end.startswith("measuring the best 1 again beside the baseline: at most ")
+    assert end.startswith("comparing the best 1 with the baseline: at most ")
     assert end.endswith(" s left; Ctrl-C skips the rest")
     assert len(lines) >= 2
     assert "trials" in lines[0]
@@ -239,7 +239,7 @@ def test_an_undecided_run_prints_the_command_that_goes_on(planish: Planish, plac
     run = json.loads(planish(*words, "--format", "json").out)
     assert run["again"].startswith("planish tune 'lattice ")
     shown = planish("show", run["run"]["id"]).out
-    assert "Repeat the command, or the call of planish.tune, that made this run: it settles the" in shown
+    assert "Repeat the command, or the call of planish.tune, that made this run: it completes the" in shown
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_the_wait_is_shown_and_bounded(tmp_path: Path, caplog: pytest.LogCapture
             with exclusive(lock, patience_s=0.2, shown_s=0.05):
                 entered += 1
         shown = [record.message for record in caplog.records]
-        assert shown[0].startswith("waiting for the machine, 0.2 s at most: process ")
+        assert shown[0].startswith("waiting for the machine, at most 0.2 s: process ")
         assert f"process {process.pid} (" in shown[0]
         assert "times may be disturbed" in shown[1]
         assert len(shown) == 2, "a process that is known not to let go is not waited for again"

@@ -78,7 +78,7 @@ def comparisons(folder: Path, dice: random.Random, events: int) -> Tally:
         session = Session(own, str(own / "planish.db"))
         with session.start("--option", "pause=0.05", "--workers", "1", "--trials", "12") as process:
             assert process.stderr is not None
-            while (line := process.stderr.readline()) and not line.startswith("measuring the best"):
+            while (line := process.stderr.readline()) and not line.startswith("comparing the best"):
                 pass
             time.sleep(dice.choice((0.0, dice.uniform(0.0, 1.5))))
             for pid in [pid for pid, _ in processes(session.mark) if pid != process.pid]:
