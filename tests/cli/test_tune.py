@@ -246,6 +246,8 @@ def test_an_undecided_run_prints_the_command_that_goes_on(planish: Planish, plac
     ("words", "expected"),
     [
         (("a.c", "--seconds", "5", "--seed", "1"), "planish tune a.c --seed 1 --seconds 60"),
+        (("a.c", "--remeasure", "--seed", "1"), "planish tune a.c --seed 1 --seconds 60"),
+        (("--remeasure", "--", "--remeasure"), "planish tune --seconds 60 -- --remeasure"),
         (("--seconds=5", "--", "-a.c"), "planish tune --seconds 60 -- -a.c"),
         (("a.c", "--store", "postgresql://me:secret@forge/x"), "planish tune a.c --store '{}' --seconds 60"),
     ],

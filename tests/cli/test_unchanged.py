@@ -6,16 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from cli.conftest import Planish, Said
+from planish.cli import summary
+from planish.core import Candidate
+from planish.levels.loops.build import Library
 from planish.measure import PairedSamples, Variant
 from planish.measure.comparison import remeasure_all
 from planish.store import open_store
 from planish.tuning import remeasure
-from planish.tuning.result import read_result
+from planish.tuning.result import Result, read_result
 from short_comparisons import shorten_comparisons
 
 SHORT = ("--trials", 4, "--workers", 1)
@@ -57,13 +61,33 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     assert "No gain: no candidate is better than the baseline (numpy)." in said.out
     assert "#1 = baseline" in said.out
     assert "computed by numpy" in planish("show", run).out
-    assert "No candidate is better than Library(name='numpy'), which cannot be exported" in said.err
+    assert "No candidate is better than the baseline (numpy), which cannot be exported" in said.err
+    assert "so the best kernel of the search was written." in said.err
     assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".s", ".h", ".json"}
     with open_store(place, read_only=True) as store:
         result = read_result(store, run)
     assert [str(step) for step in result.candidate.steps] == ["Library(name='numpy')"]
     assert (result.gain, result.exported) == (1.0, result.finalists[1].candidate)
     assert planish("export", run, tmp_path / "again").code == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("undecided", "The comparison is undecided, and the baseline (numpy) cannot be exported"),
+        ("same", "No candidate is better than the baseline (numpy), which cannot be exported"),
+    ],
+)
+def test_the_message_on_an_exported_kernel_claims_no_more_than_the_verdict(
+    kind: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numpy = Candidate((Library("numpy"),))
+    monkeypatch.setattr(summary, "verdict_of", lambda _: SimpleNamespace(kind=kind))  # type: ignore[reportUnknownLambdaType]
+    result = SimpleNamespace(finalists=(1,), exported=Candidate(), candidate=numpy, baseline_candidate=numpy)
+    summary.report_stand_in(cast("Result", result))
+    assert (
+        " ".join(capsys.readouterr().err.split()) == f"{said}, so the best kernel of the search was written."
+    )
 
 
 def test_of_a_module_of_ir_it_is_the_one_that_clang_would_make(planish: Planish, tmp_path: Path) -> None:

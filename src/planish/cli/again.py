@@ -12,6 +12,8 @@ from planish.tuning.settings import Budget
 from planish.tuning.verdict import verdict_of
 
 _SECONDS = "--seconds"
+_REMEASURE = "--remeasure"
+"""Begins another run each time, so a command with it resumes nothing."""
 
 
 def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
@@ -27,6 +29,7 @@ def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
     if not words or verdict_of(result).kind != "undecided":
         return ""
     seconds = _seconds_for_all(result)
+    words = _without(words, _REMEASURE)
     if seconds > (budget.seconds or 0.0):
         words = _with_option(words, _SECONDS, seconds)
     return command_line(words)
@@ -52,6 +55,11 @@ def _seconds_for_all(result: Result) -> int:
     plan = Plan(seconds=result.run.seconds.get("compare", 0.0))
     repeats = len(result.comparison.baseline.lead.samples) if result.comparison else 0
     return plan.seconds_for_all(repeats) if 0 < repeats < plan.processes * plan.rounds else 0
+
+
+def _without(words: Sequence[str], flag: str) -> list[str]:
+    end = words.index("--") if "--" in words else len(words)
+    return [*(word for word in words[:end] if word != flag), *words[end:]]
 
 
 def _with_option(words: Sequence[str], name: str, value: int) -> list[str]:

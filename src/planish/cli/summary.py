@@ -319,10 +319,13 @@ def report_stand_in(result: Result) -> None:
     if not result.finalists and result.exported != result.candidate:
         remark("The best candidate was not compared with the original, so the original is written.")
     elif result.exported != result.candidate:
-        remark(
-            f"No candidate is better than {result.candidate}, which cannot be exported; "
-            "the best other one is written."
+        library = f"the baseline ({baseline_name(result)})"
+        why = (
+            f"The comparison is undecided, and {library}"
+            if verdict_of(result).kind == "undecided"
+            else f"No candidate is better than {library}, which"
         )
+        remark(f"{why} cannot be exported, so the best kernel of the search was written.")
 
 
 def show_notes(notes: Sequence[str]) -> None:
