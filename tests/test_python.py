@@ -16,9 +16,24 @@ import pytest
 
 import planish
 from planish import Budget, Result, Settings
-from planish.core import ArgumentError, PlanishError, Program, StoreError
+from planish.core import (
+    ArgumentError,
+    Candidate,
+    Measured,
+    PlanishError,
+    Program,
+    StoreError,
+    Trial,
+    is_locked,
+    private_folder,
+)
 from planish.einsum import BoundEinsum
+from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import matmul
+from planish.report import write_report
+from planish.store import store_at
+from planish.testing.recorded import Recording, load_recording, save_recording
+from planish.tuning.api import task_of
 from planish.tuning.result import RunSummary
 
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"
@@ -184,6 +199,48 @@ def test_sizes_are_a_dict_or_a_text_and_stored_runs_are_listed_and_loaded(store:
     assert planish.runs(opened) == [newest, oldest], "a closed store is opened again"
     with pytest.raises(StoreError, match="no run 'ffff'"):
         planish.load_run("ffff", store=store)
+
+
+class SomePath:
+    """A path of a class of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+@pytest.mark.parametrize("kind", [str, Path, SomePath])
+def test_a_path_may_be_a_text_or_any_path(kind: Any, tmp_path: Path) -> None:
+    place = kind(tmp_path / "planish.db")
+    program = matmul(8, 8, 8)
+    level = LoopsLevel()
+    task = task_of(level, program, Settings())
+    steps = Candidate()
+    with planish.open_store(place) as opened, store_at(place) as again:
+        run = opened.begin_run(task, searcher="random", space="template", seed=0)
+        opened.add_trials(run, [Trial(steps, Measured({"time_s": 1.0}), 0, 0, {}, "host", 0.0)])
+        opened.finish_run(run)
+        assert again.runs()
+    assert [each.id for each in planish.runs(place)] == [run]
+    result = planish.load_run(run, store=place)
+    written = result.export(kind(tmp_path / "new" / "out"))
+    assert {file.suffix for file in written} == {".s", ".h", ".json"}
+    assert all(isinstance(file, Path) and file.exists() for file in written)
+    assert write_report(result, kind(tmp_path / "page.html")) == tmp_path / "page.html"
+    with pytest.raises(PlanishError, match="refer to no files"):
+        planish.load_run(store=place, files=[kind(tmp_path / "any")])
+    with pytest.raises(PlanishError, match="refer to no files"):
+        planish.validate(run, store=place, files=[kind(tmp_path / "any")])
+    (tmp_path / "f.ll").write_text("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
+    with pytest.raises(PlanishError, match="absent"):
+        planish.tune(kind(tmp_path / "f.ll"), store=place, function=kind(Path("absent")))
+    recording = Recording("task", "space", result.objective, {}, {})
+    save_recording(recording, kind(tmp_path / "a.jsonl.gz"))
+    assert load_recording(kind(tmp_path / "a.jsonl.gz")) == recording
+    private = private_folder(kind(tmp_path / "private"))
+    assert not is_locked(kind(private / "lock"))
 
 
 def test_no_runs_are_listed_where_nothing_was_tuned_yet(

@@ -22,19 +22,23 @@ from tokenize import TokenError
 
 from planish.core.errors import PlanishError, ProgramError
 
+StrPath = str | os.PathLike[str]
+"""A path as public functions take it."""
 
-def private_folder(path: Path) -> Path:
+
+def private_folder(path: StrPath) -> Path:
     """Make a folder that only this user can write to, or close one of theirs to others.
 
     Args:
         path: the folder; it is made where it is missing, for this user alone.
 
     Returns:
-        The same path.
+        The path.
 
     Raises:
         OSError: it is a link, belongs to another user, or stands where others could replace it.
     """
+    path = Path(path)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found, around = path.lstat(), path.parent.stat()
     if not stat.S_ISDIR(found.st_mode):
@@ -68,7 +72,7 @@ def cache_folder(name: str = "") -> Path:
         ) from error
 
 
-def is_locked(path: Path) -> bool:
+def is_locked(path: StrPath) -> bool:
     """Return whether a process has a file under an exclusive `flock`, which ends with the process.
 
     Raises:
@@ -201,7 +205,7 @@ _DIGEST = re.compile("[0-9a-f]{32,64}")
 _named: dict[str, str] = {}
 
 
-def register_file(digest: str, path: Path | str) -> None:
+def register_file(digest: str, path: StrPath) -> None:
     """Note that the user named a file.
 
     Args:

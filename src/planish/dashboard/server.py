@@ -14,11 +14,11 @@ import threading
 import webbrowser
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 import uvicorn
 
 from planish.core import PlanishError
+from planish.core.files import StrPath
 from planish.dashboard.app import MAIN, Shown, application
 from planish.dashboard.runs import Runs
 from planish.dashboard.security import TOKEN
@@ -31,7 +31,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve(
-    location: str | Path | None, host: str, port: int, *, browse: bool, say: Callable[[str], None]
+    location: StrPath | None, host: str, port: int, *, browse: bool, say: Callable[[str], None]
 ) -> None:
     """Serve the pages of a store until a signal ends it.
 

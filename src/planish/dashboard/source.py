@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planish.core import StoreError
+from planish.core.files import StrPath
 from planish.store import Reader, open_store
 from planish.store.opening import locate
 
@@ -38,7 +39,7 @@ class Source:
     """
 
     key: str
-    location: str | Path | None
+    location: StrPath | None
     label: str = ""
     error: str = ""
     version: int = 0

@@ -8,7 +8,6 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, ProgramError, Target
 from planish.core.arguments import check_number, check_whole_number, wrong_argument
+from planish.core.files import StrPath
 from planish.core.process import free_after_fork
 from planish.levels.loops.build import kernel_of, tree_of
 from planish.levels.loops.lang.program import Access, Apply, Expr, Index, Program, Statement
@@ -340,7 +340,7 @@ class EinsumRequest:
 
     budget_s: float = 1.0
     cores: int | None = None
-    store: Store | str | Path | None = None
+    store: Store | StrPath | None = None
 
     def __post_init__(self) -> None:
         check_number("budget_s", self.budget_s)

@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from planish.core import PlanishError, ProgramError
+from planish.core.files import StrPath
 from planish.einsum.backends import (
     PLANNING,
     EinsumBackend,
@@ -116,7 +116,7 @@ class Dispatcher:
         *operands: Any,
         budget_s: float = 1.0,
         cores: int | None = None,
-        store: Store | str | Path | None = None,
+        store: Store | StrPath | None = None,
         **arguments: Any,
     ) -> Any:
         """Evaluate Einstein's summation; see `einsum`."""
@@ -130,7 +130,7 @@ class Dispatcher:
         return self.compute(operands, budget_s, cores, store)
 
     def compute(
-        self, operands: tuple[Any, ...], budget_s: float, cores: int | None, store: Store | str | Path | None
+        self, operands: tuple[Any, ...], budget_s: float, cores: int | None, store: Store | StrPath | None
     ) -> Any:
         """Compute a call that no table takes."""
         key = _key(operands, cores)
@@ -257,7 +257,7 @@ def einsum(
     optimize: _Optimize = False,
     budget_s: float = 1.0,
     cores: int | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
 ) -> _Out: ...
 
 
@@ -273,7 +273,7 @@ def einsum(
     optimize: _Optimize = False,
     budget_s: float = 1.0,
     cores: int | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
 ) -> Any: ...
 
 
@@ -281,7 +281,7 @@ def einsum(
     *operands: Any,
     budget_s: float = 1.0,
     cores: int | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     **arguments: Any,
 ) -> Any:
     """Evaluate Einstein's summation as `numpy.einsum` does, by the fastest backend that is known.
@@ -394,7 +394,7 @@ def kernel(
     *operands: Array,
     budget_s: float = 1.0,
     cores: int | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
 ) -> BoundEinsum:
     """Bind an einsum to the kind of its operands: its fastest backend is found now, and calls are short.
 

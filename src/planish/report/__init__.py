@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import PlanishError
-from planish.core.files import replace_text
+from planish.core.files import StrPath, replace_text
 
 if TYPE_CHECKING:
     from planish.tuning.result import Result
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 
-def write_report(results: Result | Sequence[Result], path: Path) -> Path:
+def write_report(results: Result | Sequence[Result], path: StrPath) -> Path:
     """Write the report of a run, or a comparison of several, as one HTML file of at most 1.5 MB.
 
     The file works offline. A run without a result, or still under way, has a report, too.
@@ -36,6 +36,7 @@ def write_report(results: Result | Sequence[Result], path: Path) -> Path:
     from planish.report.comparison import runs_page
     from planish.report.page import run_page
 
+    path = Path(path)
     runs = list(results) if isinstance(results, Sequence) else [results]
     page = run_page(runs[0]) if len(runs) == 1 else runs_page(runs)
     try:

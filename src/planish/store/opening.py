@@ -28,6 +28,7 @@ from sqlalchemy.pool import NullPool
 
 from planish.core import StoreError
 from planish.core.errors import redact
+from planish.core.files import StrPath
 from planish.store.locks import AdvisoryLocks, FileLocks
 from planish.store.schema import SCHEMA, damaged, metadata, schema_version
 from planish.store.session import StoreSession, explained, persist
@@ -47,7 +48,7 @@ _NAME = r"[^/:@=&;?\s]*"
 _PORTS = range(1, 65536)
 
 
-def locate(location: str | Path | None) -> Path | URL:
+def locate(location: StrPath | None) -> Path | URL:
     """Return the location of the store.
 
     Args:
@@ -65,8 +66,8 @@ def locate(location: str | Path | None) -> Path | URL:
         from platformdirs import user_data_path
 
         return user_data_path("planish", appauthor=False) / "planish.db"
-    if isinstance(location, Path):
-        return location.expanduser().absolute()
+    if isinstance(location, os.PathLike):
+        return Path(location).expanduser().absolute()
     if "://" in location:
         return _of_url(location)
     # What resembles a URL or a connection string may hold a password.
@@ -369,7 +370,7 @@ def _with(url: URL, limits: str, seconds: int) -> URL:
 _CREATING = 0x706C616F  # a lock of PostgreSQL's, beside those of the runs
 
 
-def open_store(url: str | Path | None = None, *, read_only: bool = False, timeout: float = 10.0) -> Store:
+def open_store(url: StrPath | None = None, *, read_only: bool = False, timeout: float = 10.0) -> Store:
     """Open the store, and create it where there is none.
 
     Args:
@@ -414,7 +415,7 @@ def has_default_store() -> bool:
 
 
 @contextmanager
-def store_at(store: Store | str | Path | None) -> Generator[Store]:
+def store_at(store: Store | StrPath | None) -> Generator[Store]:
     """Provide a store for the block: one that is open as it is, any other opened; raises as `open_store`."""
     if isinstance(store, Store):
         yield store

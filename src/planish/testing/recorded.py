@@ -33,7 +33,7 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
-from planish.core.files import replacing
+from planish.core.files import StrPath, replacing
 
 FORMAT = "planish recording"
 VERSION = 1
@@ -70,7 +70,7 @@ class Recording:
         return min(costs)
 
 
-def save_recording(recording: Recording, path: Path) -> None:
+def save_recording(recording: Recording, path: StrPath) -> None:
     """Write a recording as compressed JSON lines: a header, then a row for each candidate.
 
     Args:
@@ -96,20 +96,21 @@ def save_recording(recording: Recording, path: Path) -> None:
     ]
     text = "".join(f"{canonical_json(line)}\n" for line in [header, *rows])
     try:
-        with replacing(path) as part:
+        with replacing(Path(path)) as part:
             # No time of writing: equal recordings make equal files.
             part.write_bytes(gzip.compress(text.encode(), mtime=0))
     except OSError as error:
         raise StoreError(f"cannot write the recording {path}: {error.strerror}") from error
 
 
-def load_recording(path: Path) -> Recording:
+def load_recording(path: StrPath) -> Recording:
     """Read a recording back.
 
     Raises:
         StoreError: the file cannot be read, is not a recording, is of a newer version, is cut
             short, or has a malformed or repeated row; the message names the line.
     """
+    path = Path(path)
     lines = _read_lines(path)
     with _readable(f"{path}, line 1: no header of a recording"):
         header = _parse(lines[0])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import (
@@ -35,6 +35,7 @@ from planish.core import (
     unknown,
 )
 from planish.core.arguments import check_type, wrong_argument
+from planish.core.files import StrPath
 from planish.core.front import HypervolumeTracker
 from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
@@ -61,7 +62,7 @@ _log = logging.getLogger("planish")
 
 
 def tune(
-    program: str | Path | Program,
+    program: StrPath | Program,
     *,
     trials: int | None = None,
     seconds: float | None = None,
@@ -70,7 +71,7 @@ def tune(
     objective: str | Sequence[str] | None = None,
     cores: int | None = None,
     seed: int | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     callbacks: Iterable[TrialCallback] = (),
     where: Constraint | None = None,
     executor: ExecutorFactory = LocalExecutor,
@@ -123,7 +124,7 @@ def tune(
     """
     from planish.tuning.callbacks import CallbackListener, checked_callbacks
 
-    if not isinstance(program, str | Path) and not hasattr(program, "text"):
+    if not isinstance(program, str | os.PathLike) and not hasattr(program, "text"):
         raise wrong_argument("program", program, "a file, a program's text or a program object")
     short = {"trials": trials, "seconds": seconds, "target": target}
     _refuse_both("budget", budget, Budget, short)
@@ -209,7 +210,7 @@ def _option_text(name: str, value: object) -> str:
         raise wrong_argument(name, value, "a text, a number, a path or a dict")
     if isinstance(value, bool):
         return "yes" if value else ""
-    return str(value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def _extents(value: object) -> str:
@@ -217,12 +218,12 @@ def _extents(value: object) -> str:
 
 
 def tune_source(
-    program: str | Path | Program,
+    program: StrPath | Program,
     options: Mapping[str, object],
     *,
     budget: Budget,
     settings: Settings,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     listener: Listener | None = None,
     start: ExecutorFactory = LocalExecutor,
 ) -> Result:
@@ -257,7 +258,7 @@ def tune_program(
     *,
     budget: Budget = DEFAULT_BUDGET,
     settings: Settings | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     listener: Listener | None = None,
     executor: Executor | None = None,
     start: ExecutorFactory = LocalExecutor,
@@ -316,11 +317,14 @@ def _spaces(level: Level, task: Task) -> Mapping[str, Callable[[], Space]]:
 
 
 def _read(
-    program: str | Path | Program, settings: Settings, options: Mapping[str, object]
+    program: StrPath | Program, settings: Settings, options: Mapping[str, object]
 ) -> tuple[Level, Program]:
-    if isinstance(program, str | Path):
+    if isinstance(program, str | os.PathLike):
         texts = {name: _option_text(name, each) for name, each in options.items() if each is not None}
-        return load_program(str(program), settings.level, {k: text for k, text in texts.items() if text})
+        texts = {name: text for name, text in texts.items() if text}
+        return load_program(
+            os.fspath(program), settings.level, {k: text for k, text in texts.items() if text}
+        )
     if options:
         what = f"tune() was given a program object and the option {min(options)}="
         raise ArgumentError(what, "A program object is read already: leave the option out.")

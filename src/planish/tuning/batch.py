@@ -30,7 +30,7 @@ from planish.core import (
     evaluate,
 )
 from planish.core.documents import SCHEMA_VERSION, versioned
-from planish.core.files import replace_text
+from planish.core.files import StrPath, replace_text
 from planish.core.trial import checked_for
 from planish.levels.registry import load_program
 from planish.measure.executors import LocalExecutor
@@ -156,7 +156,7 @@ def tune_parts(
     *,
     budget: Budget = DEFAULT_BUDGET,
     settings: Settings | None = None,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     executor: Executor | None = None,
     start: ExecutorFactory = LocalExecutor,
 ) -> Iterator[Part | Unmeasured]:

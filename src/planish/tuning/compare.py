@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from pathlib import Path
 
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
+from planish.core.files import StrPath
 from planish.levels.registry import load_program
 from planish.measure import PairedSamples, Plan, Variant, judged
 from planish.measure.comparison import remeasure
@@ -75,7 +75,7 @@ def compare_searches(
     *,
     trials: int = 100,
     seeds: int = 3,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     listener: Listener | None = None,
     start: ExecutorFactory = LocalExecutor,
 ) -> list[ConvergenceCurves]:
@@ -175,7 +175,7 @@ class RemeasuredWinner:
 def compare_results(
     run_ids: Sequence[str],
     *,
-    store: Reader | str | Path | None = None,
+    store: Reader | StrPath | None = None,
     processes: int = Plan.most,
     start: ExecutorFactory = LocalExecutor,
 ) -> list[RemeasuredWinner]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from planish.core import (
     describe,
 )
 from planish.core.arguments import check_type, check_whole_number, wrong_argument
+from planish.core.files import StrPath
 from planish.core.wording import title
 from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
@@ -36,7 +38,7 @@ OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
 
 
-STORES = (Store, str, Path, type(None))
+STORES = (Store, str, os.PathLike, type(None))
 """Types of the argument `store`."""
 A_STORE = "an open store, a file or a URL"
 
@@ -248,9 +250,19 @@ class Result(StoredRun):
             refused = {f"not described by level '{self.level.name}'": str(error)}
             return {**refused, "steps": "\n".join(map(str, candidate.steps))}
 
-    def export(self, path: Path) -> Sequence[Path]:
-        """Write `exported`, for use without planish, into a folder; gives the files."""
-        return self.level.export(self.task, self.exported, path)
+    def export(self, path: StrPath) -> Sequence[Path]:
+        """Write `exported` into a folder, for use without planish.
+
+        Args:
+            path: the folder; it is made if it is not there.
+
+        Returns:
+            The files.
+
+        Raises:
+            PlanishError: there is nothing to export, or a file cannot be written.
+        """
+        return self.level.export(self.task, self.exported, Path(path))
 
 
 def _record(trial: Trial, objectives: Sequence[str]) -> dict[str, Any]:
@@ -274,7 +286,7 @@ def _record(trial: Trial, objectives: Sequence[str]) -> dict[str, Any]:
 
 
 def read_result(
-    store: Reader, run_id: str, pick: int = 1, files: Iterable[Path] = (), level: Level | None = None
+    store: Reader, run_id: str, pick: int = 1, files: Iterable[StrPath] = (), level: Level | None = None
 ) -> Result:
     """Look up a run and its result; nothing is written.
 
@@ -293,7 +305,7 @@ def read_result(
     run = store.run(run_id)
     task = store.task(run.task_key)
     level = level or level_named(task.level)
-    name_files(level, files)
+    name_files(level, map(Path, files))
     rows = store.result_rows(run.id, level.steps)
     found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), store, pick)
     if not 1 <= pick <= max(1, count := len(found.finalists)):
@@ -305,9 +317,9 @@ def read_result(
 def load_run(
     run_id: str | None = None,
     *,
-    store: Store | str | Path | None = None,
+    store: Store | StrPath | None = None,
     pick: int = 1,
-    files: Iterable[str | Path] = (),
+    files: Iterable[StrPath] = (),
 ) -> Result:
     """Load a stored run with its result; nothing is written.
 
@@ -331,13 +343,13 @@ def load_run(
     check_type("run_id", run_id, (str, type(None)), "the id of a run")
     check_type("store", store, STORES, A_STORE)
     check_whole_number("pick", pick)
-    if isinstance(files, str | Path):
-        raise wrong_argument("files", files, "a list of paths", f"Write files=[{str(files)!r}].")
+    if isinstance(files, str | os.PathLike):
+        raise wrong_argument("files", files, "a list of paths", f"Write files=[{os.fspath(files)!r}].")
     with _open_to_read(store) as opened:
         run = opened.last_run() if run_id is None else opened.run(run_id)
         if run is None:
             raise StoreError("the store has no run yet", "Tune something first.")
-        return read_result(opened, run.id, pick, [Path(each) for each in files])
+        return read_result(opened, run.id, pick, files)
 
 
 @dataclass(frozen=True)
@@ -369,7 +381,7 @@ class RunSummary:
     host: str
 
 
-def runs(store: Store | str | Path | None = None, *, limit: int | None = None) -> list[RunSummary]:
+def runs(store: Store | StrPath | None = None, *, limit: int | None = None) -> list[RunSummary]:
     """List the runs of a store, the newest first; `pandas.DataFrame` takes the list as it is.
 
     Args:
@@ -413,7 +425,7 @@ def _summary(run: Run, task: StoredTask) -> RunSummary:
 
 
 @contextmanager
-def _open_to_read(store: Store | str | Path | None) -> Generator[Reader]:
+def _open_to_read(store: Store | StrPath | None) -> Generator[Reader]:
     if isinstance(store, Reader):
         with store.reading() as opened:
             yield opened

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from planish.core import (
@@ -18,6 +17,7 @@ from planish.core import (
     ProgramError,
 )
 from planish.core.arguments import check_type, check_whole_number
+from planish.core.files import StrPath
 from planish.measure import PairedSamples, Plan, Variant
 from planish.measure.comparison import remeasure_all
 from planish.measure.executors import LocalExecutor
@@ -101,8 +101,8 @@ def validate(
     *,
     pick: int | None = None,
     run: bool = False,
-    files: Iterable[Path] = (),
-    store: Reader | str | Path | None = None,
+    files: Iterable[StrPath] = (),
+    store: Reader | StrPath | None = None,
     processes: int = 5,
     start: ExecutorFactory = LocalExecutor,
 ) -> Validation:
