@@ -20,7 +20,7 @@ class Fleet:
     """A Ray cluster on this machine, whose nodes come and go."""
 
     def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
+        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
 
         # At a lower priority, workers would be starved where other tests run.
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")

@@ -170,7 +170,7 @@ def test_the_last_host_ends_the_batch_with_one_line(fleet: Fleet, cluster: RayCl
 def test_a_wrong_address_is_an_error_of_one_line(
     address: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ray
+    import ray  # pyright: ignore[reportMissingImports]
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(PlanishError, match=what) as caught:

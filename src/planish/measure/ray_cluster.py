@@ -169,7 +169,7 @@ class RayCluster:
 
     def close(self) -> None:
         """End the actors, and a Ray that was started here; harmless when called twice."""
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         hosts, self._hosts = [*self._hosts.values()], {}
         if ray.is_initialized():
@@ -223,7 +223,7 @@ class RayCluster:
 
     def lose(self, host: _Host, why: str) -> None:
         """Give up an actor; its node gets another one, unless one after the other is lost."""
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         if self._hosts.get(host.node) is not host:
             return
@@ -239,7 +239,7 @@ class RayCluster:
 
     def refuse(self, host: _Host, why: str) -> None:
         """Use a node no more."""
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         if self._hosts.get(host.node) is host:
             del self._hosts[host.node]
@@ -259,14 +259,14 @@ class RayCluster:
             time.sleep(_TICK_S / 2)
 
     def _nodes(self) -> Sequence[str]:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         found: Sequence[Mapping[str, Any]] = ray.nodes()
         return [node["NodeID"] for node in found if node["Alive"] and node["Resources"].get(RESOURCE, 0) >= 1]
 
     def _start(self, node: str) -> _Host:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        import ray  # pyright: ignore[reportMissingImports]
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
 
         made: Any = ray.remote(MeasuringHost)
         actor = made.options(
@@ -281,7 +281,7 @@ class RayCluster:
 
     def _welcome(self) -> None:
         """Take the descriptions of hosts that have started."""
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         starting = {host.greeting: host for host in self._hosts.values() if host.description is None}
         if not starting:
@@ -456,7 +456,7 @@ class RayExecutor:
 
     def _advance(self) -> None:
         """Send hosts what they can do, and handle what they have answered."""
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         self._update_slots()
         for slot in self._slots.values():
@@ -506,7 +506,7 @@ class RayExecutor:
         slot.call, slot.take, slot.since = reference, take, time.monotonic()
 
     def _handle(self, slot: _Slot, reference: Any) -> None:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         if slot.call is not reference:
             return  # cancelled, or lost meanwhile
@@ -568,7 +568,7 @@ def _files(spec: EvaluatorSpec) -> Sequence[str]:
 
 def _last_line(error: BaseException) -> str:
     """Return what an error of Ray says, in one line."""
-    from ray.exceptions import RayActorError, RayTaskError
+    from ray.exceptions import RayActorError, RayTaskError  # pyright: ignore[reportMissingImports]
 
     if isinstance(error, RayTaskError):
         cause = getattr(error, "cause", None)
@@ -588,7 +588,7 @@ def _connect(address: str) -> bool:
     # Ray reports its use to its makers unless this is set; a cluster's own setting is not changed.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise PlanishError("Ray is not installed", "Install it: pip install 'planish[ray]'.") from error
     if ray.is_initialized():
