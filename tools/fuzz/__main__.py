@@ -29,7 +29,7 @@ from fuzz.mutant import NONE, Mutant
 from fuzz.mutation_run import ACCEPTED, Confronted, Confronting, shrunk, table, try_mutants
 from fuzz.shrink import fails, shrink
 from fuzz.worker import Plan, Tried, try_cases, words_of, work
-from planish.levels.loops.codegen.x86.isa import supported_isas
+from planish.levels.loops.backends import supported_isas
 
 CASES = Path(__file__).parent / "cases"
 MUTANTS = Path(__file__).parent / "mutants"
