@@ -45,7 +45,7 @@ def judged(model: XgboostTrees, space: Recorded, representation: str) -> tuple[f
 
 def main() -> None:
     """Print the table."""
-    usual = [each for each in SETTINGS if each.cores == 1 and not each.backend]
+    usual = [each for each in SETTINGS if each.cores == 1 and not each.backend and each.dtype == "float32"]
     spaces = [space for each in usual if len((space := recorded(each)).candidates) >= LEAST]
     print(f"{len(spaces)} programs\n")
     print(f"| | columns | rank correlation | best of {TOP} over best | first over best |")

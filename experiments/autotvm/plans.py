@@ -18,9 +18,9 @@ RANDOM_TRIALS = 512
 AVX2 = "x86-avx2"
 
 
-def settings(*names: str, cores: int = 1, backend: str = "") -> tuple[Setting, ...]:
+def settings(*names: str, cores: int = 1, backend: str = "", dtype: str = "float32") -> tuple[Setting, ...]:
     """Make settings of programs on one target."""
-    return tuple(Setting(name, cores, backend) for name in names)
+    return tuple(Setting(name, cores, backend, dtype) for name in names)
 
 
 SOME = settings("C3", "C5", "C8", "C9")
@@ -31,6 +31,11 @@ CHOOSING = settings(*[f"drawn-{n}" for n in (302, 303, 305, 306, 308, 309, 317, 
 FRESH = settings(*[f"drawn-{n}" for n in range(332, 341)])
 """Recorded when the constants were chosen, so that these tell what they are worth."""
 NARROW = settings("C1", "C2", "C3", "C4", "C5", "C6", backend=AVX2)
+
+DOUBLES = settings("C2", "C4", "C6", "C8", "C11", "64x64x64", "192x192x192", "384x384x384", dtype="float64")
+"""For `conditions.py`; on a busy machine, by processor time."""
+NARROW_MORE = settings("C8", "C9", "C11", "64x64x64", "192x192x192", "384x384x384", backend=AVX2)
+"""The same."""
 
 
 @dataclass(frozen=True)

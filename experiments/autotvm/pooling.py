@@ -87,7 +87,7 @@ def alike(spaces: Sequence[Recorded], few: int) -> list[list[float]]:
 
 def main() -> None:
     """Print the tables."""
-    usual = [each for each in SETTINGS if each.cores == 1 and not each.backend]
+    usual = [each for each in SETTINGS if each.cores == 1 and not each.backend and each.dtype == "float32"]
     spaces = [space for each in usual if len((space := recorded(each)).candidates) >= LEAST]
     for judge, counts in ((alike, FEW[:3]), (unlike, FEW)):
         print(f"\n| {judge.__name__} | the larger | the smaller | {' | '.join(RULES)} |")

@@ -16,7 +16,7 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from plans import CHOOSING, FRESH
+from plans import CHOOSING, DOUBLES, FRESH, NARROW_MORE
 from recorded import Row, path_of, rows_at, save
 from searching import LEVEL, PRODUCTS, Setting, machine
 
@@ -32,6 +32,8 @@ SETTINGS = (
     *[Setting(name, 1, "x86-avx2") for name in ("C1", "C2", "C3", "C4", "C5", "C6")],
     *CHOOSING,
     *FRESH,
+    *DOUBLES,
+    *NARROW_MORE,
 )
 SEARCHERS = ("random", "genetic", "model-guided")
 SEED = 1000
@@ -68,14 +70,14 @@ def _middle(costs: Sequence[float | None]) -> float | None:
 
 
 def _setting(text: str) -> Setting:
-    name, cores, backend = f"{text}::".split(":")[:3]
-    return Setting(name, int(cores or 1), backend)
+    name, cores, backend, dtype = f"{text}:::".split(":")[:4]
+    return Setting(name, int(cores or 1), backend, dtype or "float32")
 
 
 def main() -> None:
     """Read the command line."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("settings", nargs="*", type=_setting, help="NAME[:CORES[:BACKEND]]; none: all")
+    given.add_argument("settings", nargs="*", type=_setting, help="NAME[:CORES[:BACKEND[:DTYPE]]]; none: all")
     given.add_argument("--rows", type=int, default=600, help="what has as many gets no more")
     given.add_argument("--seconds", type=float, default=4.0, help="for each third, at once")
     asked = given.parse_args()

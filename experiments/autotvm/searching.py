@@ -50,28 +50,31 @@ class Setting:
             program, as drawn-302.
         cores: that it may use.
         backend: that makes its code; empty for the widest vectors.
+        dtype: the element type; of a drawn program always float32.
     """
 
     name: str
     cores: int = 1
     backend: str = ""
+    dtype: str = "float32"
 
     @property
     def text(self) -> str:
         """Name the setting."""
         cores = f"{self.cores}-cores" if self.cores > 1 else ""
-        return "-".join(part for part in (self.name, self.backend, cores) if part)
+        dtype = "" if self.dtype == "float32" else self.dtype
+        return "-".join(part for part in (self.name, self.backend, cores, dtype) if part)
 
     @property
     def program(self) -> Program:
         """Make the program."""
         if self.name in RESNET18:
-            made = convolution(*RESNET18[self.name])
+            made = convolution(*RESNET18[self.name], self.dtype)
         elif self.name.startswith(DRAWN):
             made = _drawn(int(self.name.removeprefix(DRAWN)))
         else:
             m, n, k = map(int, self.name.split("x"))
-            made = matmul(m, n, k)
+            made = matmul(m, n, k, self.dtype)
         return replace(made, backend=self.backend)
 
 

@@ -25,6 +25,7 @@ import argparse
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dataset import examples_of
@@ -35,6 +36,7 @@ from speeds import Known, fitted, read_measured, rows_of
 
 from planish.core import rng
 from planish.levels.loops.lang.program import Program
+from planish.models.conditions import stated
 from planish.models.networks import KINDS
 from planish.models.policy_files import SavedPolicy, load_policy, write_policy
 from planish.train.imitation import Epoch, imitate
@@ -136,7 +138,8 @@ def main() -> None:
         programs = list(training_programs(asked.more_matmuls, asked.more_others))
         paths = proposals(asked.folder / "more", asked.more_improvements)
         policy = improved(policy, programs, asked.more_minutes, paths)
-    write_policy(policy, asked.output)
+    conditions = stated({"element type": program.arithmetic} for program in programs)
+    write_policy(replace(policy, conditions=conditions), asked.output)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from cli.conftest import Planish
 from planish.levels.loops.level import LoopsLevel
 from planish.models.model_files import load_model, model_paths, models_folder
 
+CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")
 
 
@@ -42,21 +43,46 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     assert said.code == 0, said.err
     wrong = planish("models", "fit", "--level", "loops", "--store", store, "-o", tmp_path / "m.safetensors")
     assert wrong.err.startswith("planish: error: a model of trees is no .safetensors: ")
-    own = models_folder() / "loops.npz"
+    own = models_folder() / "own-loops-time_s.npz"
     try:
-        assert model_paths()["loops"] == own
+        assert model_paths()["own-loops-time_s"] == own
+        assert model_paths()["loops"].parent != own.parent
+        listed = json.loads(planish("models", "--format", "json").out)["models"]
+        (mine,) = (each for each in listed if each["name"] == "own-loops-time_s")
+        assert mine["loss"] == "rank"
+        assert {"objective": ["time_s"], "element type": ["float32"], "cores": [1]}.items() <= mine[
+            "conditions"
+        ].items()
         assert load_model(own).rows >= 20
         assert "searches use it together with planish's loops; its weight is 0.0" in said.err
         measured = json.loads(
-            planish("models", "evaluate", "loops", "--store", store, "--format", "json").out
+            planish("models", "evaluate", "own-loops-time_s", "--store", store, "--format", "json").out
         )
         assert measured["metrics"]["rank correlation"] > 0.3  # it has seen these
-        assert planish("models", "export", "loops", tmp_path / "copy.npz").code == 0
+        assert planish("models", "export", "own-loops-time_s", tmp_path / "copy.npz").code == 0
         assert (tmp_path / "copy.npz").read_bytes() == own.read_bytes()
     finally:
-        assert planish("models", "remove", "loops").code == 0
+        assert planish("models", "remove", "own-loops-time_s").code == 0
     assert not own.exists()
-    assert model_paths()["loops"] != own
+
+
+def test_trials_of_several_leading_objectives_are_not_learnt_together(
+    planish: Planish, tmp_path: Path
+) -> None:
+    store, file = tmp_path / "store.db", tmp_path / "bytes.npz"
+    for objective in ("instructions", "text_bytes"):
+        tuned = ("--objective", objective, "--searcher", "random", "--trials", "10", "--finalists", "1")
+        assert planish("tune", CODE, *tuned, "--store", store).code == 0
+    fit = ("models", "fit", "--level", "llvm", "--store", store, "-o", file)
+    both = planish(*fit).error
+    assert "several leading objectives: instructions (1 tasks), text_bytes (1 tasks)" in both
+    assert both.endswith("Name one: --objective NAME.")
+    assert "has the leading objective 'time_s'" in planish(*fit, "--objective", "time_s").error
+    assert planish(*fit, "--objective", "text_bytes").code == 0
+    assert load_model(file).conditions["objective"] == ["text_bytes"]
+    guided = ("--searcher", "model-guided", "--set", f"model={file}", "--trials", "2", "--finalists", "1")
+    other = planish("tune", CODE, "--objective", "instructions", *guided, "--store", store)
+    assert "has learnt from trials of objective text_bytes, and this is instructions" in other.error
 
 
 def test_what_an_older_version_of_the_level_measured_is_left_out(
@@ -102,7 +128,7 @@ def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> No
 
 def test_a_network_is_fitted_listed_evaluated_used_and_removed(planish: Planish, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    store, own = tmp_path / "store.db", models_folder() / "loops-tree-gru.safetensors"
+    store, own = tmp_path / "store.db", models_folder() / "own-loops-time_s-tree-gru.safetensors"
     assert planish("tune", *PROGRAM, "--trials", "12", "--store", store).code == 0
     said = planish("models", "fit", "--level", "loops", "--model", "tree-gru", "--store", store)
     assert said.code == 0, said.err
@@ -110,16 +136,20 @@ def test_a_network_is_fitted_listed_evaluated_used_and_removed(planish: Planish,
         listed = json.loads(planish("models", "--format", "json").out)["models"]
         assert {each["name"]: each["kind"] for each in listed} == {
             "loops": "trees",
-            "loops-tree-gru": "tree-gru",
+            "own-loops-time_s-tree-gru": "tree-gru",
         }
-        said = planish("models", "evaluate", "loops-tree-gru", "--store", store, "--format", "json")
+        said = planish(
+            "models", "evaluate", "own-loops-time_s-tree-gru", "--store", store, "--format", "json"
+        )
         assert json.loads(said.out)["metrics"]["rank correlation"] > 0.3  # it has seen these
-        assert planish("models", "export", "loops-tree-gru", tmp_path / "copy.safetensors").code == 0
-        for model in ("loops-tree-gru", tmp_path / "copy.safetensors"):
+        assert (
+            planish("models", "export", "own-loops-time_s-tree-gru", tmp_path / "copy.safetensors").code == 0
+        )
+        for model in ("own-loops-time_s-tree-gru", tmp_path / "copy.safetensors"):
             guided = ("--searcher", "model-guided", "--set", f"model={model}", "--trials", "4")
             assert planish("tune", *PROGRAM, *guided, "--store", tmp_path / "other.db").code == 0
     finally:
-        assert planish("models", "remove", "loops-tree-gru").code == 0
+        assert planish("models", "remove", "own-loops-time_s-tree-gru").code == 0
     assert not own.exists()
 
 

@@ -18,6 +18,7 @@ from planish.core.ranks import rank_correlation
 from planish.levels.loops.features import SCHEMA as LOOPS
 from planish.models.combined import Bootstrap, Combined, acquire
 from planish.models.cost_model import Dataset, Prediction, dataset_of, top_recall
+from planish.models.held_out import HeldOut
 from planish.models.model_files import (
     SavedModel,
     load_model,
@@ -262,6 +263,9 @@ def test_the_shipped_model_is_small_and_for_the_features_of_today() -> None:
     model = required(path, TODAY)
     assert model.rows >= 30_000
     assert model.metrics["rank correlation"] > 0.7
+    assert model.measured == "time_s"
+    assert model.conditions["cores"] == [1, 2]
+    assert "text_bytes" not in model.conditions["objective"]
 
 
 @pytest.fixture
@@ -285,7 +289,36 @@ def test_the_users_model_and_the_shipped_one_are_asked_together(own: Path) -> No
     assert trainings() == {"planish's loops": known.training}
     write_model(replace(known, programs=1, training="mine"), own)
     assert trainings() == {"your loops.npz": "mine", "planish's loops": known.training}
-    assert model_named("loops", LOOPS).training == "mine", "who is named is asked alone"
+    assert model_named("own-loops", LOOPS).training == "mine", "what is named is asked alone"
+    assert model_named("loops", LOOPS).training == known.training, "the shipped one keeps its name"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("objective", "text_bytes"), ("element type", "int8"), ("cores", 64), ("vector bytes", 16)],
+)
+def test_a_model_is_asked_only_under_the_conditions_of_its_trials(
+    own: Path, name: str, value: str | int
+) -> None:
+    usual = {"objective": "time_s", "element type": "float32", "cores": 1, "vector bytes": 64}
+    mine = {key: [each] for key, each in usual.items()}
+    write_model(replace(shipped(), programs=10**6, rows=10**6, training="mine", conditions=mine), own)
+    assert load_model(own).conditions == mine
+    assert [*models_for(LOOPS, usual)] == ["your loops.npz", "planish's loops"]
+    assert "your loops.npz" not in models_for(LOOPS, {**usual, name: value})
+    assert model_named("own-loops", LOOPS, "time_s").training == "mine", "the user may ask it elsewhere"
+    with pytest.raises(PlanishError, match="learnt from trials of objective time_s, and this is text_bytes"):
+        model_named("own-loops", LOOPS, "text_bytes")
+
+
+@pytest.mark.parametrize(("value", "asked"), [(0.8, True), (0.7, False), (0.2, False)])
+def test_a_model_that_does_not_improve_predictions_of_held_back_programs_is_not_asked(
+    own: Path, value: float, *, asked: bool
+) -> None:
+    held_out = HeldOut(4, "rank correlation", value, "planish's loops", 0.7)
+    write_model(replace(shipped(), programs=1, training="mine", held_out=held_out), own)
+    assert load_model(own).held_out == held_out
+    assert ("your loops.npz" in models_for(LOOPS)) is asked
 
 
 def test_of_models_that_learnt_from_the_same_trials_one_is_asked(own: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.core import Machine
+from planish.core import Machine, PlanishError
 from planish.levels.llvm.ir.features import FEATURES
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.loops.space import CursorSpace
@@ -101,6 +101,22 @@ def test_a_policy_of_the_users_does_not_take_the_name_of_a_shipped_one(
     assert policy_for(space(64), "auto").programs == policy_for(space(64), "loops").programs > 1000
     assert policy_for(space(64), "auto").programs < 10**6
     assert policy_for(space(64), "own-loops").programs == 10**6
+
+
+def test_a_policy_is_asked_only_for_the_element_types_that_it_learnt_from(own: Path) -> None:
+    put(own, replace(saved("singles", 64), conditions={"element type": ["float32"]}))
+    double = CursorSpace(matmul(30, 20, 12, "float64"), machine=Machine(64, 16))
+    assert policy_for(space(64), "auto").name == "singles"
+    with pytest.raises(
+        PlanishError, match="no policy is for the actions of loops/cursor, element type float64"
+    ):
+        policy_for(double, "auto")
+    assert policy_for(double, "singles").conditions == {"element type": ["float32"]}
+
+
+@pytest.mark.parametrize("name", ["loops", "loops-avx2"])
+def test_shipped_policies_of_loops_state_their_element_type(name: str) -> None:
+    assert policy_for(space(64), name).conditions == {"element type": ["float32"]}
 
 
 def test_a_damaged_one_is_left_out_with_a_warning(own: Path, caplog: pytest.LogCaptureFixture) -> None:

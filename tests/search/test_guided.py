@@ -32,7 +32,7 @@ from planish.core import (
     rng,
 )
 from planish.models.cost_model import dataset_of
-from planish.models.learner import batch_sizes, make_learner
+from planish.models.learner import batch_sizes, distinct_seeds, make_learner
 from planish.models.model_files import made_model, models_folder, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
@@ -262,6 +262,27 @@ def test_of_few_neighbours_each_round_proposes_one_until_the_space_is_used_up(sh
     trials = drive(searcher, small.outcome, 100, 2)
     assert {trial.candidate.hash for trial in trials} == small.table().keys()
     assert len(trials) == small.size()
+
+
+@pytest.mark.parametrize(("size", "share"), [(4, 0.05), (4, 0.0), (8, 0.125)])
+def test_the_share_of_random_candidates_holds_for_batches_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, share: float
+) -> None:
+    chosen = list[int]()
+
+    def recorded(
+        candidates: Sequence[Candidate], scores: NDArray[np.float32], count: int, alpha: float
+    ) -> list[int]:
+        chosen.append(count)
+        return choose_diverse(candidates, scores, count, alpha)
+
+    monkeypatch.setattr("planish.search.guided.choose_diverse", recorded)
+    options = {"model": _global_model(tmp_path), "first": size, "batch": size, "epsilon": share, "steps": 32}
+    searcher = make_searcher("model-guided", ROUGH, [ROUGH.objective], 0, options)
+    trials = drive(searcher, ROUGH.outcome, 80, size)
+    seeds = len(distinct_seeds(ROUGH))
+    # A half more or less, for numbers of candidates are whole.
+    assert abs(len(trials) - seeds - sum(chosen) - share * len(trials)) <= 0.5
 
 
 TIME = Objective("time_s", "s")

@@ -39,7 +39,15 @@ ModelFile = Annotated[
 ]
 Learns = Annotated[
     Literal["rank", "regression"],
-    typer.Option("--objective", help="Learn which candidate is better (rank), or by how much (regression)."),
+    typer.Option("--loss", help="Learn which candidate is better (rank), or by how much (regression)."),
+]
+Leading = Annotated[
+    str,
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        help="Learn from the runs with this leading objective; required if the store has several.",
+    ),
 ]
 Kind = Annotated[
     Literal["trees", "tree-gru"],
@@ -65,30 +73,34 @@ def fit(
     store: given.StorePlace = None,
     output: ModelFile = None,
     kind: Kind = "trees",
-    objective: Learns = "rank",
+    objective: Leading = "",
+    loss: Learns = "rank",
     seed: given.Seed = 0,
     form: given.Format = "text",
 ) -> None:
     """Fit a cost model on the trials of a level in the store.
 
-    Searches of the level use it together with the one that comes with planish, or alone with
-    --set model=NAME. It needs the extra `learn`; `--model tree-gru` needs `train`.
+    Searches for the same objective, element type, cores and vector width use it together with the one that
+    comes with planish, unless it does not improve the predictions for programs that were held back; or alone
+    with --set model=NAME. It needs the extra `learn`; `--model tree-gru` needs `train`.
 
         planish models fit --level loops
     """
     from planish.core import PlanishError
     from planish.levels.registry import level_named
+    from planish.models.held_out import OWN
     from planish.models.model_files import models_folder, suffix_of, write_model
     from planish.store import open_store
     from planish.train.cost_models import fit_model, read_trials
 
-    path = output or models_folder() / f"{level if kind == 'trees' else f'{level}-{kind}'}{suffix_of(kind)}"
-    if path.suffix != suffix_of(kind):
-        what = f"a model of {kind} is no {path.suffix or 'file without an ending'}: {path}"
+    if output is not None and output.suffix != suffix_of(kind):
+        what = f"a model of {kind} is no {output.suffix or 'file without an ending'}: {output}"
         raise PlanishError(what, f"Name a file {suffix_of(kind)}.")
     with open_store(store, read_only=True) as opened:
-        learnt = read_trials(opened, level_named(level))
-    model = fit_model(level, learnt, objective, seed, kind)
+        learnt = read_trials(opened, level_named(level), objective)
+    model = fit_model(level, learnt, loss, seed, kind)
+    parts = level, model.measured, *([] if kind == "trees" else [kind])
+    path = output or models_folder() / f"{OWN}{'-'.join(parts)}{suffix_of(kind)}"
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_model(model, path)
@@ -114,7 +126,7 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
 
     held = load_model(_path(model))
     with open_store(store, read_only=True) as opened:
-        learnt = read_trials(opened, level_named(held.level))
+        learnt = read_trials(opened, level_named(held.level), held.measured)
     if not held.fits(learnt.schema):
         raise PlanishError(f"the model {model} is for other features than this planish has", "Fit it anew.")
     metrics = judge(held.predicts, learnt.data)
@@ -145,9 +157,9 @@ def remove(
 ) -> None:
     """Remove a model of your own.
 
-    A model of the same name that comes with planish is used again.
+    Searches then use the one that comes with planish, if there is one.
 
-        planish models remove loops
+        planish models remove own-loops-time_s
     """
     from planish.models.model_files import models_folder
 
@@ -168,6 +180,7 @@ def _list(form: str) -> None:
             m.level,
             m.kind,
             f"{m.schema.name} {m.schema.version}",
+            m.measured,
             f"{m.rows:,}",
             f"{m.programs:,}",
             f"{m.metrics['rank correlation']:.2f}" if "rank correlation" in m.metrics else "",
@@ -175,14 +188,18 @@ def _list(form: str) -> None:
         ]
         for name, (p, m) in found.items()
     ]
-    heads = ["model", "level", "kind", "features", "trials", "programs", "rank correlation", "file"]
-    table(heads, rows, right=heads[4:7])
+    heads = ["model", "level", "kind", "features", "objective", "trials", "programs", "rank correlation"]
+    table([*heads, "file"], rows, right=heads[5:8])
 
 
 def _model_document(path: Path, model: SavedModel) -> dict[str, object]:
-    fields = {name: value for name, value in vars(model).items() if name not in ("predicts", "schema")}
+    fields = {
+        name: value for name, value in vars(model).items() if name not in ("predicts", "schema", "objective")
+    }
     return {
         **fields,
+        "loss": model.objective,
+        "held_out": None if model.held_out is None else vars(model.held_out),
         "kind": model.kind,
         "features": f"{model.schema.name} {model.schema.version}",
         "file": str(path),
@@ -205,6 +222,12 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
     from planish.models.combined import shares
     from planish.models.model_files import models_folder, models_for
 
+    if model.held_out is not None:
+        remark(model.held_out.text)
+        if path.parent == models_folder() and model.held_out.is_worse:
+            remark(
+                f"it does not improve predictions: searches do not use it; --set model={path.stem} asks it"
+            )
     known = models_for(model.schema)
     parts = dict(zip(known, shares([*known.values()]), strict=True))
     mine = parts.pop(f"your {path.name}", None)

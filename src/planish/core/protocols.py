@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol, Self
 
 from planish.core.errors import PlanishError
@@ -73,15 +74,21 @@ EMPTY_CONTEXT = SearchContext()
 """The context of a search that knows nothing of other programs."""
 
 
+_NO_CONDITIONS: Mapping[str, str | int] = MappingProxyType({})
+
+
 class Space(Protocol):
     """The candidates that are legal for a task; a space inherits from it.
 
     Attributes:
         machine: the processor of the target; None where the space does not depend on it. Policies are chosen
             by its width of vectors.
+        conditions: of the program and the target, that change how costs depend on features: the element type
+            and the cores. Models and policies that learnt under others are not asked.
     """
 
     machine: Machine | None = None
+    conditions: Mapping[str, str | int] = _NO_CONDITIONS
 
     def start(self) -> Candidate:
         """Return the candidate from which every search may start."""

@@ -92,22 +92,29 @@ class Prior:
         return found
 
 
-def prior_of(space: CanBeLearnt, model: str) -> Prior | None:
+def prior_of(space: CanBeLearnt, model: str, measured: str = "") -> Prior | None:
     """Return the models that were trained on other programs as one prior; None where there are none.
 
     Args:
         space: describes the candidates.
         model: "auto" (the user's own for the space's features and the one that comes with planish, together),
             "none", or a name or file.
+        measured: name of the search's leading objective; empty for any.
 
     Raises:
-        PlanishError: the named model cannot be read, or is none of these features.
+        PlanishError: the named model cannot be read, or is none of these features or of this objective.
     """
     from planish.models.model_files import model_named, models_for
 
     if model == "none":
         return None
-    known = models_for(space.schema) if model == "auto" else {model: model_named(model, space.schema)}
+    from planish.models.conditions import OBJECTIVE
+
+    if model == "auto":
+        objective = {OBJECTIVE: measured} if measured else {}
+        known = models_for(space.schema, {**space.conditions, **objective})
+    else:
+        known = {model: model_named(model, space.schema, measured)}
     if not known:
         return None
     models = [*known.values()]
@@ -295,6 +302,7 @@ def make_learner(
     bound: float,
     local: str = "trees",
     gp_threshold: int = GP_THRESHOLD,
+    measured: str = "",
 ) -> Learner:
     """Make the model of a search.
 
@@ -308,6 +316,8 @@ def make_learner(
         bound: standard deviations of the confidence bound.
         local: kind of the local models, which are fitted to the search's own trials: one of `LOCAL`.
         gp_threshold: trials below which a Gaussian process predicts instead; 0 for none.
+        measured: name of the search's leading objective, which a global model must have learnt; empty for
+            any.
 
     Raises:
         PlanishError: an option is unknown; the file is no model of these features; or there is neither a
@@ -322,7 +332,7 @@ def make_learner(
     ):
         if value not in legal:
             raise unknown(f"model-guided has no {name}", value, legal)
-    prior = prior_of(space, model)
+    prior = prior_of(space, model, measured)
     count = 1 if acquisition == "mean" else MEMBERS
     locals_ = [_local(space, local, objective, seed * MEMBERS + i) for i in range(count)]
     learns = locals_[0].can_learn

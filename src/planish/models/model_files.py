@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
 from planish.core.files import DAMAGED, replacing, why
+from planish.models.conditions import OBJECTIVE, Stated, Value, read_stated, unmet
 from planish.models.cost_model import Dataset
+from planish.models.held_out import HeldOut, own_name, read_held_out
 from planish.models.trees import BoostedTrees
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class SavedModel:
         training: hash of these rows.
         version: planish's, that fitted it.
         predicts: what predicts.
+        conditions: of these trials: their objective, and what the level's spaces have as `conditions`.
+        held_out: its comparison with the shipped one on held-back programs; None where there was none.
     """
 
     level: str
@@ -55,11 +59,18 @@ class SavedModel:
     training: str
     version: str
     predicts: BoostedTrees | TreeGru
+    conditions: Stated = field(default_factory=dict[str, Sequence[Value]])
+    held_out: HeldOut | None = None
 
     @property
     def kind(self) -> str:
         """Return the kind of model: "trees" or "tree-gru"."""
         return "trees" if isinstance(self.predicts, BoostedTrees) else "tree-gru"
+
+    @property
+    def measured(self) -> str:
+        """Return the name of the objective that its trials were led by; "" where it is not known."""
+        return str(next(iter(self.conditions.get(OBJECTIVE, ())), ""))
 
     def fits(self, schema: FeatureSchema) -> bool:
         """Return whether it can predict from these features."""
@@ -96,7 +107,11 @@ def _model_of(path: Path, about: Mapping[str, Any], predicts: BoostedTrees | Tre
     check("its metrics are no numbers by name", right=numbers)
     metrics = {name: float(value) for name, value in metrics.items()}
     training, version = about["training"], about["version"]
-    return SavedModel(level, schema, about["objective"], metrics, rows, programs, training, version, predicts)
+    conditions = read_stated(about.get("conditions", {}))
+    check("its conditions are no lists by name", right=conditions is not None)
+    assert conditions is not None
+    made = level, schema, about["objective"], metrics, rows, programs, training, version, predicts
+    return SavedModel(*made, conditions, read_held_out(about.get("held_out")))
 
 
 def _schema(raw: Mapping[str, Any]) -> FeatureSchema | None:
@@ -133,11 +148,12 @@ def made_model(
     metrics: Mapping[str, float],
     data: Dataset,
     predicts: BoostedTrees | TreeGru,
+    conditions: Stated | None = None,
 ) -> SavedModel:
     """Attach to a predictor the facts of its training."""
     programs = 1 if data.groups is None else len(np.unique(data.groups))
-    counts = len(data.targets), programs
-    return SavedModel(level, schema, objective, metrics, *counts, hash_of(data), version("planish"), predicts)
+    made = len(data.targets), programs, hash_of(data), version("planish"), predicts
+    return SavedModel(level, schema, objective, metrics, *made, conditions or {})
 
 
 OF_TREES = ".npz"
@@ -164,6 +180,7 @@ def write_model(model: SavedModel, path: Path) -> None:
         arrays["leaves"] = arrays["leaves"].astype(np.float16)
     about = {"format": FORMAT, **{name: value for name, value in vars(model).items() if name != "predicts"}}
     about["schema"], about["sums"] = asdict(model.schema), _sums(arrays)
+    about["held_out"] = None if model.held_out is None else asdict(model.held_out)
     with replacing(path) as part, part.open("wb") as file:
         if model.kind == "trees":
             written = np.frombuffer(json.dumps(about).encode(), np.uint8)
@@ -248,17 +265,27 @@ def models_folder() -> Path:
 
 
 def model_paths() -> Mapping[str, Path]:
-    """Return the models that there are, by name: the user's own before shipped ones of that name."""
-    # Reversed, so that of one name with both suffixes the first suffix wins.
-    return _shipped() | {path.stem: path for path in reversed(_own())}
+    """Return the models that there are, by name; one of the user's never takes a shipped one's name."""
+    shipped = _shipped()
+    # Reversed, so that of one name with both suffixes the first suffix wins; renamed ones give way.
+    own = [*reversed(_own())]
+    own.sort(key=lambda path: path.stem not in shipped)
+    return shipped | {own_name(path.stem, shipped): path for path in own}
 
 
-def models_for(schema: FeatureSchema) -> Mapping[str, SavedModel]:
+def models_for(
+    schema: FeatureSchema, conditions: Mapping[str, Value] | None = None
+) -> Mapping[str, SavedModel]:
     """Find the models that searches ask together for features, by what they are called in notes.
 
     They are the user's own, and the one that comes with planish. Of those that learnt from the same trials
     the first counts, trees before networks. One for another version of these features is none, for what it
-    learnt is not what they mean now. A warning reports each of the user's that cannot be used.
+    learnt is not what they mean now. Nor is one that learnt under other conditions, or that made the
+    predictions for held-back programs no better. A warning reports each of the user's that cannot be used.
+
+    Args:
+        schema: of the features.
+        conditions: of the search: its objective, and those of its space; None for any.
     """
     usable = dict[str, SavedModel]()
     called = {f"your {path.name}": path for path in _own()}
@@ -267,6 +294,8 @@ def models_for(schema: FeatureSchema) -> Mapping[str, SavedModel]:
             model = load_model(path)
         except PlanishError as error:
             _log.warning("%s; it is left out", error)
+            continue
+        if unmet(model.conditions, conditions or {}) or (model.held_out and model.held_out.is_worse):
             continue
         if model.fits(schema):
             known = model.training in [other.training for other in usable.values()]
@@ -285,6 +314,13 @@ def _shipped() -> dict[str, Path]:
     return {path.stem.removeprefix("model-"): path for path in sorted(shipped.glob("model-*.npz"))}
 
 
+def shipped_model(schema: FeatureSchema, conditions: Mapping[str, Value]) -> tuple[str, SavedModel] | None:
+    """Return the model that planish ships for features and conditions, by its name in notes; None: none."""
+    models = ((f"planish's {name}", load_model(path)) for name, path in _shipped().items())
+    fitting = (pair for pair in models if pair[1].fits(schema) and not unmet(pair[1].conditions, conditions))
+    return next(fitting, None)
+
+
 def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str:
     """Return how a model's features differ from those that it is asked with."""
     theirs, ours = (f"{each.name} {each.version}" for each in (model.schema, schema))
@@ -292,13 +328,18 @@ def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str
     return f"the model {path} is for the features {theirs}, and {these}"
 
 
-def model_named(name: str, schema: FeatureSchema) -> SavedModel:
+def model_named(name: str, schema: FeatureSchema, objective: str = "") -> SavedModel:
     """Read the model that the user named: one that `model_paths` has, or a file.
 
+    Its objective must be the search's. Other conditions may differ, for the user decides that they may.
+
     Raises:
-        PlanishError: it cannot be read, or is asked with other features.
+        PlanishError: it cannot be read, is asked with other features, or is for another objective.
     """
-    return required(model_paths().get(name, Path(name)), schema)
+    model = required(model_paths().get(name, Path(name)), schema)
+    if objective and (why := unmet(model.conditions, {OBJECTIVE: objective})):
+        raise PlanishError(f"the model {name} has {why}", "Fit one for these: planish models fit.")
+    return model
 
 
 def required(path: Path, schema: FeatureSchema) -> SavedModel:

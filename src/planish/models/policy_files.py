@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from planish.core import CanObserve, FeatureSchema, PlanishError, Space
 from planish.core.files import replacing
+from planish.models.conditions import Stated, Value, read_stated, unmet
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
 from planish.models.held_out import HeldOut, own_name, read_held_out
@@ -58,6 +59,7 @@ class SavedPolicy:
         vector_bytes: of the processor that it learnt on; 0 where what it learnt does not depend on one.
         held_out: its comparison with the policy that was in use when it was trained; None where there was
             none, or no program was held back.
+        conditions: of the programs that it learnt from: what the level's spaces have as `conditions`.
     """
 
     name: str
@@ -74,6 +76,7 @@ class SavedPolicy:
     feedback: Kind | Literal[""] = ""
     vector_bytes: int = 0
     held_out: HeldOut | None = None
+    conditions: Stated = field(default_factory=dict[str, Sequence[Value]])
 
     def fits(self, space: CanObserve) -> bool:
         """Return whether it fits a space: its observations and actions are the same."""
@@ -135,6 +138,7 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
         "vocabulary": policy.vocabulary,
         "feedback": policy.feedback,
         "vector_bytes": policy.vector_bytes,
+        "conditions": policy.conditions,
         "held_out": None if policy.held_out is None else asdict(policy.held_out),
     }
     arrays = {name: np.ascontiguousarray(a, np.float16) for name, a in policy.parameters.items()}
@@ -173,6 +177,9 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         raise PlanishError(f"{path} has other arrays than its network", HINT)
     if about.get("feedback", "") not in ("", *KINDS):
         raise PlanishError(f"{path} was trained with unknown feedback, '{about['feedback']}'", HINT)
+    conditions = read_stated(about.pop("conditions", {}))
+    if conditions is None:
+        raise PlanishError(f"{path} has conditions that are no lists by name", HINT)
     found = SavedPolicy(
         name=path.stem.removeprefix("policy-"),
         schema=FeatureSchema(schema["name"], schema["version"], tuple(schema["names"])),
@@ -180,6 +187,7 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         shape=shape,
         parameters=arrays,
         held_out=read_held_out(about.pop("held_out", None)),
+        conditions=conditions,
         **about,
     )
     if isinstance(shape, DecoderShape):
@@ -225,19 +233,21 @@ def policy_for(space: CanObserve, name: str) -> SavedPolicy:
 
     Args:
         space: where it is to walk.
-        name: of a policy, a file, or "auto": of those that fit, one of the user's that learnt on vectors of
-            this width and was better than the one in use on enough held-back programs; else the shipped
-            one; else any other. Of several, the one with vectors of the most similar width, of equals that
-            of most programs. With vectors of another width the best loops are others: on AVX2 a policy of
-            AVX-512 chose a third of the speed.
+        name: of a policy, a file, or "auto": of those that fit and learnt under its conditions, one of the
+            user's that learnt on vectors of this width and was better than the one in use on enough held-back
+            programs; else the shipped one; else any other. Of several, the one with vectors of the most
+            similar width, of equals that of most programs. With vectors of another width the best loops are
+            others: on AVX2 a policy of AVX-512 chose a third of the speed.
 
     Raises:
         PlanishError: there is none, or it is for another space.
     """
     if name == "auto":
-        found = _preferred(lambda policy: policy.fits(space), vector_bytes_of(space))
+        asked, ours = space.conditions, vector_bytes_of(space)
+        found = _preferred(lambda p: p.fits(space) and not unmet(p.conditions, asked), ours)
         if found is None:
-            raise PlanishError(f"no policy is for the actions of {space.observed.name}", HINT)
+            under = "".join(f", {condition} {value}" for condition, value in asked.items())
+            raise PlanishError(f"no policy is for the actions of {space.observed.name}{under}", HINT)
         return found
     policy = load_policy(policy_paths().get(name, Path(name)))
     if why := policy.unfit(space):

@@ -82,7 +82,7 @@ class Genetic(RoundSearcher):
         model: Annotated[str, Option("chooses the first generation: auto, none, or a name or file")] = "auto",
     ) -> None:
         recall = Recall()
-        self._prior = _prior(space, model)
+        self._prior = _prior(space, model, objectives[0].name)
         first = space.seeds(context) if isinstance(space, CanSeed) else ()
         rounds = genetic(space, seed, population, elite, mutation, first, recall, self._prior)
         super().__init__(objectives, rounds, recall)
@@ -152,12 +152,12 @@ def genetic(
         parents = measured + [parent for parent in best if parent.candidate.hash not in names]
 
 
-def _prior(space: CanEvolve, model: str) -> Prior | None:
+def _prior(space: CanEvolve, model: str, measured: str) -> Prior | None:
     """Find the model that the user named, or one for such candidates; None where there is none."""
     from planish.models.learner import CanBeLearnt, prior_of
 
     if isinstance(space, CanBeLearnt):
-        return prior_of(space, model)
+        return prior_of(space, model, measured)
     if model in ("auto", "none"):
         return None
     raise PlanishError(f"no model is for the candidates of {type(space).__name__}", "Leave out --set model.")

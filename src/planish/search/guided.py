@@ -233,7 +233,7 @@ class ModelGuided(RoundSearcher):
         self._predictions: dict[str, TrialPrediction] = {}
         self._space = space
         self._learner = learner = make_learner(
-            space, seed, model, objective, acquisition, bound, local, gp_threshold
+            space, seed, model, objective, acquisition, bound, local, gp_threshold, objectives[0].name
         )
         if learner.missing_library:  # at once, and not only when the search is over
             _log.warning("%s", learner.missing_library)
@@ -370,7 +370,7 @@ class _Search:
         # A model that has seen no successful candidate ranks at random: then samples serve as well, and are
         # free.
         if self._learner.ready:
-            batch += self._chosen(self._met(size, generator), size, len(batch))
+            batch += self._chosen(self._met(size, generator), number, len(batch))
         # The random ones, and those that the chains did not meet.
         while len(batch) < size and (drawn := new_sample(self._space, self._visited, generator)):
             batch.append(drawn)
@@ -407,19 +407,28 @@ class _Search:
         # A small batch is not worth as many moves.
         return self._chains.walk(self._learner.score, max(1, plan.steps * size // plan.batch), generator)
 
-    def _chosen(self, met: Mapping[Candidate, float], size: int, there: int) -> list[Candidate]:
+    def _random(self, number: int) -> int:
+        """Return how many of a batch are random: of all batches so far together, the share epsilon.
+
+        Each batch rounded by itself would have none below eleven candidates.
+        """
+        size = self._size(number)
+        before = sum(self._size_of[:number])
+        return round(self._plan.epsilon * (before + size)) - round(self._plan.epsilon * before)
+
+    def _chosen(self, met: Mapping[Candidate, float], number: int, there: int) -> list[Candidate]:
         """Choose the part of a batch that is not random from what the chains met and are not measured.
 
         Args:
             met: with the predictions.
-            size: of the batch.
+            number: of the batch.
             there: how many it has already.
         """
         import numpy as np
 
-        plan, visited = self._plan, self._visited
+        plan, visited, size = self._plan, self._visited, self._size(number)
         # Epsilon-greedy (algorithm 1): random ones keep the model from believing only in what it chose.
-        wanted = max(0, size - round(plan.epsilon * size) - there)
+        wanted = max(0, size - self._random(number) - there)
         ranked = sorted(
             (pair for pair in met.items() if not visited.known(pair[0])), key=lambda pair: pair[1]
         )

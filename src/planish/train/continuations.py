@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, CanObserve, Level, Objective, PlanishError, ScheduleError, Trial, rng
+from planish.models.conditions import Stated, Value, stated
 from planish.models.held_out import HeldOut
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
@@ -52,6 +53,7 @@ class StateDataset:
         groups: (states,), the index of its program in `programs`.
         programs: canonical texts.
         space: of one of the programs.
+        conditions: of all of them.
     """
 
     observed: NDArray[np.int64]
@@ -60,6 +62,7 @@ class StateDataset:
     groups: NDArray[np.int64]
     programs: Sequence[str]
     space: CanObserve
+    conditions: Stated = field(default_factory=dict[str, Sequence[Value]])
 
     @property
     def held(self) -> NDArray[np.bool_]:
@@ -70,7 +73,7 @@ class StateDataset:
     def rows(self, chosen: NDArray[np.bool_]) -> StateDataset:
         """Return some of the rows."""
         parts = self.observed[chosen], self.left[chosen], self.short[chosen], self.groups[chosen]
-        return StateDataset(*parts, self.programs, self.space)
+        return StateDataset(*parts, self.programs, self.space, self.conditions)
 
 
 def read_state_dataset(
@@ -88,7 +91,7 @@ def read_state_dataset(
         PlanishError: it knows nothing of that kind.
     """
     parts = list[_Rows]()
-    programs, space = list[str](), None
+    programs, space, conditions = list[str](), None, list[Mapping[str, Value]]()
     refused: PlanishError | None = None
     for stored in tasks:
         mine = space_of(level, stored, CanObserve, space_name)
@@ -104,6 +107,7 @@ def read_state_dataset(
             continue
         parts.append(rows)
         programs.append(stored.program)
+        conditions.append(mine.conditions)
         space = mine
     if space is None:
         # Searching there, as the hint has it, would be refused as well.
@@ -114,7 +118,7 @@ def read_state_dataset(
         )
     observed, left, short = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    return StateDataset(observed, left, short, groups, programs, space)
+    return StateDataset(observed, left, short, groups, programs, space, stated(conditions))
 
 
 def shortfalls(speeds: NDArray[np.float64], ahead: NDArray[np.float64]) -> Floats:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,17 @@ from planish.core import (
     PlanishError,
     ScheduleError,
     Trial,
+    unknown,
 )
 from planish.core.ranks import rank_correlation
+from planish.models.combined import Pooled
+from planish.models.conditions import OBJECTIVE, Stated, Value, stated
 from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, top_recall
-from planish.models.model_files import SavedModel, made_model
+from planish.models.held_out import HeldOut
+from planish.models.model_files import SavedModel, made_model, shipped_model
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
-from planish.store import Reader
+from planish.store import Reader, StoredTask
 from planish.train.samples import hash_number
 from planish.tuning.transfer import known_tasks, space_of
 
@@ -41,11 +47,13 @@ class Learnt:
         schema: of the features.
         data: a row for each trial; groups are indices of the programs.
         programs: their canonical texts.
+        conditions: of the trials: the objective, what the spaces have as `conditions`, and the processors.
     """
 
     schema: FeatureSchema
     data: Dataset
     programs: Sequence[str]
+    conditions: Stated
 
     @property
     def held(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -56,17 +64,24 @@ class Learnt:
         return np.array(chosen, bool)[self.data.groups]
 
 
-def read_trials(store: Reader, level: Level[Any]) -> Learnt:
+def read_trials(store: Reader, level: Level[Any], objective: str = "") -> Learnt:
     """Read a store's trials on a level's programs, by the leading objective of each task.
 
     What another version of the level measured is left out, and a warning says so.
 
+    Args:
+        store: is read.
+        level: of the programs.
+        objective: which leads; empty where the store has runs of only one such objective.
+
     Raises:
-        PlanishError: it knows nothing of the level that can be learnt from.
+        PlanishError: it knows nothing of the level that can be learnt from, or has several leading
+            objectives and none was named.
     """
     schema: FeatureSchema | None = None
     features, costs, groups, programs = list[Floats](), list[float | None](), list[int](), list[str]()
-    for stored in known_tasks(store, level):
+    conditions = list[Mapping[str, Value]]()
+    for stored in _of_objective(known_tasks(store, level), level.name, objective):
         space = space_of(level, stored, CanFeaturise)
         # Columns of another schema mean other things: they cannot stand in one table.
         if space is None or (schema is not None and space.schema != schema):
@@ -82,12 +97,29 @@ def read_trials(store: Reader, level: Level[Any]) -> Learnt:
         costs += mine
         groups += [len(programs)] * len(trials)
         programs.append(stored.program)
+        processor = {"processor": stored.target.processor} if stored.target.processor else {}
+        conditions.append({**space.conditions, OBJECTIVE: stored.objectives[0].name, **processor})
     if schema is None or not features:
         raise PlanishError(
             f"the store has no trials of the level '{level.name}' with features and costs that differ",
             f"Tune some programs first, with {FEWEST} trials each at least.",
         )
-    return Learnt(schema, dataset_of(np.concatenate(features), costs, groups), programs)
+    data = dataset_of(np.concatenate(features), costs, groups)
+    return Learnt(schema, data, programs, stated(conditions))
+
+
+def _of_objective(tasks: Sequence[StoredTask], level: str, objective: str) -> Sequence[StoredTask]:
+    """Return the tasks that an objective leads: costs of different objectives make no order to learn."""
+    names = Counter(task.objectives[0].name for task in tasks)
+    if not objective and len(names) > 1:
+        counts = ", ".join(f"{name} ({count} tasks)" for name, count in sorted(names.items()))
+        what = f"the store has tasks of the level '{level}' with several leading objectives: {counts}"
+        raise PlanishError(what, "Name one: --objective NAME.")
+    if objective and tasks and objective not in names:
+        raise unknown(
+            f"no task of the level '{level}' in the store has the leading objective", objective, names
+        )
+    return [task for task in tasks if objective in ("", task.objectives[0].name)]
 
 
 def fit_model(
@@ -105,14 +137,38 @@ def fit_model(
     Raises:
         PlanishError: XGBoost, or for a TreeGRU PyTorch, is not installed.
     """
-    held, metrics = learnt.held, dict[str, float]()
+    held, metrics, held_out = learnt.held, dict[str, float](), None
+    made = partial(made_model, level, learnt.schema, objective, conditions=learnt.conditions)
     if held.any() and not held.all():
-        metrics = evaluate(
-            _fitted(learnt, learnt.data.rows(~held), objective, seed, kind), learnt.data.rows(held)
-        )
-    # Shipped with all that is known; the metrics above are those of a model that had seen less.
+        rest, asked = learnt.data.rows(~held), learnt.data.rows(held)
+        partial_model = _fitted(learnt, rest, objective, seed, kind)
+        metrics = evaluate(partial_model, asked)
+        held_out = compare_models(made({}, rest, partial_model), asked, learnt.conditions)
+    # With all that is known; the metrics above are those of a model that had seen less.
     predicts = _fitted(learnt, learnt.data, objective, seed, kind)
-    return made_model(level, learnt.schema, objective, metrics, learnt.data, predicts)
+    return replace(made(metrics, learnt.data, predicts), held_out=held_out)
+
+
+def compare_models(model: SavedModel, asked: Dataset, conditions: Stated) -> HeldOut | None:
+    """Compare the shipped model alone with the pool of it and another, as searches ask both.
+
+    Args:
+        model: learnt from other programs.
+        asked: trials of held-back programs.
+        conditions: of these; only a shipped model of their objective is compared.
+
+    Returns:
+        The comparison; None where no shipped model is for these features and this objective.
+    """
+    objective: dict[str, Value] = {OBJECTIVE: conditions[OBJECTIVE][0]}
+    shipped = shipped_model(model.schema, objective)
+    if shipped is None or model.training == shipped[1].training:
+        return None
+    name, rival = shipped
+    together = evaluate(Pooled.of([model, rival], asked.features), asked)
+    alone = evaluate(rival.predicts, asked)
+    measure = "rank correlation"
+    return HeldOut(int(alone["programs"]), measure, together[measure], name, alone[measure])
 
 
 def _fitted(learnt: Learnt, data: Dataset, objective: str, seed: int, kind: str) -> BoostedTrees | TreeGru:

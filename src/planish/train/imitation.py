@@ -89,6 +89,7 @@ def imitate(
         name, level, dataset.space.observed, tuple(map(str, dataset.space.actions)), STEPS, training.shape,
         kept, metrics, max(len(dataset.programs), start.programs if start else 0),
         vector_bytes=vector_bytes_of(dataset.space),
+        conditions=dataset.conditions,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from planish.core import CanObserve, PlanishError, StoppedError
 from planish.core.files import replace_text
+from planish.models.conditions import stated
 from planish.models.held_out import HeldOut
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape
@@ -350,6 +351,7 @@ def _exported(algorithm: Any, config: TrainConfig, environment: StepEnvironment)
         {},
         len(config.programs),
         vector_bytes=vector_bytes_of(space),
+        conditions=stated([space.conditions]),
     )
 
 

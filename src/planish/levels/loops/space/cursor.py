@@ -243,6 +243,7 @@ class CursorSpace(Space):
         machine: Machine | None = None,
     ) -> None:
         self.machine = machine
+        self.conditions: Mapping[str, str | int] = {"element type": program.arithmetic}
         moves: tuple[CursorStep, ...] = (Up(), Down(), SwapUp(), SwapDown())
         self.actions: Sequence[CursorStep] = (*moves, *(SplitBy(factor) for factor in factors))
         self._program = program

@@ -445,6 +445,11 @@ class TemplateSpace(Space):
 
     def __init__(self, program: Program, target: Target, builds: Mapping[str, Step] = NO_BUILDS) -> None:
         self.facts = Facts.of(program, target)
+        self.conditions: Mapping[str, str | int] = {
+            "element type": program.arithmetic,
+            "cores": target.cores,
+            "vector bytes": self.facts.vector_bytes,
+        }
         last = (_build(builds, self.facts),) if builds and is_memory_bound(self.facts) else ()
         self._first: tuple[Knob, ...] = ()
         self._forms = {"none": (*_knobs_of(self.facts), *last)}
