@@ -86,12 +86,23 @@ WRONG = [
      "Did you mean 'size'?")),
     ({"finalists": 2}, ("tune() has no argument 'finalists', and level 'loops' has no option of that name. "
      "Write settings=Settings(finalists=...).")),
+    ({"timeout": 3}, ("tune() has no argument 'timeout', and level 'loops' has no option of that name. "
+     "Did you mean 'seconds'?")),
+    ({"n_trials": 3}, ("tune() has no argument 'n_trials', and level 'loops' has no option of that name. "
+     "Did you mean 'trials'?")),
+    ({"max_evals": 3}, ("tune() has no argument 'max_evals', and level 'loops' has no option of that name. "
+     "Did you mean 'trials'?")),
+    ({"n_jobs": 3}, ("tune() has no argument 'n_jobs', and level 'loops' has no option of that name. "
+     "Write settings=Settings(workers=...).")),
+    ({"objective": "time", "settings": Settings()}, ("objective= cannot be given together with settings=. "
+     "Write settings=Settings(objectives=...).")),
+    ({"target": float("inf")}, "target= takes a finite number, not inf"),
     ({"trials": "3"}, "trials= takes a whole number, not '3' (str). Write trials=3."),
     ({"trials": 2.5}, "trials= takes a whole number, not 2.5. Write trials=2."),
     ({"trials": True}, "trials= takes a whole number, not True"),
-    ({"trials": 0}, "a budget of 0 trials allows nothing. Give a number above 0."),
+    ({"trials": 0}, "trials= takes a whole number of at least 1, not 0"),
     ({"seconds": "1"}, "seconds= takes a number, not '1' (str). Write seconds=1.0."),
-    ({"seconds": float("nan")}, "a budget of nan seconds allows nothing. Give a number above 0."),
+    ({"seconds": float("nan")}, "seconds= takes a number above 0, not nan"),
     ({"target": "fast"}, "target= takes a number, not 'fast' (str)"),
     ({"seed": "a"}, "seed= takes a whole number, not 'a' (str)"),
     ({"seed": -1}, "seed= takes a whole number of at least 0, not -1"),
@@ -104,10 +115,10 @@ WRONG = [
     ({"store": 3}, "store= takes an open store, a file or a URL, not 3"),
     ({"budget": 3}, "budget= takes planish.Budget(...), not 3"),
     ({"settings": {"seed": 3}}, "settings= takes planish.Settings(...), not {'seed': 3} (dict)"),
-    ({"budget": Budget(trials=2), "trials": 3}, ("tune() was given budget= and trials=. "
-     "Give either: budget= stands for trials=, seconds=, target=.")),
-    ({"settings": Settings(), "seed": 3, "cores": 1}, ("tune() was given settings= and cores=, seed=. "
-     "Give either: settings= stands for searcher=, objective=, cores=, seed=, where=.")),
+    ({"budget": Budget(trials=2), "trials": 3}, ("trials= cannot be given together with budget=. "
+     "Write budget=Budget(trials=...).")),
+    ({"settings": Settings(), "seed": 3, "cores": 1}, ("cores=, seed= cannot be given "
+     "together with settings=. Write settings=Settings(cores=..., seed=...).")),
     ({"size": [8, 8]}, "size= takes a text, a number, a path or a dict, not [8, 8] (list)"),
     ({"size": "m=8"}, None),
 ]  # fmt: skip
@@ -148,7 +159,11 @@ def test_an_option_beside_a_program_object_is_refused(tmp_path: Path) -> None:
         (planish.runs, {"store": 3}, "store= takes an open store, a file or a URL, not 3"),
         (planish.runs, {"limit": 0}, "limit= takes a whole number of at least 1, not 0"),
         (Settings, {"objectives": "time"}, "Write objectives=('time',)."),
-        (Settings, {"workers": -1}, "-1 workers cannot evaluate anything"),
+        (Settings, {"workers": -1}, "workers= takes a whole number of at least 0, not -1"),
+        (Settings, {"finalists": 0}, "finalists= takes a whole number of at least 1, not 0"),
+        (Settings, {"sead": 1}, "Settings() has no argument 'sead'. Did you mean 'seed'?"),
+        (Settings, {"sampler": "tpe"}, "Settings() has no argument 'sampler'. Did you mean 'searcher'?"),
+        (Budget, {"timeout": 1}, "Budget() has no argument 'timeout'. Did you mean 'seconds'?"),
         (Settings, {"remeasure": 1}, "remeasure= takes True or False, not 1"),
         (Settings, {"searcher_options": "n=3"}, "searcher_options= takes a dict of option names to values"),
     ],

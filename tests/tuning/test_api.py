@@ -207,7 +207,7 @@ def test_if_everything_fails_there_is_no_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [{"trials": 0}, {"seconds": -1.0}, {"seconds": float("inf")}])
 def test_budgets_that_allow_nothing_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(PlanishError, match="allows nothing"):
+    with pytest.raises(PlanishError, match=f"^{next(iter(wrong))}= takes a .*number"):
         Budget(**wrong)  # pyright: ignore[reportArgumentType]
 
 

@@ -268,7 +268,7 @@ def test_a_session_that_fails_leaves_a_result_that_there_was(tmp_path: Path) -> 
 
 
 def test_fewer_than_no_workers_are_refused_before_a_run_begins() -> None:
-    with pytest.raises(PlanishError, match="-2 workers cannot evaluate anything"):
+    with pytest.raises(PlanishError, match="workers= takes a whole number of at least 0, not -2"):
         Settings(workers=-2)
 
 

@@ -9,6 +9,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -180,11 +181,13 @@ def _report_error(error: BaseException) -> int:
 
 
 def _described(error: BaseException) -> tuple[int, str]:
-    from planish.core import PlanishError
+    from planish.core import ArgumentError, PlanishError
 
     match error:
         case PlanishError():
-            return error.exit_code, str(error)
+            argument = isinstance(error, ArgumentError)
+            text = re.sub(r"^(\w+)= takes", _option, str(error)) if argument else str(error)
+            return error.exit_code, text
         case TyperException():
             return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
         case KeyboardInterrupt():
@@ -197,6 +200,12 @@ def _described(error: BaseException) -> tuple[int, str]:
         case _:
             what = f"{type(error).__name__}: {error}"
             return UNEXPECTED, f"{what}. This is an error in planish; report it with the output of --debug."
+
+
+def _option(argument: re.Match[str]) -> str:
+    """Return the option of the command line that stands for an argument of `planish.tune`."""
+    name = "target-value" if argument[1] == "target" else argument[1].replace("_", "-")
+    return f"--{name} takes"
 
 
 def _signalled() -> int:

@@ -47,7 +47,7 @@ from planish.tuning.engine import TuningRun
 from planish.tuning.progress import is_shown, run_progress
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
 from planish.tuning.result import A_STORE, STORES, Result, read_comparison
-from planish.tuning.settings import Budget, Settings
+from planish.tuning.settings import Budget, Settings, synonyms_of
 from planish.tuning.transfer import context_of, stored
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3
 """A comparison that was undecided has so many times as long when it is repeated, at least."""
+
+_FIELDS = {"objective": "objectives"}
+"""Arguments of `tune` that `Settings` has under another name."""
 
 _log = logging.getLogger("planish")
 
@@ -160,24 +163,29 @@ def tune(
 
 def _unknown_argument(error: UnknownNameError, budget: Budget) -> ArgumentError:
     """Make the error for a keyword that neither `tune` nor the level of the program has."""
-    name, own = error.name, [*signature(tune).parameters]
+    name, own = error.name, {*signature(tune).parameters} - {"options", "program"}
     what = f"tune() has no argument '{name}', and {error.what} of that name"
-    for kind, instance in (("settings", Settings()), ("budget", budget)):
-        if name in vars(instance):
-            return ArgumentError(what, f"Write {kind}={type(instance).__name__}({name}=...).")
-    return ArgumentError(what, did_you_mean(name, {*own, *error.known} - {"options", "program"}))
+    kinds = {"settings": vars(Settings()), "budget": vars(budget)}
+    # What `tune` has itself is suggested first, as `cores` for `threads`.
+    for meant in (name, synonyms_of(own).get(name), synonyms_of(kinds["settings"]).get(name)):
+        if meant in own:
+            return ArgumentError(what, f"Did you mean '{meant}'?")
+        for kind, fields in kinds.items():
+            if meant in fields:
+                return ArgumentError(what, f"Write {kind}={kind.capitalize()}({meant}=...).")
+    return ArgumentError(what, did_you_mean(name, {*own, *error.known}))
 
 
 def _refuse_both(name: str, whole: object, kind: type, parts: Mapping[str, object]) -> None:
-    """Raise ArgumentError where an argument is of a wrong type, or given beside those that it stands for."""
+    """Raise ArgumentError where an argument is of a wrong type, or is given together with its parts."""
     if whole is None:
         return
     check_type(name, whole, kind, f"planish.{kind.__name__}(...)")
     if given := [part for part, value in parts.items() if value is not None]:
-        both, stands = (", ".join(f"{part}=" for part in names) for names in (given, parts))
-        raise ArgumentError(
-            f"tune() was given {name}= and {both}", f"Give either: {name}= stands for {stands}."
-        )
+        both = ", ".join(f"{part}=" for part in given)
+        fields = ", ".join(f"{_FIELDS.get(part, part)}=..." for part in given)
+        what = f"{both} cannot be given together with {name}="
+        raise ArgumentError(what, f"Write {name}={kind.__name__}({fields}).")
 
 
 def _budget(trials: int | None, seconds: float | None, target: float | None) -> Budget:

@@ -4,17 +4,47 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from planish.core import ArgumentError
-from planish.core.arguments import check_number, check_type, check_whole_number, wrong_argument
+from planish.core.arguments import (
+    check_finite,
+    check_keywords,
+    check_positive,
+    check_type,
+    check_whole_number,
+    wrong_argument,
+)
 
 if TYPE_CHECKING:
     from planish.tuning.constraint import Constraint
 
+_SYNONYMS = {
+    "trials": "iterations max_evals max_fevals max_trials n_calls n_iter n_trials",
+    "seconds": "duration max_time time_budget time_limit timeout",
+    "target": "target_value threshold",
+    "searcher": "algo algorithm optimizer sampler strategy tuner",
+    "objective": "direction metric metrics objectives",
+    "objectives": "direction metric metrics objective",
+    "cores": "n_threads num_threads threads",
+    "workers": "jobs n_jobs n_workers num_workers parallelism",
+    "seed": "random_seed random_state rng",
+    "store": "cache database db storage study",
+    "callbacks": "callback",
+    "where": "constraint constraints restrictions",
+    "show_progress": "progress show_progress_bar verbose",
+    "searcher_options": "options searcher_kwargs set",
+    "remeasure": "force rerun",
+}
 
+
+def synonyms_of(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that other libraries have for arguments, each with the argument's name here."""
+    return {word: name for name in names for word in _SYNONYMS.get(name, "").split()}
+
+
+@check_keywords(synonyms_of(("trials", "seconds", "target")))
 @dataclass(frozen=True)
 class Budget:
     """Limits of a search, which ends when the first one is reached; None is no limit.
@@ -25,7 +55,7 @@ class Budget:
         target: a value of the leading objective that is good enough.
 
     Raises:
-        ArgumentError: a limit is not positive, or is not a number.
+        ArgumentError: an argument is unknown, or a limit is not a positive number.
 
     Examples:
         >>> from planish import Budget
@@ -34,7 +64,7 @@ class Budget:
         >>> Budget(trials=0)
         Traceback (most recent call last):
         ...
-        planish.core.errors.ArgumentError: a budget of 0 trials allows nothing. Give a number above 0.
+        planish.core.errors.ArgumentError: trials= takes a whole number of at least 1, not 0
     """
 
     trials: int | None = None
@@ -43,15 +73,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.trials is not None:
-            check_whole_number("trials", self.trials)
-        for name in ("seconds", "target"):
-            if (limit := getattr(self, name)) is not None:
-                check_number(name, limit)
-        for name, limit in (("trials", self.trials), ("seconds", self.seconds)):
-            if limit is not None and not 0 < limit < math.inf:
-                raise ArgumentError(f"a budget of {limit} {name} allows nothing", "Give a number above 0.")
-        if self.target is not None and not math.isfinite(self.target):
-            raise ArgumentError(f"a target value of {self.target} cannot be reached", "Give a finite number.")
+            check_whole_number("trials", self.trials, 1)
+        if self.seconds is not None:
+            check_positive("seconds", self.seconds)
+        if self.target is not None:
+            check_finite("target", self.target)
 
     @property
     def limited(self) -> bool:
@@ -67,6 +93,11 @@ class Budget:
         return math.inf if self.seconds is None else self.seconds - (clock() - started)
 
 
+@check_keywords(
+    synonyms_of(
+        ("objectives", "searcher", "searcher_options", "seed", "cores", "workers", "remeasure", "where")
+    )
+)
 @dataclass(frozen=True)
 class Settings:
     """Settings of a search. Empty names stand for the level's defaults.
@@ -88,7 +119,7 @@ class Settings:
             may be measured. A run is resumed by the same constraint (see `planish.tuning.constraint`).
 
     Raises:
-        ArgumentError: one is of a wrong type, or there are to be no finalists, or fewer than no workers.
+        ArgumentError: an argument is unknown, or has a wrong type or value.
 
     Examples:
         >>> from planish import Settings
@@ -126,13 +157,7 @@ class Settings:
         check_type("remeasure", self.remeasure, bool, "True or False")
         if isinstance(self.where, type) or not (self.where is None or callable(self.where)):
             raise wrong_argument("where", self.where, "a function of a candidate")
-        for name, least in (("seed", 0), ("cores", 1), ("workers", None)):
+        for name, least in (("seed", 0), ("cores", 1), ("workers", 0)):
             check_whole_number(name, getattr(self, name), least)
         if self.finalists is not None:
-            check_whole_number("finalists", self.finalists)
-            if self.finalists < 1:
-                raise ArgumentError(
-                    f"{self.finalists} finalists leave nothing to compare", "Ask for 1 at least."
-                )
-        if self.workers < 0:
-            raise ArgumentError(f"{self.workers} workers cannot evaluate anything", "Ask for 1 at least.")
+            check_whole_number("finalists", self.finalists, 1)
