@@ -138,7 +138,9 @@ def main() -> None:
     if asked.figure.startswith("4"):
         found = _with_doubled(found)
     show(found, plan.trials)
-    draw(found, plan, HERE / "figures" / f"{asked.figure}.svg")
+    # Fewer seeds than are published make a figure of their own, beside the searches.
+    folder = HERE if asked.seeds >= SEEDS else asked.file.parent
+    draw(found, plan, folder / "figures" / f"{asked.figure}.svg")
 
 
 if __name__ == "__main__":
