@@ -190,6 +190,25 @@ def test_weights_are_prepared_and_temporaries_have_a_workspace(backend: str, tmp
 
 
 @needs_compiler
+@pytest.mark.parametrize("backend", available_backends())
+def test_the_c_program_of_the_tutorial_runs(backend: str, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tutorials" / "loops.md").read_text()
+    (tmp_path / "main.c").write_text(page.split("```c\n")[1].split("```")[0])
+    text = "C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n] - A[m,0])"
+    assert text in page
+    program = parse(text, {"m": 13, "n": 35, "k": 9}).with_constants(["B"])
+    steps = (
+        Split("m", 4), Split("n", 8), Reorder(("m:4", "n:8", "k", "m", "n")),
+        Pack("B", "root", ahead=True), Pack("A", "m:4"),
+    )  # fmt: skip
+    export_kernel(task_of(program, backend), Candidate(steps), tmp_path, "kernel")
+    command = ["gcc", *STRICT, "main.c", "kernel.s", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    ran = subprocess.run([str(tmp_path / "main")], check=True, capture_output=True, text=True)
+    assert ran.stdout == "17\n"
+
+
+@needs_compiler
 def test_parts_of_a_parallel_loop_are_called_alone(tmp_path: Path) -> None:
     program = parse("C[m] = A[m] + 1", {"m": 20})
     exported(program, (Split("m", 8), Parallel("m:8")), "portable", tmp_path)
