@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from planish import callbacks, plot
     from planish.einsum import einsum, kernel
     from planish.measure.ray_cluster import RayCluster
+    from planish.network import compile  # noqa: A004 (a function of this name is what users look for)
     from planish.store import Store, open_store
     from planish.tuning.api import tune
     from planish.tuning.result import Result, load_run, runs
@@ -27,6 +28,7 @@ __all__ = [
     "Store",
     "__version__",
     "callbacks",
+    "compile",
     "einsum",
     "kernel",
     "load_run",
@@ -39,6 +41,7 @@ __all__ = [
 
 _LAZY = {
     "Budget": "planish.tuning.settings",
+    "compile": "planish.network",
     "einsum": "planish.einsum",
     "kernel": "planish.einsum",
     "load_run": "planish.tuning.result",

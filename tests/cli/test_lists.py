@@ -14,7 +14,7 @@ from cli.conftest import Planish
 from planish.core import processor, registry
 
 COMMANDS = [
-    *("tune", "inspect", "show", "report", "dashboard", "validate", "export", "compare"),
+    *("tune", "compile", "inspect", "show", "report", "dashboard", "validate", "export", "compare"),
     *("passes", "bench-passes"),
     *("levels", "searchers", "targets"),
 ]

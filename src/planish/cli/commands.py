@@ -17,6 +17,7 @@ from planish.cli.output import guarded
 
 COMMANDS = {
     "tune": ("tune:tune", "Search for the best way to run a program."),
+    "compile": ("compile:compile_", "Compile an ONNX network to one shared library."),
     "inspect": ("inspect:inspect", "Show the class of a network, and which passes change it."),
     "show": ("stored_runs:show", "Show a run with its result, or list the runs."),
     "report": ("stored_runs:report", "Write runs as one HTML file, or show what a build saved."),

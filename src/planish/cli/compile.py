@@ -1,0 +1,80 @@
+"""`planish compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.network.compiling import Compilation
+
+
+def compile_(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The network.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the library is written.")
+    ],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--shape", metavar="x=1x3x224x224", help="The shape of an input; may be repeated."),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", help="Tune the kernels for so long; without, by default schedules."),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            help="Largest difference from ONNX Runtime, as a share of an output's largest number; 1e-4.",
+        ),
+    ] = None,
+    no_fusion: Annotated[bool, typer.Option("--no-fusion", help="A kernel for each operator.")] = False,
+    store: given.StorePlace = None,
+) -> None:
+    """Compile a network to one shared library, which needs no planish, no Python and no compiler to run.
+
+    The library's answers are compared with those of ONNX Runtime without optimisations; one that differs is
+    not written, and the command ends with exit code 3. Then it is timed beside ONNX Runtime with all
+    optimisations, on one core.
+    """
+    from planish.cli.output import remark, say
+    from planish.core.wording import amount
+    from planish.network.compiling import compile_model, words_of
+
+    found = compile_model(
+        model, output=output, shape=",".join(shape or ()), seconds=seconds, tolerance=tolerance,
+        store=store, fuse=not no_fusion, say=remark,
+    )  # fmt: skip
+    _show(found)
+    manifest = found.network.manifest
+    say()
+    say(f"{words_of(found.comparison)}")
+    size, least = manifest["workspace_bytes"], manifest["least_workspace_bytes"]
+    weights = amount(manifest["weights_bytes"], "B")
+    say(f"Workspace {amount(size, 'B')}, at least {amount(least, 'B')} at a time; weights {weights}.")
+    say(
+        f"Verified: differs from ONNX Runtime without optimisations by {found.difference:.1e} at most "
+        f"(tolerance {found.tolerance:g})."
+    )
+    say(f"Written: {', '.join(str(output / name) for name in ('model.so', 'model.h', 'manifest.json'))}")
+
+
+def _show(found: Compilation) -> None:
+    """Print each layer with its time."""
+    from planish.cli.output import table
+    from planish.core.wording import amount
+
+    whole = sum(layer.seconds for layer in found.layers) or 1.0
+    rows = [
+        [
+            str(index), layer.operators, "x".join(map(str, layer.shape)), amount(layer.seconds, "s"),
+            f"{layer.seconds / whole:.1%}", f"{layer.gflops:.1f}",
+        ]
+        for index, layer in enumerate(found.layers)
+    ]  # fmt: skip
+    table(["", "operators", "result", "time", "share", "GFLOPS"], rows, ["", "time", "share", "GFLOPS"])

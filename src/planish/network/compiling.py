@@ -1,0 +1,274 @@
+"""Compilation of a network: from an ONNX model to a verified library."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planish.core import AllFailedError, Candidate, Target, TargetError
+from planish.core.arguments import check_number
+from planish.core.wording import one_line
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space import TemplateSpace
+from planish.measure import PairedSamples, Plan
+from planish.network.fusion import Kernel, kernels_of
+from planish.network.library import Built, build, compile_schedule, link, write_files
+from planish.network.model import Network
+from planish.network.runtime import CompiledNetwork
+
+if TYPE_CHECKING:
+    from planish.store import Store
+
+COMPARISON_S = 20.0
+"""Seconds that the comparison with ONNX Runtime takes at most."""
+LEAST_TUNING_S = 0.5
+"""Seconds below which no kernel is tuned."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A line of the report.
+
+    Args:
+        operators: what it computes.
+        shape: of its result.
+        seconds: of one call, measured alone.
+        gflops: arithmetic operations in a second, by 10 ** 9.
+    """
+
+    operators: str
+    shape: tuple[int, ...]
+    seconds: float
+    gflops: float
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Result of compiling a network.
+
+    Args:
+        network: the library, to be called.
+        layers: each with its time.
+        comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
+        difference: from ONNX Runtime without optimisations, as a share of the largest number of an output.
+        tolerance: what was accepted.
+        tuned: kernels that were tuned.
+        kernels: distinct kernels.
+    """
+
+    network: CompiledNetwork
+    layers: Sequence[Layer]
+    comparison: Sequence[PairedSamples]
+    difference: float
+    tolerance: float
+    tuned: int
+    kernels: int
+
+
+def compile(  # noqa: A001 (of `planish.compile`)
+    model: str | Path,
+    *,
+    output: str | Path | None = None,
+    shape: str | Mapping[str, Sequence[int]] = "",
+    seconds: float | None = None,
+    tolerance: float | None = None,
+    store: Store | str | Path | None = None,
+) -> CompiledNetwork:
+    """Compile an ONNX model to one shared library, and verify its answers.
+
+    Args:
+        model: the file.
+        output: the folder to write; None for one that lives as long as the process.
+        shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`.
+        seconds: for tuning the kernels; without, the default schedules are taken.
+        tolerance: the largest difference from ONNX Runtime without optimisations that is accepted, as a share
+            of the largest number of an output; 1e-4 by default.
+        store: an open store, or its location, where tuned kernels are kept; None for the user's own.
+
+    Returns:
+        The network, which takes and returns NumPy arrays.
+
+    Raises:
+        ProgramError: the model cannot be read or is not covered, or the library computes a wrong answer.
+        TargetError: a package or a C compiler is missing.
+
+    Examples:
+        >>> net = planish.compile("model.onnx", output="net")  # doctest: +SKIP
+        >>> y = net(x)  # doctest: +SKIP
+    """
+    text = (
+        shape
+        if isinstance(shape, str)
+        else ",".join(f"{k}={'x'.join(map(str, v))}" for k, v in shape.items())
+    )
+    return compile_model(
+        Path(model), output=None if output is None else Path(output), shape=text, seconds=seconds,
+        tolerance=tolerance, store=store, measures=False,
+    ).network  # fmt: skip
+
+
+def compile_model(
+    path: Path,
+    *,
+    output: Path | None,
+    shape: str = "",
+    seconds: float | None = None,
+    tolerance: float | None = None,
+    store: Store | str | Path | None = None,
+    measures: bool = True,
+    fuse: bool = True,
+    say: Say | None = None,
+) -> Compilation:
+    """Compile a model and report; see `compile`.
+
+    Args:
+        path: of the model.
+        output: the folder to write.
+        shape: of open inputs.
+        seconds: for tuning.
+        tolerance: largest accepted difference.
+        store: of tuned kernels.
+        measures: whether layers are timed and the whole is compared with ONNX Runtime.
+        fuse: whether element-wise operators join the kernels before them.
+        say: is called with lines on the progress.
+    """
+    if seconds is not None:
+        check_number("seconds", seconds)
+    say = say or _silent
+    read_network, source = _importer()
+    network, model = read_network(source(path, {"shape": shape} if shape else {}))
+    from planish.network.measuring import TOLERANCE, compare, layer_times, verify
+
+    limit = TOLERANCE if tolerance is None else tolerance
+    kernels = kernels_of(network, fuse=fuse)
+    programs = {kernel.program.text: kernel.program for kernel in kernels}
+    target = this_machine(1)
+    say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(programs)} of them distinct")
+    chosen = {text: TemplateSpace(program, target).start() for text, program in programs.items()}
+    tuned = 0
+    if seconds:
+        tuned = _tune(kernels, programs, chosen, seconds, store, target, say)
+    schedules = {text: compile_schedule(programs[text], steps, target) for text, steps in chosen.items()}
+    built = build(network, kernels, schedules, target)
+    folder = _working_folder()
+    made = _library(built, folder)
+    worst = verify(made, network, model, limit)
+    say(f"verified: differs from ONNX Runtime without optimisations by {worst:.1e} at most")
+    layers, comparison = list[Layer](), list[PairedSamples]()
+    if measures:
+        times = layer_times(made, network, model)
+        layers = [_layer(network, kernel, each) for kernel, each in zip(kernels, times, strict=True)]
+        comparison = list(compare(folder, network, model, Plan(seconds=COMPARISON_S)))
+    facts = {"difference": worst, "tolerance": limit, "layer_seconds": [each.seconds for each in layers]}
+    built = replace(built, manifest={**built.manifest, **facts})
+    if output is not None:
+        write_files(built, folder, output)
+        made = CompiledNetwork(output)
+    return Compilation(made, layers, comparison, worst, limit, tuned, len(programs))
+
+
+def _silent(line: str) -> None:
+    del line
+
+
+def _importer() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Import what reads models; raises TargetError where packages are missing."""
+    try:
+        from planish.levels.graph.source import read_model
+        from planish.network.reading import read_network
+
+        for package in ("onnx", "onnxruntime"):
+            import_module(package)
+    except ModuleNotFoundError as error:
+        what = f"compiling a network needs {error.name}, which is missing here"
+        raise TargetError(what, "Install it: pip install 'planish[graph]'.") from error
+    return read_network, read_model
+
+
+_folders = list["tempfile.TemporaryDirectory[str]"]()
+
+
+def _working_folder() -> Path:
+    """Make a folder that lives as long as the process: a library in it may be called until the end."""
+    _folders.append(tempfile.TemporaryDirectory(prefix="planish-network-"))
+    return Path(_folders[-1].name)
+
+
+def _library(built: Built, folder: Path) -> CompiledNetwork:
+    link(built, folder)
+    (folder / "manifest.json").write_text(json.dumps(built.manifest))
+    return CompiledNetwork(folder)
+
+
+def _layer(network: Network, kernel: Kernel, seconds: float) -> Layer:
+    gflops = kernel.program.flops / 1e9 / seconds
+    return Layer(kernel.operators, network.shape(kernel.output), seconds, gflops)
+
+
+def _tune(
+    kernels: Sequence[Kernel],
+    programs: Mapping[str, Program],
+    chosen: dict[str, Candidate],
+    seconds: float,
+    store: Store | str | Path | None,
+    target: Target,
+    say: Say,
+) -> int:
+    """Tune the distinct kernels, the most expensive first, each for its share of the time; return how many.
+
+    Equal kernels are tuned once. A share is by the arithmetic of all the kernels that are equal.
+    """
+    from planish.store import store_at
+    from planish.tuning.api import tune_program
+    from planish.tuning.settings import Budget, Settings
+
+    level, count = LoopsLevel(), Counter(kernel.program.text for kernel in kernels)
+    work = {text: count[text] * program.flops for text, program in programs.items()}
+    whole, done, end = sum(work.values()) or 1, 0, time.monotonic() + seconds
+    with store_at(store) as opened:
+        for text in sorted(work, key=lambda each: -work[each]):
+            share, left = seconds * work[text] / whole, end - time.monotonic()
+            if share < LEAST_TUNING_S or left < LEAST_TUNING_S:
+                continue
+            say(f"tuning for {share:.0f} s: {one_line(text, 80)}")
+            with suppress(AllFailedError):
+                found = tune_program(
+                    level,
+                    programs[text],
+                    budget=Budget(seconds=share),
+                    settings=Settings(cores=target.cores),
+                    store=opened,
+                    compares=False,
+                )
+                best = found.best_trial
+                if best is not None and level.exportable(best.candidate):
+                    chosen[text] = best.candidate
+                    done += 1
+    return done
+
+
+def words_of(comparison: Sequence[PairedSamples]) -> str:
+    """Describe a comparison in one line."""
+    from planish.core.wording import amount, interval, multiple, verdict_word
+    from planish.network.measuring import TIME
+
+    base, ours = comparison
+    if ours.ratio is None:
+        return f"Undecided: {ours.why}"
+    gain = ours.ratio.gain(TIME)
+    word = verdict_word(ours.verdict, TIME)
+    clock = " of processor time" if ours.evidence is not None and ours.evidence.by_processor else ""
+    both = f"{amount(ours.median, 's')} against ONNX Runtime's {amount(base.median, 's')}"
+    return f"{both}: {multiple(gain.value)}{clock}, 95 % confidence interval {interval(gain)}, {word}"

@@ -1,0 +1,216 @@
+"""Convolutions and products of ONNX, as drafts of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from planish.network.drafts import Axis, Draft, aligned, number
+from planish.network.model import Network, Node, Shape
+
+_SPATIAL = "zyx"
+_WINDOW = "ors"
+
+
+def spatial_names(rank: int) -> list[tuple[str, str]]:
+    """Return the axes of an image and of a window in it, for so many dimensions: up to three."""
+    return list(zip(_SPATIAL[-rank:], _WINDOW[-rank:], strict=True))
+
+
+def pads_of(
+    node: Node, shape: Shape, kernel: Shape, strides: Shape, dilations: Shape
+) -> list[tuple[int, int]]:
+    """Return the padding before and behind each spatial dimension.
+
+    Args:
+        node: with the attributes `pads` and `auto_pad`.
+        shape: extents of the image.
+        kernel: of the window.
+        strides: of it.
+        dilations: of it.
+    """
+    rank, auto = len(shape), node.attributes.get("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        pads = node.attributes.get("pads") or [0] * (2 * rank)
+        return list(zip(pads[:rank], pads[rank:], strict=True))
+    found = list[tuple[int, int]]()
+    for n, k, s, d in zip(shape, kernel, strides, dilations, strict=True):
+        total = 0 if auto == "VALID" else max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
+        small, large = total // 2, total - total // 2
+        found.append((small, large) if auto != "SAME_LOWER" else (large, small))
+    return found
+
+
+def convolution(network: Network, node: Node) -> Draft:
+    """Draft a convolution of any rank up to three, with groups, strides, dilations and padding."""
+    draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
+    weights = network.shape(node.inputs[1])
+    rank, groups = len(shape) - 2, node.attributes.get("group", 1)
+    if not 1 <= rank <= 3:
+        raise node.refuse(f"a convolution over {rank} dimensions is not covered")
+    strides = node.attributes.get("strides") or [1] * rank
+    dilations = node.attributes.get("dilations") or [1] * rank
+    pads = pads_of(node, shape[2:], weights[2:], tuple(strides), tuple(dilations))
+    inner, outer = weights[1], weights[0] // groups
+    n, g, k, c = (draft.axis(*p) for p in zip("ngkc", (shape[0], groups, outer, inner), strict=True))
+    pointwise = prod(weights[2:]) == 1 and not any(map(any, pads)) and prod(strides) == 1
+    if pointwise:
+        p = draft.axis("p", prod(out[2:]))
+        spatial = [(draft.linear({p: 1}), draft.sizes[p])]
+        image, window = [Axis("p", prod(out[2:]), tuple(range(2, len(out))))], [("0", 1)]
+    else:
+        spatial, image, window = _windows(draft, shape, out, weights, strides, dilations, pads)
+    padded = not pointwise and any(map(any, pads))
+    read = draft.access(
+        node.inputs[0],
+        [
+            (draft.linear({n: 1}), shape[0]),
+            (draft.linear({g: 1}), groups),
+            (draft.linear({c: 1}), inner),
+            *spatial,
+        ],
+        0.0 if padded else None,
+    )
+    weight = draft.access(
+        node.inputs[1],
+        [
+            (draft.linear({g: 1}), groups),
+            (draft.linear({k: 1}), outer),
+            (draft.linear({c: 1}), inner),
+            *window,
+        ],
+    )
+    result = draft.write("T", [n, g, k, *(axis.name for axis in image)], "+=", f"{read}*{weight}")
+    axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
+    return _with_bias(draft, node, out, axes, result)
+
+
+def _windows(
+    draft: Draft,
+    shape: Shape,
+    out: Shape,
+    weights: Shape,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+) -> tuple[list[tuple[str, int]], list[Axis], list[tuple[str, int]]]:
+    """Return the subscripts of the image, the axes of the result, and the subscripts of the window."""
+    spatial, image, window = list[tuple[str, int]](), list[Axis](), list[tuple[str, int]]()
+    for d, (y, r) in enumerate(spatial_names(len(shape) - 2)):
+        draft.axis(y, out[d + 2])
+        draft.axis(r, weights[d + 2])
+        spatial.append((draft.linear({y: strides[d], r: dilations[d]}, -pads[d][0]), shape[d + 2]))
+        image.append(Axis(y, out[d + 2], (d + 2,)))
+        window.append((draft.linear({r: 1}), weights[d + 2]))
+    return spatial, image, window
+
+
+def _with_bias(draft: Draft, node: Node, out: Shape, axes: Sequence[Axis], result: str) -> Draft:
+    kept = tuple(axis for axis in axes if axis.extent > 1)
+    if node.has(2):
+        channel = [axis for axis in axes if axis.dims == (1,)]
+        bias = draft.access(node.inputs[2], [(draft.linear({a.name: 1}), a.extent) for a in channel])
+        result = f"({result}+{bias})"
+    return draft.finish(out, kept, result)
+
+
+def transposed_convolution(network: Network, node: Node) -> Draft:
+    """Draft a transposed convolution, which scatters windows, and cuts off what padding takes away."""
+    draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
+    weights = network.shape(node.inputs[1])
+    rank, groups = len(shape) - 2, node.attributes.get("group", 1)
+    if not 1 <= rank <= 3 or node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID", ""):
+        raise node.refuse("this rank or automatic padding is not covered")
+    strides = node.attributes.get("strides") or [1] * rank
+    dilations = node.attributes.get("dilations") or [1] * rank
+    pads = node.attributes.get("pads") or [0] * (2 * rank)
+    if node.attributes.get("output_shape"):
+        raise node.refuse("output_shape is not covered")
+    inner, outer = shape[1] // groups, weights[1]
+    n, g, k, c = (draft.axis(*p) for p in zip("ngkc", (shape[0], groups, outer, inner), strict=True))
+    read, window, target, cut = (list[tuple[str, int]]() for _ in range(4))
+    image = list[Axis]()
+    for d, (y, r) in enumerate(spatial_names(rank)):
+        draft.axis(y, shape[d + 2])
+        draft.axis(r, weights[d + 2])
+        draft.axis(f"{y}_", out[d + 2])
+        read.append((draft.linear({y: 1}), shape[d + 2]))
+        window.append((draft.linear({r: 1}), weights[d + 2]))
+        whole = (shape[d + 2] - 1) * strides[d] + dilations[d] * (weights[d + 2] - 1) + 1
+        whole = max(whole, out[d + 2] + pads[d])
+        target.append((draft.linear({y: strides[d], r: dilations[d]}), whole))
+        cut.append((draft.linear({f"{y}_": 1}, pads[d]), whole))
+        image.append(Axis(f"{y}_", out[d + 2], (d + 2,)))
+    lead = [(draft.linear({n: 1}), shape[0]), (draft.linear({g: 1}), groups)]
+    channels = [(draft.linear({c: 1}), inner)]
+    value = draft.access(node.inputs[0], [*lead, *channels, *read])
+    weight = draft.access(node.inputs[1], [lead[1], *channels, (draft.linear({k: 1}), outer), *window])
+    kept = [each for each in (*lead, (draft.linear({k: 1}), outer), *target) if each[1] > 1]
+    draft.statements.append(f"U[{','.join(text for text, _ in kept)}] += {value}*{weight}")
+    draft.shapes["U"] = tuple(extent for _, extent in kept)
+    taken = [each for each in (*lead, (draft.linear({k: 1}), outer), *cut) if each[1] > 1]
+    result = f"U[{','.join(text for text, _ in taken)}]"
+    axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
+    return _with_bias(draft, node, out, axes, result)
+
+
+def product(network: Network, node: Node) -> Draft:
+    """Draft MatMul: a product of matrices, or of stacks of them, which are broadcast."""
+    draft, out = Draft(network), network.shape(node.output)
+    left, right = network.shape(node.inputs[0]), network.shape(node.inputs[1])
+    if len(left) < 2 or len(right) < 2:
+        raise node.refuse("a product with a vector is not covered")
+    k = draft.axis("k", left[-1])
+    n = draft.axis("n", right[-1])
+    if prod(right[:-2]) == 1:
+        rows = Axis(draft.axis("m", prod(left[:-1])), prod(left[:-1]), tuple(range(len(out) - 1)))
+        batch, lead_left, lead_right = list[Axis](), list[tuple[str, int]](), list[tuple[str, int]]()
+    else:
+        rows = Axis(draft.axis("m", left[-2]), left[-2], (len(out) - 2,))
+        batch = [Axis(draft.axis(f"b{d}", e), e, (d,)) for d, e in enumerate(out[:-2])]
+        lead_left = _stack(draft, batch, aligned(left[:-2], len(batch)))
+        lead_right = _stack(draft, batch, aligned(right[:-2], len(batch)))
+    m = rows.name
+    a = draft.access(
+        node.inputs[0], [*lead_left, (draft.linear({m: 1}), rows.extent), (draft.linear({k: 1}), left[-1])]
+    )
+    b = draft.access(
+        node.inputs[1], [*lead_right, (draft.linear({k: 1}), left[-1]), (draft.linear({n: 1}), right[-1])]
+    )
+    axes = [*batch, rows, Axis(n, right[-1], (len(out) - 1,))]
+    result = draft.write("T", [axis.name for axis in axes], "+=", f"{a}*{b}")
+    return draft.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+
+
+def _stack(draft: Draft, batch: Sequence[Axis], shape: Shape) -> list[tuple[str, int]]:
+    return [
+        (draft.linear({axis.name: 1}) if extent > 1 else "0", extent)
+        for axis, extent in zip(batch, shape, strict=True)
+    ]
+
+
+def gemm(network: Network, node: Node) -> Draft:
+    """Draft Gemm: alpha * A * B + beta * C, each of A and B transposed where that is asked for."""
+    draft, out = Draft(network), network.shape(node.output)
+    a, b = network.shape(node.inputs[0]), network.shape(node.inputs[1])
+    turned: Mapping[str, int] = node.attributes
+    inner = a[0] if turned.get("transA") else a[1]
+    m, n, k = (draft.axis(*p) for p in zip("mnk", (*out, inner), strict=True))
+    left, right = (
+        [(draft.linear({m: 1}), out[0]), (draft.linear({k: 1}), inner)],
+        [
+            (draft.linear({k: 1}), b[0] if not turned.get("transB") else b[1]),
+            (draft.linear({n: 1}), out[1]),
+        ],
+    )
+    value = draft.access(node.inputs[0], left[::-1] if turned.get("transA") else left)
+    weight = draft.access(node.inputs[1], right[::-1] if turned.get("transB") else right)
+    result = draft.write("T", [m, n], "+=", f"{value}*{weight}")
+    alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
+    result = result if alpha == 1 else f"({number(alpha)}*{result})"
+    axes = tuple(axis for axis in (Axis(m, out[0], (0,)), Axis(n, out[1], (1,))) if axis.extent > 1)
+    draft.finish(out, axes, result)
+    if node.has(2) and beta:
+        bias = draft.broadcast(node.inputs[2])
+        draft.result = f"({result}+{bias if beta == 1 else f'{number(beta)}*{bias}'})"
+    return draft

@@ -1,0 +1,211 @@
+"""Verification and timing of a compiled network, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, ProgramError, StageClock, Step, rng
+from planish.measure import (
+    FINAL_TIMING,
+    PairedSamples,
+    Plan,
+    Samples,
+    Timing,
+    Variant,
+    exclusive,
+    repeated,
+    time_call,
+)
+from planish.measure.comparison import remeasure
+from planish.measure.executors import LocalExecutor
+from planish.network.model import Array, Network
+from planish.network.runtime import CompiledNetwork
+from planish.sandbox.confinement import SandboxPolicy
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+INPUT_SETS = 3
+"""Random inputs on which answers are compared."""
+TOLERANCE = 1e-4
+"""Largest difference from ONNX Runtime that is accepted, as a share of the largest number of an output."""
+TIME = Objective("time_s", "s")
+LAYER_TIMING = Timing(budget_s=0.02, fewest=3)
+"""How long each layer is timed for the report."""
+_SEED = 44
+_FEED = "feed.npz"
+_MODEL = "model.onnx"
+
+Feed = Mapping[str, Array]
+
+
+def make_feeds(network: Network, model: ModelProto, count: int = INPUT_SETS) -> list[Feed]:
+    """Draw inputs: normal numbers, and indices within the tables that they are looked up in."""
+    bounds = {name: _bound(network, name) for name in network.inputs}
+    del model
+    feeds = list[Feed]()
+    for number in range(count):
+        feed: dict[str, Array] = {}
+        for index, name in enumerate(network.inputs):
+            value, draw = network.values[name], rng(_SEED, number, index)
+            if value.dtype == "float32":
+                feed[name] = np.asarray(draw.standard_normal(value.shape), np.float32)
+            else:
+                feed[name] = np.asarray(draw.integers(0, bounds[name], value.shape), value.dtype)
+        feeds.append(feed)
+    return feeds
+
+
+def _bound(network: Network, name: str) -> int:
+    """Return the rows of the smallest table that an input subscripts."""
+    sizes = [
+        network.shape(node.inputs[0])[node.attributes.get("axis", 0)]
+        for node in network.nodes
+        if node.operator == "Gather" and network.root(node.inputs[1]) == name
+    ]
+    return min(sizes, default=2)
+
+
+def session_of(model: bytes, *, optimised: bool, cores: int = 1) -> Any:
+    """Start a session of ONNX Runtime.
+
+    Args:
+        model: its bytes.
+        optimised: whether all of its optimisations are on; else none is.
+        cores: threads within an operator.
+    """
+    import onnxruntime
+
+    runtime: Any = onnxruntime
+    levels, options = runtime.GraphOptimizationLevel, runtime.SessionOptions()
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    options.intra_op_num_threads, options.inter_op_num_threads = cores, 1
+    options.log_severity_level = 4
+    return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def verify(made: CompiledNetwork, network: Network, model: ModelProto, tolerance: float) -> float:
+    """Compare a library's answers with those of ONNX Runtime without optimisations.
+
+    Returns:
+        The largest difference, as a share of the largest number of its output.
+
+    Raises:
+        ProgramError: a difference is larger than the tolerance, or an output is no number where it should be.
+    """
+    session, worst = session_of(model.SerializeToString(), optimised=False), 0.0
+    for feed in make_feeds(network, model):
+        wanted = session.run(None, dict(feed))
+        # What is left of another call must not be seen as an answer.
+        outputs = [np.full(each["shape"], np.nan, each["dtype"]) for each in made.manifest["outputs"]]
+        made.bind([feed[name] for name in network.inputs], outputs)(1)
+        for name, found, right in zip(network.outputs, outputs, wanted, strict=True):
+            worst = max(worst, difference(found, np.asarray(right), name, tolerance))
+    return worst
+
+
+def difference(found: Array, right: Array, name: str, tolerance: float) -> float:
+    """Return the largest difference as a share of the largest finite number; NaN and infinity must agree.
+
+    Raises:
+        ProgramError: it is larger than the tolerance.
+    """
+    right = right.astype(np.float64)
+    finite = np.isfinite(right)
+    with np.errstate(invalid="ignore"):
+        same = np.array_equal(np.where(finite, 0, right), np.where(finite, 0, found), equal_nan=True)
+    largest = float(np.max(np.abs(right[finite]), initial=0.0)) or 1.0
+    apart = float(np.max(np.abs(found[finite] - right[finite]), initial=0.0)) / largest
+    if not same or not apart <= tolerance:
+        seen = f"{apart:.2g} of its largest number" if same else "other elements are infinite or no number"
+        what = f"output '{name}' differs from ONNX Runtime's: {seen}; the tolerance is {tolerance:g}"
+        raise ProgramError(what, "Nothing was written. Report it as a defect, with the model.")
+    return apart
+
+
+def layer_times(made: CompiledNetwork, network: Network, model: ModelProto) -> list[float]:
+    """Time each layer alone, in seconds a call."""
+    feed = make_feeds(network, model, 1)[0]
+    inputs = [feed[name] for name in network.inputs]
+    outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
+    made.bind(inputs, outputs)(1)
+    with exclusive():
+        return [
+            time_call(made.bind(inputs, outputs, layer, layer + 1), LAYER_TIMING).median
+            for layer in range(made.layers)
+        ]
+
+
+@dataclass(frozen=True)
+class Runtime(Step):
+    """Step that selects what runs a network.
+
+    Args:
+        name: "planish" or "onnxruntime".
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """Makes an evaluator that times a library, and ONNX Runtime with all optimisations.
+
+    Args:
+        folder: of the library, with the model and an input.
+    """
+
+    folder: str
+
+    @property
+    def sandbox(self) -> SandboxPolicy:
+        """Return how a worker is confined."""
+        return SandboxPolicy.for_code()
+
+    def __call__(self) -> NetworkEvaluator:
+        return NetworkEvaluator(Path(self.folder))
+
+
+class NetworkEvaluator:
+    """Times calls of a network by either runtime.
+
+    Args:
+        folder: as `NetworkSpec` says.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        with np.load(folder / _FEED) as loaded:
+            feed = {name: loaded[name] for name in loaded.files}
+        made = CompiledNetwork(folder)
+        session = session_of((folder / _MODEL).read_bytes(), optimised=True)
+        outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
+        inputs = [feed[f"arr_{index}"] for index in range(len(made.manifest["inputs"]))]
+        named = {port["name"]: array for port, array in zip(made.manifest["inputs"], inputs, strict=True)}
+        self._runs = {
+            "planish": made.bind(inputs, outputs),
+            "onnxruntime": repeated(lambda: session.run(None, named)),
+        }
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Time one runtime."""
+        (step,) = candidate.steps
+        if not isinstance(step, Runtime):
+            return Failed("build", "unknown runtime", str(step))
+        with clock("run"):
+            timed: Samples = time_call(self._runs[step.name], FINAL_TIMING)
+        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
+
+
+def compare(made: Path, network: Network, model: ModelProto, plan: Plan) -> Sequence[PairedSamples]:
+    """Time ONNX Runtime and a library, interleaved, in fresh processes; return the samples of both."""
+    feed = make_feeds(network, model, 1)[0]
+    np.savez(made / _FEED, *(feed[name] for name in network.inputs))
+    (made / _MODEL).write_bytes(model.SerializeToString())
+    spec = NetworkSpec(str(made))
+    sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in ("onnxruntime", "planish")]
+    return remeasure(sides[0], sides[1:], TIME, LocalExecutor, plan)

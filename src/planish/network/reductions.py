@@ -1,0 +1,226 @@
+"""Pooling, reductions, softmax and normalisations of ONNX, as drafts of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from planish.network.contractions import pads_of, spatial_names
+from planish.network.drafts import Axis, Draft, number
+from planish.network.model import Network, Node, Shape
+
+
+def pooling(network: Network, node: Node) -> Draft:
+    """Draft MaxPool and AveragePool."""
+    draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
+    kernel = tuple(node.attributes["kernel_shape"])
+    rank = len(kernel)
+    if not 1 <= rank <= 3:
+        raise node.refuse(f"pooling over {rank} dimensions is not covered")
+    strides = tuple(node.attributes.get("strides") or [1] * rank)
+    dilations = tuple(node.attributes.get("dilations") or [1] * rank)
+    pads = pads_of(node, shape[2:], kernel, strides, dilations)
+    planes = prod(shape[:2])
+    axes = [Axis(draft.axis("c", planes), planes, (0, 1))]
+    read = [(draft.linear({"c": 1}), planes)]
+    leaves = False
+    for d, (y, r) in enumerate(spatial_names(rank)):
+        draft.axis(y, out[d + 2])
+        draft.axis(r, kernel[d])
+        read.append((draft.linear({y: strides[d], r: dilations[d]}, -pads[d][0]), shape[d + 2]))
+        axes.append(Axis(y, out[d + 2], (d + 2,)))
+        last = (out[d + 2] - 1) * strides[d] + dilations[d] * (kernel[d] - 1) - pads[d][0]
+        leaves |= pads[d][0] > 0 or last >= shape[d + 2]
+    greatest = node.operator == "MaxPool"
+    value = draft.access(node.inputs[0], read, (-np.inf if greatest else 0.0) if leaves else None)
+    result = draft.write("T", [axis.name for axis in axes], "max=" if greatest else "+=", value)
+    draft.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+    if not greatest:
+        draft.result = (
+            f"({result}*{_shares(draft, node, (shape[2:], out[2:], kernel, strides, dilations), pads)})"
+        )
+    return draft
+
+
+def _shares(draft: Draft, node: Node, windows: tuple[Shape, ...], pads: Sequence[tuple[int, int]]) -> str:
+    """Return by what sums of windows are multiplied: one number, or a constant tensor of the image's axes."""
+    counts, padded = list[Any](), bool(node.attributes.get("count_include_pad", 0))
+    for d, (n, m, k, s, step) in enumerate(zip(*windows, strict=True)):
+        first = np.arange(m)[:, None] * s + np.arange(k)[None, :] * step
+        low, high = (0, n + sum(pads[d])) if padded else (pads[d][0], pads[d][0] + n)
+        counts.append(((first >= low) & (first < high)).sum(1))
+    table = np.ones(())
+    for count in counts:
+        table = table[..., None] * count
+    if (table == table.flat[0]).all():
+        return number(1 / float(table.flat[0]))
+    name = f"{node.output} shares"
+    draft.network = with_constant(draft.network, name, np.asarray(1 / table, np.float32))
+    return draft.broadcast(name)
+
+
+def with_constant(network: Network, name: str, value: Any) -> Network:
+    """Return a network with one constant more."""
+    from planish.network.model import Value
+
+    return replace(
+        network,
+        values={**network.values, name: Value(value.shape)},
+        constants={**network.constants, name: value},
+    )
+
+
+_REDUCTIONS: Mapping[str, tuple[str, str]] = {
+    "ReduceSum": ("+=", "{0}"),
+    "ReduceMean": ("+=", "{0}"),
+    "ReduceMax": ("max=", "{0}"),
+    "ReduceMin": ("min=", "{0}"),
+    "ReduceProd": ("*=", "{0}"),
+    "ReduceL1": ("+=", "abs({0})"),
+    "ReduceL2": ("+=", "{0}*{0}"),
+    "ReduceSumSquare": ("+=", "{0}*{0}"),
+    "GlobalAveragePool": ("+=", "{0}"),
+    "GlobalMaxPool": ("max=", "{0}"),
+}
+
+
+def reduction(network: Network, node: Node) -> Draft:
+    """Draft the reductions of ONNX, and global pooling."""
+    shape, out = network.shape(node.inputs[0]), network.shape(node.output)
+    rank = len(shape)
+    given = node.attributes.get("axes")
+    if node.has(1):
+        given = network.whole_numbers(node, 1)
+    if node.operator.startswith("Global"):
+        given = range(2, rank)
+    elif not given and node.attributes.get("noop_with_empty_axes"):
+        given = ()
+    elif not given:
+        given = range(rank)
+    reduced = {d % rank for d in given}
+    draft, axes, read = Draft(network), list[Axis](), list[tuple[str, int]]()
+    keeps = len(out) == rank
+    kept = [d for d in range(rank) if keeps or d not in reduced]
+    for group in _runs(shape, reduced):
+        extent = prod(shape[d] for d in group)
+        name = draft.axis(f"{'r' if group[0] in reduced else 'd'}{group[0]}", extent)
+        read.append((draft.linear({name: 1}), extent))
+        if group[0] not in reduced:
+            axes.append(Axis(name, extent, tuple(kept.index(d) for d in group)))
+    update, form = _REDUCTIONS[node.operator]
+    value = form.format(draft.access(node.inputs[0], read))
+    result = draft.write("T", [axis.name for axis in axes], update, value) if reduced else value
+    if node.operator in ("ReduceMean", "GlobalAveragePool"):
+        result = f"({result}*{number(1 / prod(shape[d] for d in reduced))})"
+    elif node.operator == "ReduceL2":
+        result = f"sqrt({result})"
+    return draft.finish(out, tuple(axes), result)
+
+
+def _runs(shape: Shape, reduced: set[int]) -> list[list[int]]:
+    """Join neighbouring dimensions that are all reduced, or all kept; those of 1 are left out."""
+    runs = list[list[int]]()
+    for d in (d for d, extent in enumerate(shape) if extent > 1):
+        if runs and (runs[-1][-1] in reduced) == (d in reduced):
+            runs[-1].append(d)
+        else:
+            runs.append([d])
+    return runs
+
+
+def _around(draft: Draft, shape: Shape, first: int, last: int) -> list[Axis]:
+    """Return three axes: what is before the dimensions from first to last, these, and what is behind."""
+    parts = [range(first), range(first, last + 1), range(last + 1, len(shape))]
+    extents = [prod(shape[d] for d in dims) for dims in parts]
+    return [
+        Axis(draft.axis(name, extent), extent, tuple(dims))
+        for name, extent, dims in zip("ikj", extents, parts, strict=True)
+    ]
+
+
+def _read(draft: Draft, tensor: str, axes: Sequence[Axis]) -> str:
+    return draft.access(tensor, [(draft.linear({a.name: 1}), a.extent) for a in axes])
+
+
+def softmax(network: Network, node: Node) -> Draft:
+    """Draft Softmax and LogSoftmax along one dimension."""
+    draft, shape = Draft(network), network.shape(node.inputs[0])
+    d = node.attributes.get("axis", -1) % len(shape)
+    axes = _around(draft, shape, d, d)
+    i, k, j = (axis.name for axis in axes)
+    x = _read(draft, node.inputs[0], axes)
+    most = draft.write("M", [i, j], "max=", x)
+    if node.operator == "LogSoftmax":
+        total = draft.write("S", [i, j], "+=", f"exp({x}-{most})")
+        result = f"({x}-{most}-log({total}))"
+    else:
+        power = draft.write("E", [i, k, j], "=", f"exp({x}-{most})")
+        total = draft.write("S", [i, j], "+=", power)
+        result = f"({power}/{total})"
+    return draft.finish(shape, tuple(axis for axis in axes if axis.extent > 1), result)
+
+
+def _normalised(draft: Draft, x: str, outer: Sequence[str], inner: Sequence[str], eps: float) -> str:
+    """Write (x - mean) / sqrt(variance + eps); the variance is of the differences, as ONNX has it."""
+    share = number(1 / prod(draft.sizes[a] for a in inner))
+    total = draft.write("S", outer, "+=", x)
+    rest = draft.write("D", [*outer, *inner], "=", f"{x}-{total}*{share}")
+    squares = draft.write("V", outer, "+=", f"{rest}*{rest}")
+    return f"({rest}/sqrt({squares}*{share}+{number(eps)}))"
+
+
+def layer_normalization(network: Network, node: Node) -> Draft:
+    """Draft LayerNormalization, over the last dimensions."""
+    draft, shape = Draft(network), network.shape(node.inputs[0])
+    first = node.attributes.get("axis", -1) % len(shape)
+    axes = _around(draft, shape, first, len(shape) - 1)[:2]
+    x = _read(draft, node.inputs[0], axes)
+    result = _normalised(draft, x, ["i"], ["k"], node.attributes.get("epsilon", 1e-5))
+    draft.finish(shape, tuple(axis for axis in axes if axis.extent > 1), "")
+    scale = draft.broadcast(node.inputs[1])
+    bias = f"+{draft.broadcast(node.inputs[2])}" if node.has(2) else ""
+    draft.result = f"({result}*{scale}{bias})"
+    return draft
+
+
+def instance_normalization(network: Network, node: Node) -> Draft:
+    """Draft InstanceNormalization: of each channel of each image by itself."""
+    draft, shape = Draft(network), network.shape(node.inputs[0])
+    groups = [(0,), (1,), tuple(range(2, len(shape)))]
+    axes = [
+        Axis(draft.axis(name, prod(shape[d] for d in dims)), prod(shape[d] for d in dims), dims)
+        for name, dims in zip("nck", groups, strict=True)
+    ]
+    x = _read(draft, node.inputs[0], axes)
+    result = _normalised(draft, x, ["n", "c"], ["k"], node.attributes.get("epsilon", 1e-5))
+    scale, bias = (_read(draft, name, axes[1:2]) for name in node.inputs[1:3])
+    kept = tuple(axis for axis in axes if axis.extent > 1)
+    return draft.finish(shape, kept, f"({result}*{scale}+{bias})")
+
+
+def batch_normalization(network: Network, node: Node) -> Draft:
+    """Draft BatchNormalization of a trained network: a scale and a shift for each channel."""
+    constants = [network.constant(node, index) for index in range(1, 5)]
+    if any(each is None for each in constants) or node.attributes.get("training_mode"):
+        raise node.refuse("only constant statistics are covered")
+    scale, bias, mean, variance = (np.asarray(each, np.float64) for each in constants)
+    factor = scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+    names = [f"{node.output} scale", f"{node.output} shift"]
+    for name, value in zip(names, (factor, bias - mean * factor), strict=True):
+        network = with_constant(network, name, np.asarray(value, np.float32))
+    draft, shape = Draft(network), network.shape(node.inputs[0])
+    groups = [(0,), (1,), tuple(range(2, len(shape)))]
+    axes = [
+        Axis(draft.axis(name, prod(shape[d] for d in dims)), prod(shape[d] for d in dims), dims)
+        for name, dims in zip("nck", groups, strict=True)
+    ]
+    x, scale_text, shift = (
+        _read(draft, name, part)
+        for name, part in zip((node.inputs[0], *names), (axes, axes[1:2], axes[1:2]), strict=True)
+    )
+    kept = tuple(axis for axis in axes if axis.extent > 1)
+    return draft.finish(shape, kept, f"({x}*{scale_text}+{shift})")

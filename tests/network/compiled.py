@@ -1,0 +1,47 @@
+"""Compiling of a test's model, and comparing of its answers with ONNX Runtime's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from network.models import ModelWriter, run_onnxruntime
+from planish.network.compiling import Compilation, compile_model
+from planish.network.runtime import CompiledNetwork
+
+
+def compiled(path: Path, *, fuse: bool = True, shape: str = "") -> Compilation:
+    """Compile a model without tuning and timing."""
+    return compile_model(path, output=None, measures=False, fuse=fuse, shape=shape)
+
+
+def operators(found: Compilation) -> list[str]:
+    """List the operators of each kernel."""
+    return [layer["operators"] for layer in found.network.manifest["layers"]]
+
+
+def assert_same(network: CompiledNetwork, path: Path, seed: int = 1) -> None:
+    """Compare with ONNX Runtime on inputs that the compilation did not see."""
+    draw = np.random.default_rng(seed)
+    feed: dict[str, NDArray[Any]] = {}
+    for port in network.manifest["inputs"]:
+        whole = port["dtype"] != "float32"
+        values = draw.integers(0, 3, port["shape"]) if whole else 3 * draw.standard_normal(port["shape"])
+        feed[port["name"]] = np.asarray(values, port["dtype"])
+    found = network(**feed)
+    for mine, right in zip(
+        found if isinstance(found, tuple) else (found,), run_onnxruntime(path, feed), strict=True
+    ):
+        assert mine.shape == right.shape
+        scale = max(1e-30, float(np.abs(right[np.isfinite(right)]).max(initial=0)))
+        np.testing.assert_allclose(mine / scale, right / scale, rtol=0, atol=2e-5)
+
+
+def small_model(path: Path) -> Path:
+    """Write a convolution with what follows it."""
+    w = ModelWriter()
+    x = w.add("Relu", w.conv(w.input("x", (1, 3, 8, 8)), 3, 8, 3))
+    return w.save(path, w.add("GlobalAveragePool", x))

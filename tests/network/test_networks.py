@@ -1,0 +1,240 @@
+"""Whole networks: answers, the library in C and in threads, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+
+import planish
+from network.compiled import assert_same, compiled, small_model
+from network.models import ModelWriter, bert, dcgan, mobilenet, resnet18, run_onnxruntime
+from planish.core import PlanishError, ProgramError, TargetError
+from planish.network import plan
+from planish.network.runtime import CompiledNetwork
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        partial(resnet18, size=32, width=8),
+        partial(mobilenet, size=32, blocks=((1, 16, 1, 1), (6, 24, 2, 2))),
+        partial(bert, layers=1, width=32, heads=2, length=10),
+        dcgan,
+    ],
+    ids=["resnet", "mobilenet", "bert", "dcgan"],
+)
+def test_networks(tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    path = write(tmp_path / "m.onnx")
+    assert_same(compiled(path).network, path)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> tuple[ModelWriter, tuple[str, ...]]:
+    """Draw a network of images: branches that meet again, shared weights, several outputs, odd shapes."""
+    w = ModelWriter(draw(st.integers(0, 1000)))
+    n, c, h, v = (draw(st.integers(1, k)) for k in (2, 9, 9, 9))
+    values = [(w.input("x", (n, c, h, v)), (n, c, h, v))]
+    for _ in range(draw(st.integers(1, 7))):
+        x, (n, c, h, v) = draw(st.sampled_from(values))
+        kind = draw(
+            st.sampled_from(["conv", "depthwise", "pool", "act", "swish", "add", "concat", "turn", "mean"])
+        )
+        if kind == "conv":
+            outer, size, stride = (
+                draw(st.integers(1, 9)),
+                draw(st.sampled_from([1, 3])),
+                draw(st.integers(1, 2)),
+            )
+            made = w.conv(x, c, outer, size, stride), (n, outer, -(-h // stride), -(-v // stride))
+        elif kind == "depthwise":
+            made = w.conv(x, c, c, 3, 1, c), (n, c, h, v)
+        elif kind == "pool":
+            made = w.add("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1]), (n, c, h, v)
+        elif kind == "act":
+            made = w.add(draw(st.sampled_from(["Relu", "Tanh", "Sigmoid"])), x), (n, c, h, v)
+        elif kind == "swish":
+            made = w.add("Mul", x, w.add("Sigmoid", x)), (n, c, h, v)
+        elif kind == "add":
+            others = [name for name, shape in values if shape == (n, c, h, v)]
+            made = w.add("Add", x, draw(st.sampled_from([*others, w.weight(c, 1, 1)]))), (n, c, h, v)
+        elif kind == "concat":
+            made = w.add("Concat", x, x, axis=1), (n, 2 * c, h, v)
+        elif kind == "turn":
+            made = w.add("Transpose", x, perm=[0, 1, 3, 2]), (n, c, v, h)
+        else:
+            made = w.add("ReduceMean", x, axes=[1], keepdims=1), (n, 1, h, v)
+        values.append(made)
+    names = list(dict.fromkeys([values[-1][0], draw(st.sampled_from(values[1:]))[0]]))
+    return w, tuple(names)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=networks(), fuse=st.booleans())
+def test_random_networks(tmp_path: Path, drawn: tuple[ModelWriter, tuple[str, ...]], fuse: bool) -> None:
+    w, outputs = drawn
+    path = w.save(tmp_path / "m.onnx", *outputs)
+    assert_same(compiled(path, fuse=fuse).network, path)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
+)
+def test_memory_of_tensors_that_live_at_once_is_apart(drawn: list[tuple[int, int, int]]) -> None:
+    lives = [plan.Lifetime(str(i), n, a, max(a, b)) for i, (n, a, b) in enumerate(drawn)]
+    arena = plan.plan_arena(lives)
+    for one in lives:
+        assert arena.offsets[one.name] % plan.ALIGNMENT == 0
+        assert arena.offsets[one.name] + one.size <= arena.size
+        for other in lives:
+            if one.name < other.name and one.first <= other.last and other.first <= one.last:
+                a, b = arena.offsets[one.name], arena.offsets[other.name]
+                assert a + one.size <= b or b + other.size <= a
+    assert arena.least <= arena.size
+
+
+_PROGRAM = """
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    static float x[192];
+    static float y[8];
+    const void *inputs[] = {x};
+    void *outputs[] = {y};
+    char *workspace = aligned_alloc(MODEL_ALIGNMENT, MODEL_WORKSPACE_BYTES + MODEL_ALIGNMENT);
+    for (int i = 0; i < 192; i++)
+        x[i] = 0.01f * i;
+    if (model_run(inputs, outputs, workspace + 4) != MODEL_MISALIGNED)
+        return 1;
+    if (model_run(inputs, outputs, workspace))
+        return 2;
+    printf("%s %s\\n", model_inputs[0].name, model_outputs[0].type);
+    for (int i = 0; i < 8; i++)
+        printf("%.9g\\n", y[i]);
+    return 0;
+}
+"""
+
+
+def test_library_is_called_from_c(tmp_path: Path) -> None:
+    path = small_model(tmp_path / "m.onnx")
+    planish.compile(path, output=tmp_path / "net")
+    (tmp_path / "main.c").write_text(_PROGRAM)
+    command = [
+        "cc",
+        "-Wall",
+        "-Werror",
+        "-Inet",
+        "main.c",
+        "net/model.so",
+        "-o",
+        "main",
+        "-Wl,-rpath,$ORIGIN/net",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    lines = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout.split("\n")
+    x = (np.float32(0.01) * np.arange(192, dtype=np.float32)).reshape(1, 3, 8, 8)
+    assert lines[0] == "x float32"
+    right = run_onnxruntime(path, {"x": x})[0].reshape(-1)
+    np.testing.assert_allclose([float(line) for line in lines[1:9]], right, rtol=1e-5)
+
+
+def test_threads_may_call_one_library_at_once(tmp_path: Path) -> None:
+    net = planish.compile(resnet18(tmp_path / "m.onnx", 32, 8))
+    inputs = np.random.default_rng(0).standard_normal((16, 1, 3, 32, 32)).astype(np.float32)
+    alone = [net(x) for x in inputs]
+    with ThreadPoolExecutor(8) as threads:
+        for found, right in zip(threads.map(net, inputs), alone, strict=True):
+            assert np.array_equal(found, right)
+
+
+def test_equal_layers_share_a_kernel_and_weights(tmp_path: Path) -> None:
+    w = ModelWriter()
+    x, weights = w.input("x", (1, 8, 9, 9)), w.weight(8, 8, 3, 3)
+    for _ in range(3):
+        x = w.add("Relu", w.add("Conv", x, weights, pads=[1, 1, 1, 1]))
+    found = compiled(w.save(tmp_path / "m.onnx", x))
+    assert found.kernels == 1
+    assert len({layer["kernel"] for layer in found.network.manifest["layers"]}) == 1
+    assert found.network.manifest["weights_bytes"] == 8 * 8 * 3 * 3 * 4
+
+
+def test_folder_is_read_again(tmp_path: Path) -> None:
+    path = small_model(tmp_path / "m.onnx")
+    planish.compile(path, output=tmp_path / "net")
+    assert sorted(each.name for each in (tmp_path / "net").iterdir()) == [
+        "manifest.json",
+        "model.h",
+        "model.so",
+    ]
+    assert_same(CompiledNetwork(tmp_path / "net"), path)
+
+
+def test_tuned_kernels_are_taken_from_the_store(tmp_path: Path) -> None:
+    path, store = small_model(tmp_path / "m.onnx"), tmp_path / "a.db"
+    net = planish.compile(path, seconds=3, store=store)
+    assert_same(net, path)
+    assert planish.runs(store=store)
+
+
+def test_open_shapes_are_given(tmp_path: Path) -> None:
+    w = ModelWriter()
+    path = w.save(tmp_path / "m.onnx", w.add("Relu", w.conv(w.input("x", ("n", 3, "h", 8)), 3, 4, 3)))
+    with pytest.raises(ProgramError, match="open shape"):
+        planish.compile(path)
+    net = planish.compile(path, shape={"x": (2, 3, 5, 8)})
+    assert net.manifest["outputs"][0]["shape"] == [2, 4, 5, 8]
+    assert_same(net, path)
+
+
+def test_wrong_arrays_are_refused(tmp_path: Path) -> None:
+    net = planish.compile(small_model(tmp_path / "m.onnx"))
+    x = np.zeros((1, 3, 8, 8), np.float32)
+    for wrong in ((), (x, x), (x[0],), (x.astype(np.float64),)):
+        with pytest.raises(ProgramError):
+            net(*wrong)
+    with pytest.raises(ProgramError):
+        net(y=x)
+
+
+def test_library_that_differs_is_not_written(tmp_path: Path) -> None:
+    path = resnet18(tmp_path / "m.onnx", 32, 8)
+    with pytest.raises(ProgramError, match="differs from ONNX Runtime's"):
+        planish.compile(path, output=tmp_path / "net", tolerance=1e-12)
+    assert not (tmp_path / "net").exists()
+
+
+def test_types_that_are_not_covered_are_refused(tmp_path: Path) -> None:
+    w = ModelWriter()
+    path = w.save(
+        tmp_path / "m.onnx", w.add("Cast", w.input("x", (3,), TensorProto.DOUBLE), to=TensorProto.FLOAT)
+    )
+    with pytest.raises(ProgramError, match="float64, which is not covered"):
+        planish.compile(path)
+
+
+def test_missing_compiler_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = small_model(tmp_path / "m.onnx")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlanishError, match="cannot write to"):
+        planish.compile(path, output=tmp_path / "file")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TargetError, match="no C compiler"):
+        planish.compile(path)
+
+
+def test_manifest_says_how_far_answers_are_apart(tmp_path: Path) -> None:
+    planish.compile(small_model(tmp_path / "m.onnx"), output=tmp_path / "net")
+    facts = json.loads((tmp_path / "net" / "manifest.json").read_text())
+    assert 0 <= facts["difference"] <= facts["tolerance"] == 1e-4
