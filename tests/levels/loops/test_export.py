@@ -181,6 +181,14 @@ def test_weights_are_prepared_and_temporaries_have_a_workspace(backend: str, tmp
     header = (tmp_path / "f.h").read_text()
     assert "f_prepare(const double *B, void *prepared, void *workspace)" in header
     assert "f(const double *A, double *D, const void *prepared, void *workspace)" in header
+    for line in (
+        "static _Alignas(64) char prepared[F_PREPARED_BYTES];",
+        "static _Alignas(64) char workspace[F_WORKSPACE_BYTES];",
+        "f_prepare(B, prepared, workspace);  once",
+        "f(A, D, prepared, workspace);",
+    ):
+        assert f" *     {line}\n" in header
+    assert " * f runs in the calling thread." in header
     calls = [
         "void *prepared = memory(F_PREPARED_BYTES, 0), *workspace = memory(F_WORKSPACE_BYTES, 0);",
         "f_prepare(B, prepared, workspace);",

@@ -338,7 +338,7 @@ def header(kernel: Exported, title: str) -> str:
     run, prepare = _symbols(kernel)
     note = "Packs what does not change; call it once, and again when one of its inputs has changed."
     parts = [
-        _comment(*title.splitlines(), "", *_tensors(kernel.program)),
+        _comment(*title.splitlines(), "", *_tensors(kernel.program), "", *_usage(kernel)),
         f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         *_sizes(kernel),
@@ -366,6 +366,33 @@ def _tensors(program: Program) -> list[str]:
         shape = "".join(f"[{n}]" for n in kind.shape)
         lines.append(f"{name}: {c_type}{bits}{shape}{' (output)' if name in program.outputs else ''}")
     return lines
+
+
+def _usage(kernel: Exported) -> list[str]:
+    """Show how the functions are called, and what is to be known of threads."""
+    upper, layout = kernel.name.upper(), kernel.code.layout
+    work = ["workspace"] * bool(layout.shared_bytes + layout.private_bytes)
+    ahead = ["prepared"] * bool(kernel.code.ahead_entries)
+    aligned = f"    static _Alignas({ALIGNMENT}) char"
+    lines = ["Usage:", *(f"{aligned} {name}[{upper}_{name.upper()}_BYTES];" for name in (*ahead, *work))]
+    if ahead:
+        names = _parameters(kernel, kernel.tree.ahead)
+        lines.append(f"    {kernel.name}_prepare({', '.join([*names, *ahead, *work])});  once")
+    names = _parameters(kernel, kernel.tree.body)
+    lines.append(f"    {kernel.name}({', '.join([*names, *ahead, *work])});")
+    if work:
+        lines.append("Calls that run at the same time need one workspace each.")
+    if any(entry.parallel for entry in kernel.code.entries):
+        lines.append(f"{kernel.name} runs in the calling thread. For several threads, call the machine")
+        lines.append("functions below: each has its own args, with the shared workspace and one of its own.")
+    return lines
+
+
+def _parameters(kernel: Exported, nodes: tuple[Node, ...]) -> list[str]:
+    """Name the tensors that the function of some nodes takes."""
+    touched = {ref.buffer for leaf in leaves(nodes) for ref in leaf.refs}
+    own = [b.name for b in kernel.tree.buffers if b.kind not in ("temporary", "ahead")]
+    return [parameter_name(name, kernel.name) for name in own if name in touched]
 
 
 def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
