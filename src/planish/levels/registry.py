@@ -44,6 +44,9 @@ def level_of(source: str) -> Level:
             raise ProgramError(f"'{source}' is a folder", "Name a file.")
         if Path(source).suffix and not Path(source).exists():
             raise ProgramError(f"there is no file '{source}'", "Check the path.")
+    if "->" in source:
+        example = "Write C[m,n] += A[m,k] * B[k,n] (docs/reference/notation.md), or call planish.einsum."
+        raise ProgramError(f"'{source}' is in the notation of einsum", example)
     raise ProgramError(f"no level reads '{source}'", f"Name one with --level; installed: {', '.join(names)}.")
 
 

@@ -14,6 +14,7 @@ from planish.levels.loops.lang.notation import Axis, Tensor, axes, program
 from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
 from planish.levels.loops.lang.program import ARITHMETIC, Program
 from planish.levels.loops.level import LoopsLevel
+from planish.levels.registry import level_of
 
 GEMM = "C[m,n] += A[m,k] * B[k,n]"
 
@@ -291,3 +292,13 @@ def test_any_slip_is_a_program_or_a_line(meaning: tuple[str, str], data: st.Data
         assert result.hint
     else:
         assert parse_canonical(result.text) == result
+
+
+def test_a_bracket_that_is_not_closed_is_named() -> None:
+    with pytest.raises(ProgramError, match=r"^column 17: '\]' is missing, at '\* B\[k,n\]'. Close"):
+        parse("C[m,n] += A[m,k * B[k,n]", {"m": 4, "n": 4, "k": 4})
+
+
+def test_the_notation_of_einsum_is_recognised() -> None:
+    with pytest.raises(ProgramError, match=r"is in the notation of einsum. Write .* or call planish.einsum"):
+        level_of("mk,kn->mn")

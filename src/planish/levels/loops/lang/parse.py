@@ -192,7 +192,9 @@ class _Parser:
     def linear_term(self, factor: int) -> Linear:
         result = Linear((), factor)
         while True:
-            other = self.linear_atom()
+            before, other = self.at - 1, self.linear_atom()
+            if result.terms and self.token.text == "[":
+                self.fail("']' is missing", "Close the bracket, as in A[m,k] * B[k,n].", before)
             if result.terms and other.terms:
                 self.fail(
                     "axes are multiplied in a subscript", "Subscripts are sums: 2*y + r - 1.", self.at - 1
