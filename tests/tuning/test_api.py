@@ -217,6 +217,12 @@ def test_outcomes_are_types() -> None:
     assert Trial(Candidate(), Measured({"gflops": 2.0})).cost(LoopsLevel.objectives["gflops"]) == -2.0
 
 
+def test_the_repr_of_an_outcome_has_the_values_without_the_samples() -> None:
+    shown = repr(Measured({"time_s": 0.5}, {"time_s": (0.25,) * 1000}))
+    assert shown.startswith("Measured(values={'time_s': 0.5}")
+    assert "0.25" not in shown
+
+
 def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_from_it(tmp_path: Path) -> None:
     class Watcher(Diary):
         growth: HypervolumeTracker | None = None

@@ -21,13 +21,13 @@ class Measured:
 
     Args:
         values: objective name to its value, in the objective's unit.
-        samples: objective name to every sample that its value was made from.
+        samples: objective name to every sample that its value was made from; not in the repr.
         parts: name of a part of the program, such as a function, to its value by the leading objective, in
             the objective's unit; a level says which parts its evaluator reports.
     """
 
     values: Mapping[str, float]
-    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]], repr=False)
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
