@@ -110,12 +110,14 @@ def test_of_a_model_it_is_the_model_as_it_came(
     model = write(convolutions(), tmp_path / "net.onnx")
     said, run = tuned(planish, model, *SHORT)
     assert "No gain: no candidate is better than the baseline (unchanged)." in said.out
-    assert "wrote net.planish.onnx" in said.out
-    before, after = (onnx.load(name).graph for name in ("net.onnx", "net.planish.onnx"))
-    assert [node.op_type for node in after.node] == [node.op_type for node in before.node]
-    facts = json.loads((tmp_path / "net.planish.json").read_text())
-    assert (facts["passes"], facts["left_out"], facts["offline"]) == ([], [], False)
+    assert "No file was written: the result is the unchanged program." in said.out
+    assert not list(tmp_path.glob("*.planish.*"))
     assert planish("export", run, tmp_path / "out").code == 0
+    monkeypatch.chdir(tmp_path / "out")
+    before, after = (onnx.load(name).graph for name in (model, "net.planish.onnx"))
+    assert [node.op_type for node in after.node] == [node.op_type for node in before.node]
+    facts = json.loads((tmp_path / "out" / "net.planish.json").read_text())
+    assert (facts["passes"], facts["left_out"], facts["offline"]) == ([], [], False)
 
 
 def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> None:

@@ -221,6 +221,8 @@ def _show(result: Result, output: Output, words: Sequence[str], budget: Budget) 
         return
     for file in files:
         say(f"wrote {file}")
+    if not files and result.exported == result.baseline_candidate:
+        say("No file was written: the result is the unchanged program.")
     if result.stopped:
         say("\nStopped. Run the same command to resume.")
     run = result.run.id
@@ -237,6 +239,8 @@ def _files(result: Result, output: Output) -> list[Path]:
     if output.export is not None:
         with writing(output.export):
             winner = result.export(output.export)
+    elif result.exported == result.baseline_candidate:  # a copy of what the user has is no result
+        winner = ()
     else:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run.id} DIR' writes it."):
             winner = result.level.write_artifacts(result.task, result.exported, Path())
