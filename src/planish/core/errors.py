@@ -62,6 +62,10 @@ class ProgramError(PlanishError):
     exit_code = 3
 
 
+class MissingFileError(ProgramError):
+    """A stored program refers to a file that is not where it was; --file names where it is now."""
+
+
 class ScheduleError(PlanishError):
     """A step is illegal here; the message names the rule and the axis."""
 

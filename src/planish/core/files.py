@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
 
-from planish.core.errors import PlanishError, ProgramError
+from planish.core.errors import MissingFileError, PlanishError
 
 StrPath = str | os.PathLike[str]
 """A path as public functions take it."""
@@ -235,13 +235,13 @@ def resolve_file(digest: object) -> str:
     return ""
 
 
-def unresolved_file(what: str) -> ProgramError:
+def unresolved_file(what: str) -> MissingFileError:
     """Make the error of a stored program that refers to a file which this user never named.
 
     Args:
         what: it is: "the weights".
     """
-    return ProgramError(
+    return MissingFileError(
         f"{what} are known from the store alone: they were not named here", "Name each: --file PATH."
     )
 

@@ -12,6 +12,7 @@ from planish.core import (
     LostError,
     Measured,
     MismatchError,
+    MissingFileError,
     Objective,
     PlanishError,
     ProgramError,
@@ -146,6 +147,8 @@ def validate(
     try:
         result = read_result(store, record.id, pick or 1, files)
         task = result.task
+    except MissingFileError:  # it says nothing of the result
+        raise
     except ProgramError as error:
         return _not_replayed(record.id, str(error))
     if pick is None and result.contender != result.candidate:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import ProgramError, did_you_mean, register_file
+from planish.core import MissingFileError, ProgramError, did_you_mean, register_file
 from planish.core.files import read_regular
 from planish.levels.graph.installed import SEARCH
 from planish.levels.graph.model_protos import all_nodes, all_tensors
@@ -183,7 +183,10 @@ def load_checked(program: GraphProgram) -> ModelProto:
 
 def _unchanged(program: GraphProgram) -> ModelProto:
     """Read a program's model, and make sure that it is what it was."""
-    content = _bytes(program.file, "It was moved or deleted: put it back, or tune it where it is now.")
+    if not program.file.exists():
+        what = f"the model is no longer at '{program.path}': it was moved or deleted"
+        raise MissingFileError(what, "Name it where it is now: --file NEW_PATH.")
+    content = _bytes(program.file)
     model = _parsed(program.file, content)
     if digest_of(program.file, content, model) != program.digest:
         raise _changed(program.path)
