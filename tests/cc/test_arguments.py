@@ -188,7 +188,11 @@ def test_options_that_are_not_there_are_refused(word: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf"])
-def test_seconds_are_a_number(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seconds_that_are_no_number_are_a_warning_and_the_default(
+    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    usual = read_settings([])[0].seconds
     monkeypatch.setenv("PLANISH_SECONDS", text)
-    with pytest.raises(UsageError, match="PLANISH_SECONDS"):
-        read_settings([])
+    assert read_settings([])[0].seconds == usual > 0
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"planish: warning: PLANISH_SECONDS cannot be '{text}': ")

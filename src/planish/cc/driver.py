@@ -258,7 +258,7 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
                 note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)
         return None
     if not find_installation(compiler, cache):
-        settings.fall_back(f"{compiler.path} is not clang")
+        settings.fall_back(f"{compiler.path} is not clang", kept="its own result")
         return None
     try:
         if not invocation.compiles:

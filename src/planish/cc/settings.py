@@ -45,18 +45,20 @@ class CompileSettings:
     __slots__ = ("evaluations", "for_time", "program_seconds", "reports", "run", "seconds", "strict")
 
     def __init__(self) -> None:
-        self.seconds = _number(SECONDS, _USUAL_S)
-        self.program_seconds = _number(SECONDS, _PROGRAM_S)
+        seconds = _number(SECONDS)
+        self.seconds = _USUAL_S if seconds is None else seconds
+        self.program_seconds = _PROGRAM_S if seconds is None else seconds
         self.run = os.environ.get(RUN, "")
-        self.evaluations = int(_number(EVALUATIONS, 0))
+        self.evaluations = int(_number(EVALUATIONS) or 0)
         self.reports = self.strict = self.for_time = False
 
-    def fall_back(self, why: str, made: str = "") -> None:
-        """Report why clang's own result is kept.
+    def fall_back(self, why: str, made: str = "", kept: str = "clang's result") -> None:
+        """Report why the compiler's own result is kept.
 
         Args:
             why: without a full stop.
             made: the result's path, where it is there already.
+            kept: whose result it is.
 
         Raises:
             UsageError: that is not allowed (--planish-strict); then the result is removed.
@@ -66,7 +68,7 @@ class CompileSettings:
             if made and os.path.exists(made):
                 os.unlink(made)  # or the next make would take it for made
             raise UsageError(f"{why} (--planish-strict)")
-        say(f"warning: {why}; clang's result is kept")
+        say(f"warning: {why}; {kept} is kept")
 
 
 def read_settings(words: list[str]) -> tuple[CompileSettings, list[str]]:
@@ -114,14 +116,16 @@ def _is_time(objective: str) -> bool:
     return objective == _TIME
 
 
-def _number(name: str, usual: float) -> float:
+def _number(name: str) -> float | None:
+    """Read a variable; None for its default, also where it cannot be read: no build fails because of it."""
     text = os.environ.get(name)
     if not text:
-        return usual
+        return None
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number < float("inf"):
-        raise UsageError(f"{name} cannot be '{text}': it is a number, 0 or more")
-    return number
+    if 0 <= number < float("inf"):
+        return number
+    say(f"warning: {name} cannot be '{text}': it is a number, 0 or more; the default is used")
+    return None
