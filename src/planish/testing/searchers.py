@@ -107,20 +107,26 @@ class SearcherConformance:
         assert hasattr(kind, name), f"{kind.__name__} has no '{name}': say {say}, or subclass RoundSearcher"
 
     def test_it_is_a_function_of_seed_and_outcomes(self) -> None:
-        assert self._asked(self.budget, seed=3) == self._asked(self.budget, seed=3)
+        rule = (
+            "two searches of one seed differ. Rule: all randomness comes from planish.core.rng(seed, index)"
+        )
+        assert self._asked(self.budget, seed=3) == self._asked(self.budget, seed=3), rule
 
     @pytest.mark.parametrize("shuffle", [1, 2, 3])
     def test_neither_the_order_of_answers_nor_how_many_are_asked_for_steers_it(self, shuffle: int) -> None:
         asked = drive_disorderly(self._new(seed=3), self.lattice().outcome, self.budget, shuffle)
-        assert asked == self._asked(self.budget, seed=3)[: len(asked)]
-        assert len(asked) == len(self._asked(self.budget, seed=3))
+        rule = "Rule: neither the order of outcomes nor the number asked for influences the search"
+        assert asked == self._asked(self.budget, seed=3)[: len(asked)], rule
+        assert len(asked) == len(self._asked(self.budget, seed=3)), rule
 
     @pytest.mark.parametrize("n", [1, 3, 1000])
     def test_it_proposes_no_more_than_asked(self, n: int) -> None:
         searcher = self._new(seed=1)
         for _ in range(5):
             asked = searcher.ask(n)
-            assert len(asked) <= n
+            assert len(asked) <= n, (
+                f"ask({n}) returned {len(asked)} candidates. Rule: at most as many as asked"
+            )
             searcher.tell([Trial(candidate, self.lattice().outcome(candidate)) for candidate in asked])
 
     def test_it_may_be_told_of_the_unchanged_program_first(self) -> None:
@@ -136,13 +142,15 @@ class SearcherConformance:
 
     def test_it_repeats_itself_only_where_it_may(self) -> None:
         asked = self._asked(self.budget)
-        assert self.repeats or len(set(asked)) == len(asked), "a candidate was proposed twice"
+        twice = "a candidate was proposed twice. Rule: propose each once, or set repeats = True in this class"
+        assert self.repeats or len(set(asked)) == len(asked), twice
 
     def test_it_ends_on_a_finite_space(self) -> None:
         searcher = self._new(seed=2)
         asked = drive(searcher, self.lattice().outcome, self.budget)
-        assert len(asked) < self.budget, "the search goes on after the budget that should exhaust it"
-        assert list(searcher.ask(8)) == [], "the search ended, and then went on"
+        rule = "Rule: end, by an empty list, when there is nothing new to propose"
+        assert len(asked) < self.budget, f"all {self.budget} of the budget were proposed. {rule}"
+        assert list(searcher.ask(8)) == [], f"the search ended, and then went on. {rule}, for good"
 
     @pytest.mark.parametrize(
         "outcome",
@@ -158,7 +166,8 @@ class SearcherConformance:
         asked = self._asked(self.budget, evaluate=lambda _: outcome)
         assert asked, "nothing was proposed"
         refused = self._asked(self.budget, evaluate=lambda _: Failed("run", "timeout"))
-        assert asked == refused, "the kind of failure steers the search"
+        steers = "the kind of failure steers the search. Rule: only the values of outcomes may influence it"
+        assert asked == refused, steers
 
     @pytest.mark.parametrize("batch", [1, 4, 7, 8, 25])
     def test_fifty_are_twenty_five_and_twenty_five_resumed(self, batch: int) -> None:
