@@ -275,6 +275,9 @@ def test_skipped_finalists_are_reported(tmp_path: Path, monkeypatch: pytest.Monk
         ("#2", "undecided", "no time left to measure it"),
         ("#3", "undecided", "no time left to measure it"),
     ]
+    groups = comparison(found).unmeasured_groups
+    assert [names for names, _ in groups] == ["#2, #3"], "they are shown in one line"
+    assert found.result.summary().count("no time left to measure it") == 1
     assert all(each.trial for each in left), "what the search measured is known"
     assert [row.data.get("unmeasured") for row in found.stored] == [None, "undecided", "undecided"]
 

@@ -247,13 +247,17 @@ def _show_comparison(result: Result, compared: Comparison) -> None:
     interval = [] if objective.exact else ["95 % interval"]
     gain = saving(objective)
     columns = ["", label(objective), *rates, gain, *interval, "verdict"]
-    base = [f"baseline ({baseline_name(result)})", *_values(objective, compared.baseline.lead.median, work)]
+    rank = "".join(f"{e.name} = " for e in compared.finalists if e.candidate == result.baseline_candidate)
+    base = [
+        f"{rank}baseline ({baseline_name(result)})",
+        *_values(objective, compared.baseline.lead.median, work),
+    ]
     rows = [
         [*base, *[""] * (len(columns) - len(base))],
-        *([*_row(result, each, work)] for each in compared.finalists),
+        *(_row(each, work) for each in compared.finalists if each.candidate != result.baseline_candidate),
         *(
-            [each.name, *[""] * (len(columns) - 2), one_line(each.status_text)]
-            for each in compared.unmeasured
+            [names, *[""] * (len(columns) - 2), one_line(members[0].status_text)]
+            for names, members in compared.unmeasured_groups
         ),
     ]
     table(columns, rows, right=[label(objective), *rates, gain])
@@ -264,11 +268,10 @@ def _values(objective: Objective, median: float, work: float | None) -> list[str
     return [amount(median, objective.unit), *([number(work / median) if median else ""] if work else [])]
 
 
-def _row(result: Result, finalist: Finalist, work: float | None) -> list[str]:
-    objective, lead = result.objective, finalist.lead
+def _row(finalist: Finalist, work: float | None) -> list[str]:
+    lead = finalist.lead
+    objective = lead.objective
     values = _values(objective, lead.median, work)
-    if finalist.candidate == result.baseline_candidate:  # against itself, it has neither interval nor verdict
-        return [f"{finalist.name} = baseline", *values, *[""] * (2 if objective.exact else 3)]
     ends = [] if objective.exact else [interval(lead.gain)]
     gain = improvement(lead.gain.value, objective)
     return [finalist.name, *values, gain, *ends, verdict_word(lead.verdict, objective)]

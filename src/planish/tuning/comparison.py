@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -222,6 +222,20 @@ class Comparison:
         contender = self.contender(baseline)
         found = self.unmeasured if contender is None else (contender,)
         return next((each for each in found if each.verdict == "undecided"), None)
+
+    @property
+    def unmeasured_groups(self) -> tuple[tuple[str, tuple[Finalist, ...]], ...]:
+        """Return the finalists without measurements by their status, named together: `#4 to #7`."""
+        groups: dict[str, list[Finalist]] = {}
+        for each in self.unmeasured:
+            groups.setdefault(each.status_text, []).append(each)
+        return tuple((self._names(members), tuple(members)) for members in groups.values())
+
+    def _names(self, members: Sequence[Finalist]) -> str:
+        first = self.unmeasured.index(members[0])
+        in_a_row = len(members) > 2 and self.unmeasured[first : first + len(members)] == tuple(members)
+        names = [each.name for each in members]
+        return f"{names[0]} to {names[-1]}" if in_a_row else ", ".join(names)
 
     @property
     def sides(self) -> tuple[Compared, ...]:

@@ -85,14 +85,15 @@ def comparison_table(result: StoredRun) -> Table | None:
     ends = [] if lead.exact else ["95 % interval"]
     columns = ["", *map(label, objectives), saving(lead), *ends, "verdict"]
     empty = [""] * (len(columns) - 1 - len(objectives))
-    rows = [["baseline", *_values(compared.baseline, objectives), *empty]]
-    for each in compared.finalists:
-        if each.candidate == result.baseline_candidate:
-            rows.append([f"{each.name} = baseline", *_values(each, objectives), *empty])
-        else:
-            rows.append([each.name, *_values(each, objectives), *_gain(each, lead)])
+    same = [each for each in compared.finalists if each.candidate == result.baseline_candidate]
+    rank = "".join(f"{each.name} = " for each in same)
+    rows = [[f"{rank}baseline", *_values(compared.baseline, objectives), *empty]]
+    others = (each for each in compared.finalists if each not in same)
+    rows += [[each.name, *_values(each, objectives), *_gain(each, lead)] for each in others]
     unknown = [""] * (len(columns) - 2)
-    rows += [[each.name, *unknown, one_line(each.status_text)] for each in compared.unmeasured]
+    rows += [
+        [names, *unknown, one_line(members[0].status_text)] for names, members in compared.unmeasured_groups
+    ]
     return columns, rows
 
 
