@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import planish as package
 from cli.conftest import Planish
 from planish.core import processor, registry
+from planish.core.installation import install_command
 
 COMMANDS = [
     *("tune", "compile", "inspect", "show", "report", "dashboard", "validate", "export", "compare"),
@@ -68,7 +70,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 @pytest.mark.usefixtures("lattice")
 def test_levels(planish: Planish) -> None:
-    assert "lattice   1         time_s, gflops   knobs    random, genetic" in planish("levels").out
+    assert "lattice   1         yes     time_s, gflops   knobs    random, genetic" in planish("levels").out
     (level,) = json.loads(planish("levels", "--format", "json").out)["levels"]
     assert level["name"] == "lattice"
     assert (level["spaces"], level["searchers"]) == (["knobs"], ["random", "genetic"])
@@ -78,6 +80,24 @@ def test_levels(planish: Planish) -> None:
         "direction": "up",
         "exact": False,
     }
+
+
+def test_a_level_without_its_libraries_says_how_to_install_them(
+    planish: Planish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("planish.levels.graph.installed.version", version)
+    needs = f"needs onnx, which is not installed. Install it with: {install_command('graph')}"
+    out = planish("levels").out
+    assert re.search(r"^ *graph +\d+ +no ", out, re.MULTILINE)
+    assert re.search(r"^ *loops +\d+ +yes ", out, re.MULTILINE)
+    assert f"\ngraph: the level 'graph' {needs}\n" in out
+    listed = json.loads(planish("levels", "--format", "json").out)["levels"]
+    missing = {level["name"]: level["missing"] for level in listed}
+    assert missing["graph"].endswith(needs)
+    assert missing["loops"] == ""
 
 
 def test_searchers_with_needs_and_options(planish: Planish) -> None:

@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING, Any
 from planish.cli import options as given
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from planish.core import PlanishError
     from planish.search import SearcherInfo
 
 
 def levels(form: given.Format = "text") -> None:
     """List the kinds of programs that can be tuned.
 
-    Each level has its objectives, its spaces, and searchers that do well on it.
+    Each level has its objectives, its spaces, and searchers that do well on it. A level is not ready if its
+    libraries are not installed; then the command that installs them is printed.
     """
-    from planish.cli.output import document, table
+    from planish.cli.output import document, say, table
     from planish.core import registry
     from planish.levels.registry import GROUP, level_named
 
-    found = [level_named(name) for name in registry.names(GROUP)]
+    usable, broken = registry.each_usable(GROUP, level_named)
+    found = list(usable.values())
+    _remark_broken(broken)
     if form == "json":
         listed = [
             {
@@ -31,16 +37,25 @@ def levels(form: given.Format = "text") -> None:
                 ],
                 "spaces": list(level.spaces),
                 "searchers": list(level.searchers),
+                "missing": level.missing(),
             }
             for level in found
         ]
         document({"levels": listed})
         return
+    missing = {level.name: text for level in found if (text := level.missing())}
     rows = [
-        [level.name, level.version, *map(", ".join, (level.objectives, level.spaces, level.searchers))]
+        [
+            level.name,
+            level.version,
+            "no" if level.name in missing else "yes",
+            *map(", ".join, (level.objectives, level.spaces, level.searchers)),
+        ]
         for level in found
     ]
-    table(["level", "version", "objectives", "spaces", "searchers that do well"], rows)
+    table(["level", "version", "ready", "objectives", "spaces", "searchers that do well"], rows)
+    for name, text in missing.items():
+        say(f"{name}: {text}")
 
 
 def searchers(form: given.Format = "text") -> None:
@@ -50,7 +65,9 @@ def searchers(form: given.Format = "text") -> None:
     from planish.search import describe_searcher
     from planish.search.factory import GROUP
 
-    found = [describe_searcher(name) for name in registry.names(GROUP)]
+    usable, broken = registry.each_usable(GROUP, describe_searcher)
+    found = list(usable.values())
+    _remark_broken(broken)
     if form == "json":
         document({"searchers": [_document(info) for info in found]})
     else:
@@ -82,12 +99,30 @@ def targets(form: given.Format = "text") -> None:
     """
     from planish.cli.output import document, facts, say
     from planish.core import registry
-    from planish.levels.registry import GROUP, level_named
+    from planish.levels.registry import GROUP
 
-    found = {name: level_named(name).machine() for name in registry.names(GROUP)}
+    found, broken = registry.each_usable(GROUP, _machine)
+    _remark_broken(broken)
     if form == "json":
         document({"targets": found})
         return
     for name, machine in found.items():
         say(name)
         facts({f"  {fact}": text for fact, text in machine.items()})
+
+
+def _machine(name: str) -> Mapping[str, str]:
+    from planish.core import registry
+    from planish.levels.registry import GROUP, level_named
+
+    level = level_named(name)
+    with registry.attributed(GROUP, name):
+        return level.machine()
+
+
+def _remark_broken(broken: Iterable[PlanishError]) -> None:
+    """Write, on standard error, what other packages offer and cannot be used."""
+    from planish.cli.output import remark
+
+    for error in broken:
+        remark(f"planish: {error}")

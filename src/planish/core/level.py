@@ -241,6 +241,10 @@ class Level(ABC, Generic[ProgramT]):
         del task, candidate, path
         return ()
 
+    def missing(self) -> str:
+        """Return what must be installed before a program can be tuned; empty where nothing is missing."""
+        return ""
+
     def machine(self) -> Mapping[str, str]:
         """Return facts about this machine for `planish targets`, by name."""
         return {"processor": processor()}

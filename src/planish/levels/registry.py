@@ -23,9 +23,11 @@ def level_named(name: str) -> Level:
     """Load a level.
 
     Raises:
-        PlanishError: there is none of this name.
+        PlanishError: there is none of this name, or another package's cannot be used.
     """
-    return cast("Level", registry.load(GROUP, name)())
+    factory = registry.load(GROUP, name)
+    with registry.attributed(GROUP, name):
+        return cast("Level", factory())
 
 
 def level_of(source: str) -> Level:
@@ -35,10 +37,15 @@ def level_of(source: str) -> Level:
         ProgramError: no installed level reads it.
     """
     names = registry.names(GROUP)
-    # One after the other: to import a level takes up to 0.1 s.
-    accepting = (level for level in map(level_named, names) if level.accepts(source))
-    if (found := next(accepting, None)) is not None:
-        return found
+    broken: list[str] = []
+    for name in names:  # one after the other: to import a level takes up to 0.1 s
+        try:
+            level = level_named(name)
+            with registry.attributed(GROUP, name):
+                if level.accepts(source):
+                    return level
+        except registry.PluginError as error:  # another level may read it
+            broken.append(error.message)
     with suppress(OSError):  # a text may be too long for a path
         if Path(source).is_dir():
             raise ProgramError(f"'{source}' is a folder", "Name a file.")
@@ -47,7 +54,9 @@ def level_of(source: str) -> Level:
     if "->" in source:
         example = "Write C[m,n] += A[m,k] * B[k,n] (docs/reference/notation.md), or call planish.einsum."
         raise ProgramError(f"'{source}' is in the notation of einsum", example)
-    raise ProgramError(f"no level reads '{source}'", f"Name one with --level; installed: {', '.join(names)}.")
+    unusable = "".join(f" Not usable: {message}." for message in broken)
+    hint = f"Name one with --level; installed: {', '.join(names)}.{unusable}"
+    raise ProgramError(f"no level reads '{source}'", hint)
 
 
 def name_files(level: Level, paths: Iterable[Path]) -> None:

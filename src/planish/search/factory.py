@@ -221,7 +221,9 @@ def make_searcher(
         )
     # Many searchers ask for their start only when they are asked themselves, and a run has begun by then.
     space.start()
-    return factory(space, objectives, seed, context, **read_options(factory, options or {}))
+    given = read_options(factory, options or {})
+    with registry.attributed(GROUP, name):
+        return factory(space, objectives, seed, context, **given)
 
 
 def fitting_searchers(space: Space) -> list[str]:
@@ -233,13 +235,14 @@ def describe_searcher(name: str) -> SearcherInfo:
     """Return the description of a searcher, with its requirements and options.
 
     Raises:
-        PlanishError: the name is unknown.
+        PlanishError: the name is unknown, or another package's searcher cannot be used.
     """
     factory = searcher_class(name)
-    summary = (factory.__doc__ or "").strip().partition("\n")[0]
-    every = set(_methods(Space))
-    needs = tuple(method for method in _methods(factory.needs) if method not in every)
-    return SearcherInfo(name, summary, needs, tuple(options_of(factory).values()))
+    with registry.attributed(GROUP, name):
+        summary = (factory.__doc__ or "").strip().partition("\n")[0]
+        every = set(_methods(Space))
+        needs = tuple(method for method in _methods(factory.needs) if method not in every)
+        return SearcherInfo(name, summary, needs, tuple(options_of(factory).values()))
 
 
 def searcher_class(name: str) -> SearcherClass:
@@ -252,10 +255,9 @@ def searcher_class(name: str) -> SearcherClass:
     if isinstance(found, SearcherClass):
         return found
     lacking = " and ".join(f"'{each}'" for each in ("needs", "library") if not hasattr(found, each))
-    raise PlanishError(
-        f"searcher '{name}' has no attribute {lacking}",
-        "Give it needs = Space, or what it needs of a space, and library = None; RoundSearcher has both.",
-    )
+    hint = "Give it needs = Space, or what it needs of a space, and library = None; RoundSearcher has both."
+    with registry.attributed(GROUP, name):
+        raise PlanishError(f"searcher '{name}' has no attribute {lacking}", hint)
 
 
 def _fits(factory: SearcherClass, space: Space) -> bool:

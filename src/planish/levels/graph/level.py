@@ -216,6 +216,17 @@ class GraphLevel(Level["GraphProgram"]):
 
         return deliver_model(task, candidate, path)
 
+    def missing(self) -> str:
+        """Return which library is not installed, and how to install it; empty where none is missing."""
+        from planish.core import TargetError
+        from planish.levels.graph.installed import versions
+
+        try:
+            versions()
+        except TargetError as error:
+            return str(error)
+        return ""
+
     def machine(self) -> Mapping[str, str]:
         """Return what the level knows of this machine: name to fact."""
         from planish.levels.graph.machine import machine_facts

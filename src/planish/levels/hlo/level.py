@@ -170,6 +170,17 @@ class HloLevel(Level["ScoredProgram"]):
 
         return export_module(task, candidate, path)
 
+    def missing(self) -> str:
+        """Return which library is not installed, and how to install it; empty where none is missing."""
+        from planish.core import TargetError
+        from planish.levels.hlo.machine import versions
+
+        try:
+            versions()
+        except TargetError as error:
+            return str(error)
+        return ""
+
     def machine(self) -> Mapping[str, str]:
         """Return facts of this machine by name: the processor and the compilers."""
         from planish.levels.hlo.machine import machine_facts

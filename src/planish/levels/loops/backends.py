@@ -130,12 +130,13 @@ def backend_named(name: str) -> Backend:
     """Load a back end.
 
     Raises:
-        PlanishError: there is none of this name.
+        PlanishError: there is none of this name, or another package's cannot be used.
     """
     if name not in backend_names():
         raise unknown("level 'loops' has no back end", name, backend_names())
     found: Any = registry.load(GROUP, name)
-    return found() if isinstance(found, type) else found
+    with registry.attributed(GROUP, name):
+        return found() if isinstance(found, type) else found
 
 
 # This machine
@@ -143,8 +144,15 @@ def backend_named(name: str) -> Backend:
 
 @cache
 def available_backends() -> tuple[str, ...]:
-    """List the back ends that work on this machine, the preferred first."""
-    return tuple([name for name in backend_names() if backend_named(name).works()])
+    """List the back ends that work on this machine, the preferred first, without those that are broken."""
+    works, _ = registry.each_usable(GROUP, _works)
+    return tuple([name for name in backend_names() if works.get(name)])
+
+
+def _works(name: str) -> bool:
+    made = backend_named(name)
+    with registry.attributed(GROUP, name):
+        return made.works()
 
 
 def preferred_backend() -> str:
@@ -178,7 +186,7 @@ def this_machine(cores: int, backend: str = "") -> Target:
     chosen = backend or preferred_backend()
     if chosen not in backend_names():
         raise unknown("level 'loops' has no back end", chosen, backend_names())
-    if not backend_named(chosen).works():
+    if not _works(chosen):
         raise TargetError(
             f"back end '{chosen}' does not work on this machine",
             f"It has: {', '.join(available_backends())}.",
