@@ -14,6 +14,7 @@ import pytest
 from dashboard.conftest import COMMAND, Start, environment
 from dashboard.stores import store_of
 from planish.cc.object_cache import open_cache
+from planish.core.installation import install_command
 
 
 def refused(*words: object) -> tuple[int, str]:
@@ -157,4 +158,4 @@ def test_the_libraries_may_be_missing() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert ended.returncode == 5
     assert ended.stderr.count("\n") == 1
-    assert "pip install 'planish[serve]'" in ended.stderr
+    assert install_command("serve") in ended.stderr

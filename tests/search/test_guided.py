@@ -31,6 +31,7 @@ from planish.core import (
     best_trial,
     rng,
 )
+from planish.core.installation import install_command
 from planish.models.cost_model import dataset_of
 from planish.models.learner import batch_sizes, distinct_seeds, make_learner
 from planish.models.model_files import made_model, models_folder, write_model
@@ -96,7 +97,7 @@ def test_what_it_cannot_do_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(PlanishError, match="XGBoost is not installed") as error:
         made(gp_threshold="0")
-    assert "planish[learn]" in str(error.value)
+    assert install_command("learn") in str(error.value)
 
 
 @pytest.mark.parametrize("few", [0, 48])
@@ -114,7 +115,7 @@ def test_without_xgboost_a_global_model_guides_all_the_same(
     assert "XGBoost is not installed" in caplog.text
     drive(searcher, ROUGH.outcome, 40, 8)
     guided, lacking = notes(searcher)
-    assert guided == f"guided by the cost model {path} (learned from 1 program)"
+    assert guided == f"the search started from the cost model {path} (trained on 1 program)"
     alone = "a Gaussian process learns beside the global model" if few else "the global model guides"
     assert lacking.startswith(f"XGBoost is not installed: {alone}")
 
@@ -151,9 +152,9 @@ def test_models_that_guide_together_are_named_with_their_weights(
     drive(searcher, ROUGH.outcome, 8, 4)
     (note,) = notes(searcher)
     assert note.startswith(
-        "guided by the cost models your few.npz (learned from 40 programs, weight 0.200) and "
+        "the search started from your cost model few.npz (trained on 40 programs, weight 0.200) and "
     )
-    assert note.endswith("your many.npz (learned from 160 programs, weight 0.800)")
+    assert note.endswith("your cost model many.npz (trained on 160 programs, weight 0.800)")
 
 
 def notes(searcher: Searcher) -> Sequence[str]:

@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import ProgrammingError
 
 from planish.core import Failed, StoreError, Trial
+from planish.core.installation import install_command
 from planish.store import ResultRow, open_store, session
 from planish.store.session import LostConnectionError, persist
 from planish.testing.stored import STEPS, make_candidate, make_trial
@@ -77,7 +78,7 @@ def test_a_missing_driver_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match="needs psycopg") as caught:
         open_store("postgresql://smith@forge/planish")
-    assert "pip install 'planish[postgres]'" in caught.value.hint
+    assert install_command("postgres") in caught.value.hint
 
 
 def test_a_locked_table_is_an_error(postgres: str) -> None:

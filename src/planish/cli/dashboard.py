@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from planish.cli import options as given
+from planish.core.installation import install_command
 
 
 def dashboard(
@@ -41,7 +42,7 @@ def dashboard(
         if error.name not in ("starlette", "uvicorn"):
             raise
         what = f"the dashboard needs {error.name}, which is missing here"
-        raise TargetError(what, "Install it: pip install 'planish[serve]'.") from error
+        raise TargetError(what, f"Install it: {install_command('serve')}.") from error
 
     def show(line: str) -> None:
         import sys

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from planish.core import PlanishError
+from planish.core.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -299,7 +300,7 @@ def learnt_lists(
     try:
         from planish.train.optimisation import require_device
     except ImportError as error:
-        raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
+        raise PlanishError("training a policy needs torch", f"{install_command('train')}.") from error
     require_device(size.device)
     from planish.models.policy_files import policy_for_schema
     from planish.train.continuations import compare_lists

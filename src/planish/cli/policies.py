@@ -16,6 +16,7 @@ from planish.cli.language_training import Labels, Size, TextOptions, learnt_list
 from planish.cli.options import level_names, refuse, refuse_before, refuse_unread
 from planish.cli.output import writing
 from planish.cli.own_files import copy, file_of, readable, remove_own
+from planish.core.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -523,7 +524,7 @@ def _imitated(
     try:
         from planish.train.imitation import imitate
     except ImportError as error:
-        raise PlanishError("training a policy needs torch", "pip install planish[train].") from error
+        raise PlanishError("training a policy needs torch", f"{install_command('train')}.") from error
     with open_store(store, read_only=True) as opened:
         found = level_named(policy.level)
         dataset = read_state_dataset(opened, found, known_tasks(opened, found), space)
@@ -560,7 +561,7 @@ def _reinforced(
         from planish.train.reinforcement import TrainConfig, Tuned, plot_records, read_records, reinforce
     except ImportError as error:
         raise PlanishError(
-            f"training by {algorithm} needs RLlib", "pip install planish[distributed]."
+            f"training by {algorithm} needs RLlib", f"{install_command('distributed')}."
         ) from error
     others: dict[str, Any] = {"rate": how.rate, "discount": how.discount, "exploration": how.exploration}
     tuned = Tuned(**{name: value for name, value in (vars(size) | others).items() if value is not None})

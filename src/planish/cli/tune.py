@@ -209,12 +209,14 @@ def _show(result: Result, output: Output, words: Sequence[str], budget: Budget) 
     from planish.cli.again import command_again
     from planish.cli.output import document, say
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
+    from planish.models.learner import GUIDED
 
     again = command_again(words, result, budget)
     if output.form == "text":
         show_result(result, again)
         show_winner(result, result.level.summary_sections)
-        show_notes(result.notes)
+        # `planish show` and reports name the models; at each tuning that would be one note too many.
+        show_notes([note for note in result.notes if not note.startswith(GUIDED)])
     files = _files(result, output)
     if output.form == "json":
         document({**result_document(result), "again": again, "files": [*map(str, files)]})

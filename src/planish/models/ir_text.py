@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import Any
 
 from planish.core import PlanishError
+from planish.core.installation import install_command
 
 _NAME = r'(?:"[^"]*"|[-\w.$]+)'
 _LEXEME = re.compile(
@@ -254,7 +255,7 @@ def _library() -> Any:
         return import_module("tokenizers")
     except ImportError as error:
         what = "language models of IR need the library tokenizers"
-        raise PlanishError(what, "pip install planish[train].") from error
+        raise PlanishError(what, f"{install_command('train')}.") from error
 
 
 _ANSWER = re.compile(

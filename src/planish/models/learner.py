@@ -20,6 +20,7 @@ from planish.core import (
     rng,
     unknown,
 )
+from planish.core.installation import install_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,17 +128,32 @@ def prior_of(space: CanBeLearnt, model: str, measured: str = "") -> Prior | None
     return Prior(space, Pooled.of(models, sample), _note_of(known))
 
 
+GUIDED = "the search started from"
+"""Begins the note that names the models; `planish show` and reports have it, the end of a run has not."""
+
+
 def _note_of(known: Mapping[str, SavedModel]) -> str:
     """Return the user's note: the models that guide, and the weight of each."""
     models = [*known.values()]
     programs = ["1 program" if m.programs == 1 else f"{m.programs:,} programs" for m in models]
-    learnt = [f"{name} (learned from {count}" for name, count in zip(known, programs, strict=True)]
-    if len(learnt) == 1:
-        return f"guided by the cost model {learnt[0]})"
+    trained = [
+        f"{name} (trained on {count}" for name, count in zip(map(_in_words, known), programs, strict=True)
+    ]
+    if len(trained) == 1:
+        return f"{GUIDED} {trained[0]})"
     from planish.models.combined import shares
 
-    parts = [f"{text}, weight {share:.3f})" for text, share in zip(learnt, shares(models), strict=True)]
-    return f"guided by the cost models {', '.join(parts[:-1])} and {parts[-1]}"
+    parts = [f"{text}, weight {share:.3f})" for text, share in zip(trained, shares(models), strict=True)]
+    return f"{GUIDED} {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _in_words(name: str) -> str:
+    """Say which model a name of `planish.models.model_files.models_for` is, or a path."""
+    kinds = {"planish's ": "planish's built-in cost model for ", "your ": "your cost model "}
+    for own, words in kinds.items():
+        if name.startswith(own):
+            return words + name.removeprefix(own)
+    return f"the cost model {name}"
 
 
 OBJECTIVES = ("rank", "regression")
@@ -369,7 +385,7 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
 def _missing_library(space: CanFeaturise, local: str, *, pretrained: bool, gp: bool) -> str:
     """Return the note on what replaces a model whose library is missing; raise where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
-    install = f"pip install planish[{extra}]"
+    install = install_command(extra)
     if gp:
         beside = " beside the global model" if pretrained else ""
         return (

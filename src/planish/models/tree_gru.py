@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
+from planish.core.installation import install_command
 from planish.models.cost_model import Dataset, Floats, Prediction
 
 HIDDEN = 64
@@ -206,7 +207,7 @@ class TreeGru:
         """
         if not can_train():
             raise PlanishError(
-                "a TreeGRU is trained by PyTorch, which is not installed", "pip install planish[train]"
+                "a TreeGRU is trained by PyTorch, which is not installed", install_command("train")
             )
 
         mean, deviation = data.features.mean(axis=0), data.features.std(axis=0)

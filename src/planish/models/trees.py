@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
+from planish.core.installation import install_command
 from planish.models.cost_model import Dataset, Floats, Prediction
 
 Bytes = NDArray[np.uint8]
@@ -222,7 +223,7 @@ class XgboostTrees:
         """
         if not can_grow():
             raise PlanishError(
-                "models are trained by XGBoost, which is not installed", "pip install planish[learn]"
+                "models are trained by XGBoost, which is not installed", install_command("learn")
             )
         import xgboost
 

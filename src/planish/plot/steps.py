@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from planish.core import Candidate, PlanishError, Step, Trial, rng
 from planish.core.arguments import check_whole_number
+from planish.core.installation import install_command
 from planish.core.wording import amount, label, scale
 from planish.plot.axes import BLUE, COUNTS, GREEN, GREY, LIGHT, ORANGE, bars, blank
 from planish.plot.runs import NothingToDrawError, check_choice, one_result
@@ -210,7 +211,7 @@ def _model(libraries: Sequence[str], seed: int) -> tuple[str, Fit]:
         return name, partial(fit, seed)
     raise PlanishError(
         "importances need scikit-learn or XGBoost, and neither is installed",
-        "pip install scikit-learn, or planish[learn].",
+        f"pip install scikit-learn, or: {install_command('learn')}.",
     )
 
 

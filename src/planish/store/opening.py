@@ -29,6 +29,7 @@ from sqlalchemy.pool import NullPool
 from planish.core import StoreError
 from planish.core.errors import redact
 from planish.core.files import StrPath
+from planish.core.installation import install_command
 from planish.store.locks import AdvisoryLocks, FileLocks
 from planish.store.schema import SCHEMA, damaged, metadata, schema_version
 from planish.store.session import StoreSession, explained, persist
@@ -349,7 +350,7 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
     try:
         engine = create_engine(_with(url, limits, max(2, round(timeout))), poolclass=NullPool)
     except ModuleNotFoundError as error:
-        hint = "Install it: pip install 'planish[postgres]'."
+        hint = f"Install it: {install_command('postgres')}."
         raise StoreError(f"the store {name} needs psycopg, which is missing here", hint) from error
 
     def connect(again: bool) -> Connection:

@@ -17,6 +17,7 @@ import numpy as np
 
 from planish.core import CanObserve, PlanishError, StoppedError
 from planish.core.files import replace_text
+from planish.core.installation import install_command
 from planish.models.conditions import stated
 from planish.models.held_out import HeldOut
 from planish.models.named_policies import NetworkPolicy
@@ -123,7 +124,7 @@ def built(name: str, environment: Callable[[], Any], runners: int, seed: int, tu
         spec = import_module("ray.rllib.core.rl_module.rl_module").RLModuleSpec
         masked = getattr(import_module("planish.train.masked"), MASKED[name])
     except ImportError as error:
-        raise PlanishError(f"training by {name} needs RLlib", "pip install planish[distributed].") from error
+        raise PlanishError(f"training by {name} needs RLlib", f"{install_command('distributed')}.") from error
     runners = max(runners, 1) if name in DISTRIBUTED else runners
     if not ray.is_initialized():
         ray.init(

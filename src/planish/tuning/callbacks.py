@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from planish.core import Measured, Objective, TargetError, Trial
 from planish.core.arguments import check_number, check_type, check_whole_number, wrong_argument
+from planish.core.installation import install_command
 
 if TYPE_CHECKING:
     from planish.tuning.recorder import Listener, Progress
@@ -237,7 +238,7 @@ def _require(module: str, package: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-        hint = f"Install it: pip install 'planish[loggers]', or {package} alone."
+        hint = f"Install it: {install_command('loggers')}, or {package} alone."
         raise TargetError(f"this callback needs {package}, which is not installed", hint) from error
 
 

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from planish.core import ProgramError, TargetError, did_you_mean
+from planish.core.installation import install_command
 
 PACKAGES = ("onnx", "onnxruntime", "onnxoptimizer", "onnxscript")
 
@@ -50,7 +51,7 @@ def _version(package: str) -> str:
         except PackageNotFoundError:
             continue
     what = f"the level 'graph' needs {package}, which is not installed"
-    raise TargetError(what, "Install it with: pip install 'planish[graph]'")
+    raise TargetError(what, f"Install it with: {install_command('graph')}")
 
 
 def session_settings(options: Mapping[str, str]) -> Mapping[str, str]:

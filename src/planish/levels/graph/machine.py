@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
+from planish.core.installation import install_command
 from planish.levels.graph.feeds import Feed
 from planish.levels.graph.installed import OPENVINO, has_openvino, session_settings, versions
 from planish.levels.graph.sessions import PROVIDERS, RefusedError, SessionSettings, open_session
@@ -193,7 +194,7 @@ def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = Fa
     if providers or settings["provider"] == OPENVINO:
         if not has_openvino():
             what = "OpenVINO is not installed"
-            raise TargetError(what, "Install it with: pip install 'planish[openvino]'.")
+            raise TargetError(what, f"Install it with: {install_command('openvino')}.")
         second = {OPENVINO: version(OPENVINO)}
     return Target(processor(), frozenset(), cores, {**versions(), **second, **settings})
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from planish.core import PlanishError, Target, TargetError, processor, unknown, usable_cores
+from planish.core.installation import install_command
 from planish.sandbox.confinement import sandbox_status
 
 BACKENDS = ("xla", "iree")
@@ -33,7 +34,7 @@ def versions(name: str = "") -> Mapping[str, str]:
         found = {package: version(package) for package in packages}
     except PackageNotFoundError as error:
         what = f"the back end '{chosen}' is not installed"
-        raise TargetError(what, f"Install it with: pip install {' '.join(packages)}") from error
+        raise TargetError(what, f"Install it with: {install_command('hlo')}") from error
     flags = os.environ.get(_FLAGS.get(chosen, ""), "")
     # XLA's flags change the code that it makes: what was measured with others does not count here.
     return {"backend": chosen, **found, **({"flags": flags} if flags else {})}

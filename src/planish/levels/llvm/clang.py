@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError, cache_folder
+from planish.core.installation import install_command
 from planish.sandbox.scratch import check_room
 from planish.sandbox.tool import Ran, run_tool
 
@@ -161,7 +162,7 @@ def find_compiler(newest: int) -> Compiler:
         return zig
     other = f"; ziglang has {zig.version}" if zig else ""
     what = f"no C compiler of LLVM {OLDEST} to {newest} is here{other}"
-    raise TargetError(what, f"Install one: apt-get install clang-{newest}, or pip install 'planish[corpus]'.")
+    raise TargetError(what, f"Install one: apt-get install clang-{newest}, or {install_command('corpus')}.")
 
 
 def _fits(compiler: Compiler, newest: int) -> bool:

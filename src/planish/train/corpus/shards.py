@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from planish.core import PlanishError, TargetError
 from planish.core.files import replace_text, replacing
+from planish.core.installation import install_command
 from planish.train.samples import hash_number
 
 Kind = Literal["debian", "folder", "ir", "csmith"]
@@ -200,7 +201,7 @@ def arrow() -> Any:
     try:
         import_module("pyarrow.parquet")
     except ModuleNotFoundError as error:
-        raise TargetError("a corpus needs pyarrow", "Try: pip install 'planish[corpus]'.") from error
+        raise TargetError("a corpus needs pyarrow", f"Try: {install_command('corpus')}.") from error
     return import_module("pyarrow")
 
 

@@ -3,9 +3,10 @@
 from importlib import import_module
 
 from planish.core import TargetError
+from planish.core.installation import install_command
 
 try:
     import_module("jaxlib.mlir.ir")
 except ImportError as error:
     what = "the level 'hlo' needs jaxlib"
-    raise TargetError(what, "Install it with: pip install 'planish[hlo]'") from error
+    raise TargetError(what, f"Install it with: {install_command('hlo')}") from error
