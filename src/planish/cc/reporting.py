@@ -183,7 +183,7 @@ def lines(done: list[Compiled], folder: Path) -> Iterator[str]:
     seconds, searching = sum(one.seconds for one in done), sum(one.search_s for one in done)
     known = sum(one.how == "known" for one in done)
     took = f"{seconds:.1f} s in all, {searching:.1f} s of them searching"
-    yield f"{took}; {known:,} of {len(done):,} were known"
+    yield f"{took}; {known:,} of {len(done):,} came from the cache"
     yield from (f"left to clang: {one.source}: {one.why}" for one in done if one.why)
     for one in done:
         if one.faster is not None:

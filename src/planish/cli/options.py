@@ -288,7 +288,8 @@ Finalists = Annotated[
         "--finalists",
         metavar="N",
         min=1,
-        help="How many of the best are measured again at the end. Default: 3; 8 with several objectives; "
+        help="How many of the best are measured again at the end, besides the default candidate, variants of "
+        "the best (loops: by other code generators) and the baseline. Default: 3; 8 with several objectives; "
         "1 with `--per-function --objective time`.",
     ),
 ]

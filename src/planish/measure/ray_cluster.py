@@ -32,6 +32,7 @@ from planish.core import (
     Target,
     TargetError,
 )
+from planish.core.installation import install_command
 from planish.measure.executors import Queue, pickled
 from planish.measure.ray_host import THREADS, Description, MeasuringHost, Report, Requirements, Versions
 from planish.sandbox.confinement import SandboxPolicy
@@ -590,7 +591,7 @@ def _connect(address: str) -> bool:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise PlanishError("Ray is not installed", "Install it: pip install 'planish[ray]'.") from error
+        raise PlanishError("Ray is not installed", f"Install it: {install_command('ray')}.") from error
     if ray.is_initialized():
         return False
     address = address or os.environ.get("RAY_ADDRESS", "")
