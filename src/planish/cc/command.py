@@ -98,7 +98,8 @@ def _compiled(compiler: Compiler, words: list[str], settings: CompileSettings) -
     except (ResponseError, OSError):
         return None  # clang says what is wrong, and knows what to do without a folder
     if not _is_ours(invocation, settings, folder):
-        if settings.reports and not settings.for_time and any(each.language for each in invocation.sources):
+        compiles = any(each.language for each in invocation.sources) and not invocation.asks
+        if settings.reports and compiles and not settings.for_time:
             level = invocation.level or "-O0"
             say(f"left to clang: {level}. Use -Oz or -Os, or --planish-objective time with -O2 or -O3.")
         return None
