@@ -7,7 +7,7 @@ a first one. LLVM takes a few of the same. Then the rate of the start's kernels.
 LLVM runs in two ways, both on the module that the portable back end writes. "plain" is that back end as it
 is: no passes before code generation, which the module needs none of. It is the harder comparison. "O3" is
 LLVM as Halide calls it, and so what table 3.1 compares with: the passes of level 3 without those that
-vectorise, interleave and unroll loops, and the most thorough code generator.
+vectorize, interleave and unroll loops, and the most thorough code generator.
 
 What the generator makes once in a process's life is not timed for the start: how an instruction is encoded,
 and the code that pads inputs, which is the same for all schedules of a program. Among the random schedules,
@@ -51,7 +51,7 @@ LLVM = ("plain", "O3")
 Compile = Callable[[LoopTree], object]
 
 
-def optimised(tree: LoopTree) -> object:
+def optimized(tree: LoopTree) -> object:
     """Generate code with LLVM as Halide calls it: `CodeGen_LLVM::optimize_module`, at its defaults."""
     machine = host_machine()
     text, names = module(annotated_for(tree, machine), machine, "planish")
@@ -82,7 +82,7 @@ def generators(program: Program) -> dict[str, Compile]:
         return Kernel(program, tree, compile_with(backend, tree))
 
     ours = partial(kernel, this_machine(1).toolchain["backend"])
-    return {"ours": ours, "plain": partial(kernel, "portable"), "O3": optimised}
+    return {"ours": ours, "plain": partial(kernel, "portable"), "O3": optimized}
 
 
 def of_start(schedule: Schedule, compilers: dict[str, Compile], times: int) -> dict[str, float]:

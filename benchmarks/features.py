@@ -1,6 +1,6 @@
 """Microseconds from candidate to features, in batches of 128.
 
-`python benchmarks/features.py`. Processor time, the median of several rounds. "new" are neighbours of the
+`python benchmarks/features.py`. Processor time, the median of several rounds. "new" are neighbors of the
 last round's candidates, as a search makes them; "again" the same once more; "mutate" is the making; "predict"
 is what the shipped model takes for one.
 """
@@ -18,7 +18,7 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space import TemplateSpace
 from planish.models.model_files import model_named
-from planish.search.proposals import neighbour
+from planish.search.proposals import neighbor
 
 BATCH, ROUNDS = 128, 9
 PROGRAMS = {
@@ -63,7 +63,7 @@ def _rounds(program: Program) -> list[Sequence[float]]:
     draw = rng(2)
 
     def mutated(batch: list[Candidate]) -> list[Candidate]:
-        return [neighbour(space, candidate, draw) or candidate for candidate in batch]
+        return [neighbor(space, candidate, draw) or candidate for candidate in batch]
 
     for _ in range(ROUNDS):
         mutate, candidates = timed(mutated, candidates)

@@ -1,4 +1,4 @@
-"""What making programs of functions costs: splitting, normalising, naming, marking for size, features.
+"""What making programs of functions costs: splitting, normalizing, naming, marking for size, features.
 
 `python benchmarks/llvm_split.py FILE.ll ...`; beside it some of the same functions by `llvm-extract`, where
 that is installed. Goals: 0.2 ms a function for the split, 1 ms for the features of 100 instructions.
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.features import FEATURES, autophase
-from planish.levels.llvm.ir.functions import SplitFunction, identity, normalise, split_module
+from planish.levels.llvm.ir.functions import SplitFunction, identity, normalize, split_module
 
 T = TypeVar("T")
 EXTRACTED = 20
@@ -46,7 +46,7 @@ def main() -> None:
     modules = [file.read_text() for file in files]
     split, splitting = measure(lambda text: list(split_module(text)), modules)
     functions = [function for part in split for function in part]
-    normal, normalising = measure(normalise, (function.text for function in functions))
+    normal, normalizing = measure(normalize, (function.text for function in functions))
     names, naming = measure(identity, normal)
     _, marking = measure(for_size, modules)
     vectors, counting = measure(autophase, normal)
@@ -54,7 +54,7 @@ def main() -> None:
     n = len(functions)
     print(f"{n} functions, {len(set(names))} different, {instructions / n:.0f} instructions in the mean")
     for what, spent in {
-        "split": splitting, "normalise": normalising, "identity": naming, "for_size": marking
+        "split": splitting, "normalize": normalizing, "identity": naming, "for_size": marking
     }.items():  # fmt: skip
         print(f"{what:28}{spent / n:8.3f} ms a function")
     print(f"{'autophase':28}{counting * 100 / instructions:8.3f} ms per 100 instructions")

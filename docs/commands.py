@@ -54,11 +54,11 @@ TAIL = """\
 | `report` | `planish.report.write_report`, `planish.plot`; of a build `planish.cc.reporting.builds` |
 | `validate` | `planish.validate` |
 | `compare` | `planish.tuning.compare.compare_searches`, `compare_results` |
-| `inspect` | `planish.levels.graph.architecture.recognise`, `planish.levels.graph.starting_lists` |
+| `inspect` | `planish.levels.graph.architecture.recognize`, `planish.levels.graph.starting_lists` |
 | `passes` | `planish.levels.llvm.passes.pipeline.parse_pipeline` |
 | `bench-passes` | `planish.tuning.batch` |
 | `levels`, `searchers`, `targets` | `planish.levels.registry.level_named`, `planish.search.describe_searcher`, `Level.machine` |
-| `corpus` | `planish.train.corpus`, `planish.train.labelling`, `planish.train.cost_tables` |
+| `corpus` | `planish.train.corpus`, `planish.train.labeling`, `planish.train.cost_tables` |
 | `models`, `policy` | `planish.models`, `planish.train` |
 """  # noqa: E501
 

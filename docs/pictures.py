@@ -64,7 +64,7 @@ def terminal(said: str, path: Path) -> None:
 
 
 def photograph(page: Path, path: Path, size: tuple[int, int] = SHOT) -> None:
-    """Take a picture of the top of a page, in few colours."""
+    """Take a picture of the top of a page, in few colors."""
     with TemporaryDirectory() as folder:
         shot = Path(folder) / "shot.png"
         subprocess.run(

@@ -29,7 +29,7 @@ from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.train.corpus.reader import read_corpus
 from planish.train.cost_tables import CostTable, read_costs
-from planish.train.labelling.choice import lists_of_table
+from planish.train.labeling.choice import lists_of_table
 
 EVALUATIONS = (1, 2, 3, 5, 10, 20, 40)
 LABELS = Path(__file__).parent / "labels"

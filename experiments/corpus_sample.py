@@ -1,4 +1,4 @@
-"""Makes the corpus that comes with planish: functions of programs whose licences ask for a notice only.
+"""Makes the corpus that comes with planish: functions of programs whose licenses ask for a notice only.
 
     python experiments/corpus_sample.py
 
@@ -36,7 +36,7 @@ PACKAGES = (
     "lz4",
     "mujs",
 )
-LICENCES = (
+LICENSES = (
     *("Expat", "expat", "MIT", "Zlib", "zlib", "ISC", "BSD-variant", "BSD-2-clause", "BSD-3-clause"),
     *("BSD-3-clause or GPL-2", "public-domain", "CC0", "Apache-2.0"),
 )
@@ -47,8 +47,8 @@ OUT = Path(__file__).parents[1] / "src" / "planish" / "corpus" / "sample"
 NOTICE = """# Where the functions are from
 
 `functions.jsonl.gz` holds functions of the programs below, compiled to LLVM IR by {compiler} from Debian's
-source packages and normalised. `experiments/corpus_sample.py` made it. What follows is what the packages say
-of their copyright and licences, word for word; each function names its file and the licence that holds for
+source packages and normalized. `experiments/corpus_sample.py` made it. What follows is what the packages say
+of their copyright and licenses, word for word; each function names its file and the license that holds for
 it. Functions of random programs (csmith) belong to nobody.
 """
 
@@ -76,7 +76,7 @@ def chosen(rows: Iterable[Row]) -> list[Row]:
     """Take some functions of each package, by their hashes: neither by size nor by name."""
     by_package: dict[str, list[Row]] = {}
     for row in rows:
-        if row.kind == "csmith" or row.licence in LICENCES:
+        if row.kind == "csmith" or row.license in LICENSES:
             by_package.setdefault(row.package, []).append(row)
     return [row for some in by_package.values() for row in sorted(some, key=lambda r: r.identity)[:EACH]]
 

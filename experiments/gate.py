@@ -109,7 +109,7 @@ def show(gate: Gate, held: CostTable, learnt: int, others: Mapping[str, Gate]) -
 
 def expected(gate: Gate, held: CostTable) -> NDArray[np.float32]:
     gate.require(held.columns.features, held.columns.version)
-    return gate.gains(held.features, held.unoptimised[:, 0], held.baseline[:, 0])
+    return gate.gains(held.features, held.unoptimized[:, 0], held.baseline[:, 0])
 
 
 def row(name: str, cells: Sequence[str]) -> None:

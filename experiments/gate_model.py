@@ -25,7 +25,7 @@ from planish.core.files import DAMAGED, replacing, why
 from planish.models.cost_model import Dataset, Floats
 from planish.models.trees import BoostedTrees
 from planish.train.cost_tables import CostTable, read_joined
-from planish.train.labelling.choice import lists_of_table
+from planish.train.labeling.choice import lists_of_table
 
 FORMAT = 2
 LISTS = 40
@@ -74,15 +74,15 @@ class Gate:
                 what = "the gate is for features of other names"
             raise PlanishError(what, "Train one for these: planish corpus costs, gate_model.py.")
 
-    def gains(self, features: Numbers, unoptimised: Numbers, baseline: Numbers) -> Floats:
+    def gains(self, features: Numbers, unoptimized: Numbers, baseline: Numbers) -> Floats:
         """Expect what each list saves beside those before it, (n, lists), in the objective's unit.
 
         Args:
             features: (n, 2, names), before and after -Oz.
-            unoptimised: (n,), what the functions cost as they are, in the objective's unit.
+            unoptimized: (n,), what the functions cost as they are, in the objective's unit.
             baseline: (n,), after -Oz.
         """
-        asked = describe_functions(self.names, features, unoptimised[:, None], baseline[:, None])
+        asked = describe_functions(self.names, features, unoptimized[:, None], baseline[:, None])
         # The best so far never gets worse by running another list, so less than nothing is the model's error.
         share = np.maximum(self.model.predict(asked).mean, 0)
         return share * baseline[:, None].astype(np.float32)
@@ -110,31 +110,31 @@ def train_gate(table: CostTable, objective: str, lists: Sequence[Passes], seed: 
     # kept.
     best = np.maximum.accumulate(table.saved(objective)[:, [columns.lists.index(p) for p in lists]], axis=1)
     place = columns.objectives.index(objective)
-    unoptimised, baseline = table.unoptimised[:, [place]], table.baseline[:, [place]]
+    unoptimized, baseline = table.unoptimized[:, [place]], table.baseline[:, [place]]
     # As shares, so that large functions do not make up the whole error.
     shares = np.diff(best, axis=1, prepend=0) / np.maximum(baseline, 1)
     model = GrownTrees(seed=seed)
-    asked = describe_functions(columns.features, table.features, unoptimised, baseline)
+    asked = describe_functions(columns.features, table.features, unoptimized, baseline)
     model.fit(Dataset(asked, shares.astype(np.float32)))
     return Gate(objective, columns.llvm, tuple(lists), columns.features, model.trees, columns.version)
 
 
 def describe_functions(
-    names: Sequence[str], features: Numbers, unoptimised: Numbers, baseline: Numbers
+    names: Sequence[str], features: Numbers, unoptimized: Numbers, baseline: Numbers
 ) -> Floats:
     """Give what a gate is asked with: features before and after -Oz, their densities after it, and costs.
 
     Args:
         names: of the features.
         features: (n, 2, names), before and after -Oz.
-        unoptimised: (n, objectives).
+        unoptimized: (n, objectives).
         baseline: (n, objectives), after -Oz.
     """
     before, after = features[:, 0], features[:, 1]
     total = np.maximum(after[:, [list(names).index(_TOTAL)]], 1)
-    left = baseline / np.maximum(unoptimised, 1)
+    left = baseline / np.maximum(unoptimized, 1)
     return np.concatenate(
-        [before, after, after / total, unoptimised, baseline, left], axis=1, dtype=np.float32
+        [before, after, after / total, unoptimized, baseline, left], axis=1, dtype=np.float32
     )
 
 

@@ -21,7 +21,7 @@ from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import UNCOUNTED, read_costs, write_costs
-from planish.train.labelling.tabling import count_lexemes, small_text
+from planish.train.labeling.tabling import count_lexemes, small_text
 
 _JOBS = 2
 OZ = ("default<Oz>",)

@@ -14,7 +14,7 @@ from gate import EVALUATIONS, auc, spend
 from planish.core import rng
 from planish.train.corpus.answers import held_back, read_list_dataset
 from planish.train.cost_tables import CostTable, read_costs, read_joined
-from planish.train.labelling.choice import lists_of_table
+from planish.train.labeling.choice import lists_of_table
 from planish.train.samples import ListDataset
 
 OBJECTIVE = "instructions"

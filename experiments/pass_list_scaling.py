@@ -30,7 +30,7 @@ from planish.models.writer import WriterShape
 from planish.train.continuations import evaluate_lists
 from planish.train.list_ranker import RankerConfig, train_ranker
 from planish.train.list_writer import ListVocabulary, WriterConfig, train_writer
-from planish.train.optimisation import TrainingProgress
+from planish.train.optimization import TrainingProgress
 from planish.train.samples import GAIN, ListDataset
 
 
@@ -134,7 +134,7 @@ def trees(bench: Bench, what: Run) -> Run:
 
     def gains(asked: ListDataset) -> Floats:
         table = bench.rows(asked)
-        return gate.gains(table.features, table.unoptimised[:, 0], table.baseline[:, 0])
+        return gate.gains(table.features, table.unoptimized[:, 0], table.baseline[:, 0])
 
     return {"functions": int((~held).sum()), **judge(bench, gains)}
 

@@ -51,10 +51,10 @@ def show(policy: SavedPolicy, corpus: Path, table: CostTable) -> None:
     observed = np.concatenate([part.observed for part in parts])[both]
     said = predict_lists(policy.shape, policy.parameters, observed)
     column = held.columns.objectives.index(objective)
-    unoptimised, baseline = held.unoptimised[:, column], held.baseline[:, column]
+    unoptimized, baseline = held.unoptimized[:, column], held.baseline[:, column]
     saved, best = matrix(held, objective, lists), held.saved(objective).max(axis=1)
     coreset = matrix(gated_by, objective, load_coreset(objective))
-    trees = gate.gains(held.features, unoptimised, baseline)
+    trees = gate.gains(held.features, unoptimized, baseline)
     mine = (np.maximum(said[:, 0], 0) * GAIN * baseline[:, None]).astype(np.float32)
     packages, learnt = len(set(held.packages.tolist())), policy.programs
     policy_auc, gates = auc(mine.sum(axis=1), best > 0), auc(trees.sum(axis=1), best > 0)

@@ -38,10 +38,10 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: list[
     assert "planish/py.typed" in packed
 
 
-def test_the_wheel_holds_the_licence(wheel: list[str]) -> None:
-    licences = f"planish-{planish.__version__}.dist-info/licenses"
-    assert f"{licences}/LICENSE" in wheel
-    assert f"{licences}/src/planish/report/static/LICENSE-plotly.txt" in wheel
+def test_the_wheel_holds_the_license(wheel: list[str]) -> None:
+    licenses = f"planish-{planish.__version__}.dist-info/licenses"
+    assert f"{licenses}/LICENSE" in wheel
+    assert f"{licenses}/src/planish/report/static/LICENSE-plotly.txt" in wheel
 
 
 def dependencies() -> set[str]:

@@ -1,6 +1,6 @@
 """Write mobilenet.mlir and mobilenet_original.mlir: MobileNetV2 for CIFAR-10, on 100 images (GEVO-ML, 6.1).
 
-The weights are arguments. Each batch normalisation is a scale, `gamma / sqrt(variance + epsilon)`, and a
+The weights are arguments. Each batch normalization is a scale, `gamma / sqrt(variance + epsilon)`, and a
 shift, `beta - mean * scale`. The two modules compute the same and take the same arguments:
 
 - `mobilenet_original.mlir` has convolutions alone, as frameworks export it;

@@ -1,4 +1,4 @@
-"""The MobileNetV2 of make_mobilenet.py in PyTorch, with batch normalisation, to be trained."""
+"""The MobileNetV2 of make_mobilenet.py in PyTorch, with batch normalization, to be trained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Depthwise(nn.Conv2d):
 
 
 class Layer(nn.Sequential):
-    """A convolution, a batch normalisation, and a cut to 0 to 6 unless it is the last of its block."""
+    """A convolution, a batch normalization, and a cut to 0 to 6 unless it is the last of its block."""
 
     def __init__(
         self, inputs: int, outputs: int, side: int, stride: int = 1, groups: int = 1, *, cut: bool = True
@@ -34,7 +34,7 @@ class Layer(nn.Sequential):
         super().__init__(convolution, nn.BatchNorm2d(outputs), *([nn.ReLU6(inplace=True)] if cut else []))
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Give the kernel, and what the normalisation scales and shifts by."""
+        """Give the kernel, and what the normalization scales and shifts by."""
         convolution, norm = self[0], self[1]
         assert isinstance(convolution, nn.Conv2d)
         assert isinstance(norm, nn.BatchNorm2d)
@@ -68,7 +68,7 @@ class Block(nn.Module):
 
 
 class MobileNet(nn.Module):
-    """The network of make_mobilenet.py, with batch normalisation."""
+    """The network of make_mobilenet.py, with batch normalization."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ SIDES = ((0.25, 20), (0.55, 26), (1.0, 32))
 
 @dataclass(frozen=True)
 class Images:
-    """Normalised images, N x 3 x 32 x 32, and their labels."""
+    """Normalized images, N x 3 x 32 x 32, and their labels."""
 
     images: Tensor
     labels: Tensor

@@ -2,11 +2,11 @@
 
     python experiments/architecture_aware/beside.py --folder models --results beside.jsonl
 
-Models have random weights, and are exported by torch's dynamo, raw and optimised by itself. Files are made
+Models have random weights, and are exported by torch's dynamo, raw and optimized by itself. Files are made
 once; then all ways to run them are timed in turns, in one process, with one thread: in each round each has a
 block of calls, in another order. Times are of the processor, so that what others take does not count, and
 medians of rounds; a way's ratio is of the median of ONNX Runtime's defaults to its own. Answers are compared
-with those of the model as it came without any optimisation. Models that the results have are not measured
+with those of the model as it came without any optimization. Models that the results have are not measured
 again; `--table` prints what is there.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 from ways import Answer, ways
 
 from planish.core import rng
-from planish.levels.graph.architecture import recognise_file
+from planish.levels.graph.architecture import recognize_file
 from planish.levels.graph.feeds import Feed, make_feeds
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.levels.graph.source import load_checked, read_model
@@ -158,7 +158,7 @@ def table(known: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
 
 
 def _classes(model: Path) -> str:
-    return "+".join(recognise_file(model).classes) if model.exists() else "?"
+    return "+".join(recognize_file(model).classes) if model.exists() else "?"
 
 
 def _mean(known: Mapping[str, Mapping[str, Any]], name: str) -> str:

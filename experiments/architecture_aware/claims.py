@@ -91,14 +91,14 @@ def _throughput(claim: Claim, model: Measured) -> list[str]:
 
 
 def _compiling(claim: Claim, model: Measured) -> list[str]:
-    """Judge compile time by the session's creation, online and from a file that was optimised offline."""
+    """Judge compile time by the session's creation, online and from a file that was optimized offline."""
     name = best_list(model)
     speed = relative(model, name, "latency") if name else None
     if name is None or speed is None:
         return ["no list gives right answers", "refuted"]
     kinds: list[tuple[str, Callable[[str], Ratio | None]]] = [
         ("at each start", lambda n: relative(model, n, "creation", "creation")),
-        ("optimised offline", lambda n: relative(model, n, "offline", "creation")),
+        ("optimized offline", lambda n: relative(model, n, "offline", "creation")),
     ]
     said: list[str] = []
     held: list[str] = []

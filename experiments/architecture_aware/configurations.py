@@ -39,7 +39,7 @@ def configurations(recognition: Recognition, seed: int, tries: int) -> Iterator[
     """Give the seven for a network.
 
     Args:
-        recognition: what it was recognised as.
+        recognition: what it was recognized as.
         seed: of the random lists.
         tries: orders that are tried for each random list.
     """

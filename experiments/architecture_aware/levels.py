@@ -1,4 +1,4 @@
-"""Do two optimisation levels make the same of a model, and do levels hold passes that change nothing? (§3.2)
+"""Do two optimization levels make the same of a model, and do levels hold passes that change nothing? (§3.2)
 
     python experiments/architecture_aware/levels.py --folder models
     python experiments/architecture_aware/levels.py --folder models --small
@@ -65,7 +65,7 @@ def _made(path: Path, level: str) -> tuple[str, int]:
 
 
 def _same(made: Mapping[str, tuple[str, int]]) -> str:
-    """List the neighbouring levels that make the same."""
+    """List the neighboring levels that make the same."""
     equal = [f"{one} = {other}" for one, other in pairwise(LEVELS) if made[one][0] == made[other][0]]
     return ", ".join(equal) or "no two"
 

@@ -62,7 +62,7 @@ class Ready:
     Args:
         name: of the configuration.
         file: the rewritten model.
-        offline: the same, optimised by the runtime once and for all; its weights are beside it, as
+        offline: the same, optimized by the runtime once and for all; its weights are beside it, as
             `planish export` writes them.
         disabled: the runtime's passes that are left out.
     """

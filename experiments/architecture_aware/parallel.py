@@ -4,7 +4,7 @@
 
 Each pass alone, both after what prepares models for them, and the class's list with them and without, beside
 ONNX Runtime's defaults: medians by processor time, one thread, in turns. Answers are compared with the
-unoptimised model's. "Joined" are the convolutions and products that are fewer.
+unoptimized model's. "Joined" are the convolutions and products that are fewer.
 """
 
 from __future__ import annotations

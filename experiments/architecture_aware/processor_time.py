@@ -3,8 +3,8 @@
     python experiments/architecture_aware/processor_time.py --folder models
 
 Beside the defaults (BL) stand the class's list (AS-0), and what is good for most models, each as it is and
-optimised offline. All are measured in turns, in one process, with one thread; so the time that others take
-does not count, but what they push out of the caches does. Answers are compared with the unoptimised model's.
+optimized offline. All are measured in turns, in one process, with one thread; so the time that others take
+does not count, but what they push out of the caches does. Answers are compared with the unoptimized model's.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ of the same passes and of those that depend on the user, each in the fastest of 
 100 runs to warm up and 1,000 that count, as here by default; what is three standard deviations from the
 mean is left out, as there. Here all seven are measured in turns, in several fresh processes, so that what
 the machine does meanwhile is shared. Compile time is the time to make a session: from the rewritten file,
-and from a file that was optimised offline; the rewriting passes' own time is a column. Results are kept
+and from a file that was optimized offline; the rewriting passes' own time is a column. Results are kept
 model by model: the same command goes on where it was stopped.
 """
 
@@ -85,7 +85,7 @@ def show(models: Sequence[Measured]) -> None:
     figure("Figure 2b: latency, ms (change)", models, _latency)
     figure("Figure 3: compile time, ms to make a session (change)", models, _creation)
     figure(
-        "Figure 3, optimised offline: ms to load what was kept (change to BL's sessions)", models, _offline
+        "Figure 3, optimized offline: ms to load what was kept (change to BL's sessions)", models, _offline
     )
     figure("Rewriting, ms, once, before figure 3's", models, _rewriting)
     resources(models)

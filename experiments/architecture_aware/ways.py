@@ -1,4 +1,4 @@
-"""The ways to run a model that `beside.py` compares: files by several optimisers, on two runtimes."""
+"""The ways to run a model that `beside.py` compares: files by several optimizers, on two runtimes."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from plans import Figure
 from tables import Curves, at
 
-COLOURS = ("#888888", "#c9751b", "#2b6cb0", "#2f855a", "#b83280", "#6b46c1", "#111111")
+COLORS = ("#888888", "#c9751b", "#2b6cb0", "#2f855a", "#b83280", "#6b46c1", "#111111")
 WIDTH, HEIGHT = 560, 320
 LEFT, RIGHT, TOP, BOTTOM = 52, 150, 30, 40
 LEAST = 0.5
@@ -22,15 +22,15 @@ def draw(curves: Curves, plan: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     parts = [*_frame(plan.title, plan.trials)]
     for number, (name, found) in enumerate(curves.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         counts = [*range(1, plan.trials + 1)]
         means = [_mean([at(searches, count) for searches in found.values()]) for count in counts]
         points = " ".join(
             f"{_x(count, plan.trials):.1f},{_y(mean):.1f}" for count, mean in zip(counts, means, strict=True)
         )
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.8"/>')
         row = TOP + 14 * number + 8
-        parts.append(_text(WIDTH - RIGHT + 8, row, name, colour))
+        parts.append(_text(WIDTH - RIGHT + 8, row, name, color))
     body = "\n".join(parts)
     path.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
@@ -51,8 +51,8 @@ def _frame(title: str, trials: int) -> Sequence[str]:
     return parts
 
 
-def _text(x: float, y: float, text: str, colour: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}">{text}</text>'
+def _text(x: float, y: float, text: str, color: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}">{text}</text>'
 
 
 def _mean(shares: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> float:

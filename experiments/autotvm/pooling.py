@@ -4,8 +4,8 @@
 
 Eight of the recorded programs are held back, by turns of chance. Of the others few make one model, as a
 user's own, and the rest another, as the one that comes with planish. Both are asked for the programs held
-back, centred and scaled as `planish.models.combined.Pooled` does, and added with weights by the programs that
-they learnt from. The same holds of programs that are of a kind with those of the small model.
+back, centered and scaled as `planish.models.combined.Pooled` does, and added with weights by the programs
+that they learnt from. The same holds of programs that are of a kind with those of the small model.
 Rank correlations, means over the programs held back.
 """
 

@@ -1,7 +1,7 @@
 """A finite space of candidates that were all measured: a search of it waits for no machine.
 
 It stands for the template space that its rows come from. What random search draws are the rows that were
-drawn there; a neighbour is one of the rows that differ in the fewest knobs, and a child the row nearest to
+drawn there; a neighbor is one of the rows that differ in the fewest knobs, and a child the row nearest to
 what crossing its parents' knobs gives. So many seeds can be searched with, and the best there is is known.
 """
 
@@ -27,8 +27,8 @@ CACHES = (Cache(1, 48 << 10), Cache(2, 1 << 20), Cache(3, 32 << 20))
 WIDE = "x86-avx512"
 MACHINES = {WIDE: Machine(64, 32, CACHES), "x86-avx2": Machine(32, 16, CACHES)}
 """What the machine of the recordings has, by back end: its spaces are the same wherever they are searched."""
-NEIGHBOURS = 12
-"""Rows that are a row's neighbours: as many as a template's candidate has for some of its knobs."""
+NEIGHBORS = 12
+"""Rows that are a row's neighbors: as many as a template's candidate has for some of its knobs."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class Recorded:
 
     @cached_property
     def near(self) -> NDArray[np.intp]:
-        """List each row's neighbours, (rows, `NEIGHBOURS`); among equally near ones some, by chance."""
+        """List each row's neighbors, (rows, `NEIGHBORS`); among equally near ones some, by chance."""
         random = np.random.default_rng(0)
-        found = np.empty((len(self.candidates), NEIGHBOURS), np.intp)
+        found = np.empty((len(self.candidates), NEIGHBORS), np.intp)
         for i, row in enumerate(self.numbers):
             apart = (self.numbers != row).sum(axis=1) + random.random(len(self.numbers))
             apart[i] = np.inf
-            found[i] = np.argpartition(apart, NEIGHBOURS)[:NEIGHBOURS]
+            found[i] = np.argpartition(apart, NEIGHBORS)[:NEIGHBORS]
         return found
 
     def described(self, representation: str) -> NDArray[np.float32]:
@@ -152,7 +152,7 @@ class RecordedSpace(Space):
         return self._recorded.candidates[int(rng.choice(self._recorded.drawn))]
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Draw a neighbour."""
+        """Draw a neighbor."""
         near = self._recorded.near[self._recorded.place[candidate]]
         return self._recorded.candidates[int(near[rng.integers(len(near))])]
 

@@ -41,7 +41,7 @@ from planish.levels.llvm.hot.lists import (
     SLP,
     UNROLL,
     USUAL,
-    VECTORISE,
+    VECTORIZE,
     VERSIONS,
     Parts,
     before,
@@ -70,7 +70,7 @@ _TELLING = 1e-6
 
 def pool() -> dict[str, Parts]:
     """Give what may be run on a hot function in place of what -O3 runs, by what is other."""
-    found = {f"-{text}": without(USUAL, text) for text in (VECTORISE, UNROLL, SLP, DISTRIBUTE)}
+    found = {f"-{text}": without(USUAL, text) for text in (VECTORIZE, UNROLL, SLP, DISTRIBUTE)}
     for added in MORE:
         found |= {f"+{','.join(added)} before {place}": before(USUAL, place, added) for place in _PLACES}
         found[f"+{','.join(added)} last"] = (*USUAL, *added)
@@ -79,13 +79,13 @@ def pool() -> dict[str, Parts]:
         "usual, simplify, usual": (*USUAL, *SIMPLIFY, *USUAL),
         "simplify, usual": (*SIMPLIFY, *USUAL),
         "usual, simplify": (*USUAL, *SIMPLIFY),
-        f"-{VECTORISE} -{UNROLL}": without(without(USUAL, VECTORISE), UNROLL),
-        f"-{VECTORISE} -{SLP}": without(without(USUAL, VECTORISE), SLP),
+        f"-{VECTORIZE} -{UNROLL}": without(without(USUAL, VECTORIZE), UNROLL),
+        f"-{VECTORIZE} -{SLP}": without(without(USUAL, VECTORIZE), SLP),
         f"versions -{UNROLL}": without(versions, UNROLL),
-        f"versions -{VECTORISE}": without(versions, VECTORISE),
+        f"versions -{VECTORIZE}": without(versions, VECTORIZE),
         "versions, simplify, versions": (*versions, *SIMPLIFY, *versions),
     }
-    for each in (UNROLL, VECTORISE, SLP):
+    for each in (UNROLL, VECTORIZE, SLP):
         less = without(USUAL, each)
         found[f"usual, simplify, usual, all -{each}"] = (*less, *SIMPLIFY, *less)
     return found

@@ -28,7 +28,7 @@ class Made:
 
     Args:
         program: the module.
-        weights: first parameters by name; those of an optimiser too.
+        weights: first parameters by name; those of an optimizer too.
         trains: whether it is a step of training, beside what scores it.
     """
 
@@ -40,7 +40,7 @@ class Made:
 def modules() -> Mapping[str, Callable[[], Made]]:
     """Name what makes each of them."""
     return {
-        "batch normalisation in training": batch_normalisation,
+        "batch normalization in training": batch_normalization,
         "Adam": adam,
         "GRU by scan": gru,
         "attention": attention,
@@ -49,7 +49,7 @@ def modules() -> Mapping[str, Callable[[], Made]]:
     }
 
 
-def batch_normalisation() -> Made:
+def batch_normalization() -> Made:
     """Make a step of training with momentum, which keeps running means."""
     params: Tree = {
         "conv1": drawn(3, 3, 1, 16),
@@ -199,7 +199,7 @@ def block(p: Tree, x: jax.Array) -> jax.Array:
 
 
 def layer_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """Normalise the last dimension."""
+    """Normalize the last dimension."""
     off = x - x.mean(-1, keepdims=True)
     return off * lax.rsqrt(jnp.square(off).mean(-1, keepdims=True) + 1e-5) * scale
 

@@ -51,7 +51,7 @@ def weights(path: Path) -> list[NDArray[np.float32]]:
 
 
 def test_images(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Read `test.tar` (CLASS/NUMBER.jpg), normalised, and the labels: classes by the order of their names."""
+    """Read `test.tar` (CLASS/NUMBER.jpg), normalized, and the labels: classes by the order of their names."""
     with tarfile.open(folder / "test.tar") as content:
         members = sorted((m for m in content.getmembers() if m.isfile()), key=lambda m: m.name)
         files = [content.extractfile(member) for member in members]

@@ -2,9 +2,9 @@
 
     python experiments/gevo_ml/replay.py --data FOLDER_WITH_CIFAR10 [--rounds 5]
 
-They are: one batch normalisation takes the gamma of the one before it; the bias of the classifier is left
+They are: one batch normalization takes the gamma of the one before it; the bias of the classifier is left
 out; the last convolution is left out. Ours has each gamma with its variance in one scale. The paper does not
-say which normalisation it is: here it is that of least error on the search's images. What follows the last
+say which normalization it is: here it is that of least error on the search's images. What follows the last
 convolution takes what that was given, resized as the paper repairs (figure 3).
 
 Prints the times and the errors of each edit, each two and all three, and their epistasis: how many times
@@ -51,7 +51,7 @@ def main() -> None:
     gammas = gammas_before(task, module)
     errors = _errors(task, gammas)
     gamma = gammas[errors.index(min(errors))]
-    print(f"{len(gammas)} batch normalisations may take the gamma before theirs: ", end="")
+    print(f"{len(gammas)} batch normalizations may take the gamma before theirs: ", end="")
     print(f"errors from {min(errors):.2%} to {max(errors):.2%}; {gamma}\n", flush=True)
     edits = (gamma, without_bias(task, module), without_last_convolution(module))
     chosen = [places for count in (1, 2, 3) for places in combinations(range(3), count)]
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def gammas_before(task: Task, module: EditableModule) -> list[Edit]:
-    """List the edits by which a batch normalisation takes the scale of the one before, of its shape."""
+    """List the edits by which a batch normalization takes the scale of the one before, of its shape."""
     names = signature(task.program.module, module.function).names
     scales = {f"arg{place}" for place, name in enumerate(names) if (name or "").endswith(".scale")}
     found = [

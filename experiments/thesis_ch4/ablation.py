@@ -35,8 +35,8 @@ from planish.train.corpus.answers import (
     text_samples,
 )
 from planish.train.cost_tables import read_joined
-from planish.train.labelling.choice import lists_of_table
-from planish.train.optimisation import TrainingProgress
+from planish.train.labeling.choice import lists_of_table
+from planish.train.optimization import TrainingProgress
 from planish.train.samples import Sample
 from planish.train.text_training import TextConfig, train_text
 

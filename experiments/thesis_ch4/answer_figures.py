@@ -14,14 +14,14 @@ from baselines import OBJECTIVE, run, tabled
 from planish.levels.llvm.passes.catalogue import base_name, elements
 from planish.levels.llvm.passes.space import oz_of
 from planish.train.cost_tables import read_joined
-from planish.train.labelling.choice import lists_of_table
-from planish.train.labelling.run import HEADS, Saving, cells, summarise
+from planish.train.labeling.choice import lists_of_table
+from planish.train.labeling.run import HEADS, Saving, cells, summarize
 
 LABELS, LISTS = Path(__file__).parents[1] / "labels" / "joined-lists.npz", 40
 """What the model and the baselines learn from, and so many lists of it at most."""
 SIZES = (128, 256, 512, 1024, 2048)
 """Tokens of functions, where figure 4.9 divides them."""
-OURS, LABELLED = "the language model", "the labels"
+OURS, LABELED = "the language model", "the labels"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def compare(answered: Sequence[Answered], held: Path, *, backup: bool) -> None:
     print(f"{len(answered):,} functions\n\n| | additional compilations | {' | '.join(HEADS)} |")
     print("|---" * (len(HEADS) + 2) + "|")
     others = sum(tuple(one.passes) != oz() for one in answered)
-    row(LABELLED, "", [Saving(one.package, one.oz, one.best) for one in answered], backup=backup)
+    row(LABELED, "", [Saving(one.package, one.oz, one.best) for one in answered], backup=backup)
     for name, order, counts in tabled(labels, table, coreset):
         effects, ran, backups = run(table, order, counts)
         row(name, f"{ran + (backups if backup else 0):,}", effects, backup=backup)
@@ -84,7 +84,7 @@ def oz() -> tuple[str, ...]:
 
 
 def row(name: str, compilations: str, effects: Sequence[Saving], *, backup: bool) -> None:
-    summary = summarise(effects, backup=backup)
+    summary = summarize(effects, backup=backup)
     columns = cells({**asdict(summary), "overall": summary.overall})
     print(f"| {name} | {compilations} | {' | '.join(columns)} |")
 
@@ -92,16 +92,16 @@ def row(name: str, compilations: str, effects: Sequence[Saving], *, backup: bool
 def passes(answered: Sequence[Answered], _: Path) -> None:
     """Figure 4.7: how often passes are in lists, how long lists are, and which lists are new."""
     chosen: dict[str, Callable[[Answered], Sequence[str]]] = {
-        LABELLED: lambda one: one.label,
+        LABELED: lambda one: one.label,
         OURS: lambda one: one.passes,
     }
     often = {
         name: Counter(each for one in answered for each in {base_name(text) for text in lists(one)})
         for name, lists in chosen.items()
     }
-    print(f"| pass | {LABELLED} | {OURS} |\n|---|---|---|")
-    for name in sorted({*often[LABELLED], *often[OURS]}, key=lambda each: -often[LABELLED][each]):
-        shares = [f"{often[who][name] / len(answered):.1%}" for who in (LABELLED, OURS)]
+    print(f"| pass | {LABELED} | {OURS} |\n|---|---|---|")
+    for name in sorted({*often[LABELED], *often[OURS]}, key=lambda each: -often[LABELED][each]):
+        shares = [f"{often[who][name] / len(answered):.1%}" for who in (LABELED, OURS)]
         print(f"| `{name}` | {' | '.join(shares)} |")
     known = {tuple(one.label) for one in answered}
     for name, lists in chosen.items():
@@ -116,7 +116,7 @@ def passes(answered: Sequence[Answered], _: Path) -> None:
 
 def by_package(answered: Sequence[Answered], _: Path) -> None:
     """Figure 4.8: the improvement over -Oz by data set."""
-    print(f"| package | functions | {LABELLED} | {OURS} | with -Oz behind it |\n|---|---|---|---|---|")
+    print(f"| package | functions | {LABELED} | {OURS} | with -Oz behind it |\n|---|---|---|---|---|")
     for package in sorted({one.package for one in answered}):
         shares(package, [one for one in answered if one.package == package])
     shares("all", answered)
@@ -124,7 +124,7 @@ def by_package(answered: Sequence[Answered], _: Path) -> None:
 
 def by_size(answered: Sequence[Answered], _: Path) -> None:
     """Figure 4.9: the improvement over -Oz by the size of the input."""
-    print(f"| tokens | functions | {LABELLED} | {OURS} | with -Oz behind it |\n|---|---|---|---|---|")
+    print(f"| tokens | functions | {LABELED} | {OURS} | with -Oz behind it |\n|---|---|---|---|---|")
     least = 0
     for most in (*SIZES, max(one.tokens for one in answered)):
         shares(f"{least + 1:,} to {most:,}", [one for one in answered if least < one.tokens <= most])

@@ -30,7 +30,7 @@ from planish.train.corpus.answers import (
     read_text_examples,
 )
 from planish.train.cost_tables import read_costs
-from planish.train.labelling.choice import lists_of_table
+from planish.train.labeling.choice import lists_of_table
 
 AT_ONCE = 32
 FIGURES: Mapping[str, Callable[[Sequence[Answered], Path], None]] = {

@@ -31,8 +31,8 @@ from planish.levels.llvm.passes.catalogue import base_name
 from planish.levels.llvm.passes.pipeline import available, print_pipeline
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.shards import Row
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
-from planish.train.labelling.tabling import draw_in_turns
+from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labeling.tabling import draw_in_turns
 
 LENGTH = 45
 NAMES = (

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from planish.models.cost_model import Dataset
 from planish.train.cost_tables import FAILED, CostTable, read_costs
-from planish.train.labelling.run import HEADS, Saving, cells, summarise
+from planish.train.labeling.run import HEADS, Saving, cells, summarize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -35,7 +35,7 @@ ORDER = LABELS.with_name("instructions.npz")
 OBJECTIVE = "instructions"
 PASSES = 45
 """That Coreset-NVP and AutoPhase may run on a function."""
-NEIGHBOURS = 5
+NEIGHBORS = 5
 COLLECTED = ("Random", "Greedy", "Nucleus, Temp1.2", "Priority Sampling (PS)", "Autotuner", "AutoPhase")
 """Of what was run, the ways that are shown; thesis_ch6/tables.py shows all."""
 COMPILATIONS = (1, 3, 10, 40)
@@ -85,9 +85,9 @@ def tabled(
     within = np.maximum((lengths.cumsum(axis=1) <= PASSES).sum(axis=1), 1)
     yield f"Coreset-NVP by trees, {PASSES} passes", trees, within
     yield "Coreset-NVP by trees, 1", trees, np.ones(len(held), int)
-    near = neighbours(labels, held)
-    yield "nearest neighbour's best list", near, np.ones(len(held), int)
-    yield f"{NEIGHBOURS} neighbours' best lists", near, np.full(len(held), NEIGHBOURS)
+    near = neighbors(labels, held)
+    yield "nearest neighbor's best list", near, np.ones(len(held), int)
+    yield f"{NEIGHBORS} neighbors' best lists", near, np.full(len(held), NEIGHBORS)
 
 
 def values(labels: CostTable, held: CostTable, lists: Places) -> Floats:
@@ -99,24 +99,24 @@ def values(labels: CostTable, held: CostTable, lists: Places) -> Floats:
     return model.predict(described(held)).mean
 
 
-def neighbours(labels: CostTable, held: CostTable) -> Places:
-    """Give the best lists of the nearest training functions, by standardised logarithms of the features."""
+def neighbors(labels: CostTable, held: CostTable) -> Places:
+    """Give the best lists of the nearest training functions, by standardized logarithms of the features."""
     ours, theirs = (np.log1p(np.abs(described(table))) for table in (held, labels))
     mean, scale = theirs.mean(axis=0), theirs.std(axis=0) + 1e-6
     ours, theirs = (ours - mean) / scale, (theirs - mean) / scale
     squares = (ours**2).sum(axis=1)[:, None] - 2 * ours @ theirs.T + (theirs**2).sum(axis=1)
     best = costs_of(labels)[1].argmin(axis=1)
-    return best[np.argsort(squares, axis=1, kind="stable")[:, :NEIGHBOURS]]
+    return best[np.argsort(squares, axis=1, kind="stable")[:, :NEIGHBORS]]
 
 
 def described(table: CostTable) -> Floats:
-    return describe_functions(table.columns.features, table.features, table.unoptimised, table.baseline)
+    return describe_functions(table.columns.features, table.features, table.unoptimized, table.baseline)
 
 
 def costs_of(table: CostTable) -> tuple[Floats, Floats]:
     """Give the costs after -Oz, and after each list; where it fails, of the function as it is."""
     place = table.columns.objectives.index(OBJECTIVE)
-    costs, as_it_is = table.costs[:, :, place], table.unoptimised[:, place, None]
+    costs, as_it_is = table.costs[:, :, place], table.unoptimized[:, place, None]
     baseline = table.baseline[:, place]
     return baseline.astype(float), np.where(costs == FAILED, as_it_is, costs).astype(float)
 
@@ -152,7 +152,7 @@ def collected(rows: Sequence[Any]) -> None:
 
 def show(name: str, effects: Sequence[Saving], ran: int, backups: int) -> None:
     for kind, more in (("no", 0), ("yes", backups)):
-        summary = summarise(effects, backup=kind == "yes")
+        summary = summarize(effects, backup=kind == "yes")
         columns = cells({**asdict(summary), "overall": summary.overall})
         print(f"| {name} | {kind} | {ran + more:,} | {' | '.join(columns)} |")
 

@@ -27,8 +27,8 @@ from planish.levels.llvm.passes.space import pass_space
 from planish.sandbox.fork_pool import forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labelling.choice import Costing, greedy_cover, most_saving
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench, read_labels
+from planish.train.labeling.choice import Costing, greedy_cover, most_saving
+from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench, read_labels
 
 Costs = NDArray[np.float64]
 Passes = tuple[str, ...]
@@ -46,10 +46,10 @@ def main() -> None:
     every = list(read_corpus(asked.corpus, "train"))
     draws = random.Random(asked.seed)
     improved = {label.identity for label in labels if label.saved}
-    labelled = {label.identity for label in labels}
+    labeled = {label.identity for label in labels}
     rows = drawn([row for row in every if row.identity in improved], asked.improved, draws)
     some = costs_of(made, rows[: asked.improved // 3], lists)
-    rest = drawn([row for row in every if row.identity not in labelled], asked.screened, draws)
+    rest = drawn([row for row in every if row.identity not in labeled], asked.screened, draws)
     few = [lists[place] for place in greedy_cover(*some, asked.few)]
     costs, baseline = costs_of(made, rest, few)
     found = [row for row, gain in zip(rest, saved(costs, baseline), strict=True) if gain > 0]

@@ -22,9 +22,9 @@ from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labelling.function_search import FunctionCosts, Passes, search
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
-from planish.train.labelling.run import HEADS, Saving, cells, summarise
+from planish.train.labeling.function_search import FunctionCosts, Passes, search
+from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labeling.run import HEADS, Saving, cells, summarize
 from planish.tuning.settings import Budget
 
 SIZES = (1, 3, 5, 10, 20)
@@ -59,8 +59,8 @@ class Trying:
     def _tried(self, row: Row, found: FunctionCosts, baseline: int) -> Tried:
         made = self.bench
         costs = [found.cost(passes) for passes in self.lists]
-        unoptimised = found.unoptimised or baseline  # what is left where a list is refused
-        known = [unoptimised if cost is None else cost for cost in costs]
+        unoptimized = found.unoptimized or baseline  # what is left where a list is refused
+        known = [unoptimized if cost is None else cost for cost in costs]
         after = [min(known[:size], default=baseline) for size in SIZES]
         search(found, made.space, made.objective, Budget(seconds=self.seconds), made.seed_of(row))
         best = found.ranking.best()
@@ -115,7 +115,7 @@ def show(made: LabelBench, rows: Sequence[Row], trying: Trying, asked: argparse.
 
 def row(name: str, effects: Sequence[Saving], kinds: str = "no yes") -> None:
     for kind in kinds.split():
-        summary = summarise(effects, backup=kind == "yes")
+        summary = summarize(effects, backup=kind == "yes")
         print(f"| {name} | {kind} | {' | '.join(cells({**asdict(summary), 'overall': summary.overall}))} |")
 
 

@@ -2,7 +2,7 @@
 
     python experiments/thesis_ch4/searchers.py CORPUS [--plot FILE.html]
 
-The thesis draws lists evenly and minimises the best at the end (4.3.2); both begin with -Oz here, so that the
+The thesis draws lists evenly and minimizes the best at the end (4.3.2); both begin with -Oz here, so that the
 curves show what is found beyond it.
 """
 
@@ -18,12 +18,12 @@ from pathlib import Path
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labelling.function_search import search
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labeling.function_search import search
+from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench
 from planish.tuning.settings import Budget
 
 AT = (1, 3, 10, 20, 40, 100, 200, 400, 1000)
-NAMES = {"portfolio": "ours (portfolio)", "random-minimise": "the thesis's (random, minimised)"}
+NAMES = {"portfolio": "ours (portfolio)", "random-minimize": "the thesis's (random, minimized)"}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from planish.train.corpus.shards import Row
 from planish.train.samples import Sample
 
 LONGEST_START = 4
-"""Passes that partly optimise a function at most, before the one that is learnt (4.5.3)."""
+"""Passes that partly optimize a function at most, before the one that is learnt (4.5.3)."""
 
 
 def translation(tokenizer: Tokenizer, ir: str, name: str) -> list[int]:
@@ -32,7 +32,7 @@ def single_pass_examples(
 ) -> Mapping[str, list[tuple[str, str]]]:
     """Make what single passes are learnt from (4.5.3): for each, code before and after it.
 
-    Half of the functions are partly optimised before, by up to `LONGEST_START` passes drawn by chance.
+    Half of the functions are partly optimized before, by up to `LONGEST_START` passes drawn by chance.
 
     Args:
         rows: functions, drawn from by chance.

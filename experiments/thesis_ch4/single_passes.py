@@ -5,7 +5,7 @@
 The data set is made first: training packages are learnt from, those for validation tell which weights are
 kept, those for the test are answered. It lies in the folder, with the checkpoint of the training and the
 answers; the same command goes on from what is there. Functions are short ones (--chars), since prompt and
-answer share the context, and half of them are partly optimised before (thesis 4.5.3).
+answer share the context, and half of them are partly optimized before (thesis 4.5.3).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planish.models.decoder import DecoderShape, continued, remembered
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tokenizer
 from planish.train.corpus.reader import read_corpus
-from planish.train.optimisation import TrainingProgress
+from planish.train.optimization import TrainingProgress
 from planish.train.text_training import TextConfig, train_text
 
 PASSES, TRIED = 60, 40

@@ -15,8 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from planish.train.corpus.reader import read_corpus
-from planish.train.labelling.label_plan import read_labels
-from planish.train.labelling.run import HEADS, cells, read_label_card
+from planish.train.labeling.label_plan import read_labels
+from planish.train.labeling.run import HEADS, cells, read_label_card
 
 
 def main() -> None:
@@ -29,17 +29,17 @@ def main() -> None:
 
 
 def dataset(corpus: Path, labels: Path) -> None:
-    labelled = {label.identity: label for label in read_labels(labels)}
+    labeled = {label.identity: label for label in read_labels(labels)}
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 4)
     packages: defaultdict[str, set[str]] = defaultdict(set)
     for row in read_corpus(corpus):
-        label = labelled.get(row.identity)
+        label = labeled.get(row.identity)
         if label is not None:
-            counts = (1, label.unoptimised, label.baseline, row.chars)
+            counts = (1, label.unoptimized, label.baseline, row.chars)
             sums[row.split] = [a + b for a, b in zip(sums[row.split], counts, strict=True)]
             packages[row.split].add(row.package)
     print("Figure 4.3: the data set\n")
-    print("| split | packages | functions | unoptimised | -Oz | characters |")
+    print("| split | packages | functions | unoptimized | -Oz | characters |")
     print("|---|---|---|---|---|---|")
     for split, counts in sums.items():
         cells_of = " | ".join(f"{count:,}" for count in counts)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from planish.levels.llvm.ir.features import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
 from planish.train.corpus.answers import answers_of, evaluate_answers, summary, text_samples
-from planish.train.optimisation import TrainingProgress
+from planish.train.optimization import TrainingProgress
 from planish.train.text_training import TextConfig, train_text
 
 BATCH, RATE, EVALUATIONS, HELD = 2048, 2e-3, 8, 100

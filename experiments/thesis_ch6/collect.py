@@ -33,9 +33,9 @@ from planish.models.networks import ReaderShape, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_paths
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.shards import Row
-from planish.train.labelling.function_search import FunctionCosts, candidates_of, search
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
-from planish.train.labelling.tabling import draw_in_turns
+from planish.train.labeling.function_search import FunctionCosts, candidates_of, search
+from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labeling.tabling import draw_in_turns
 from planish.train.samples import GAIN
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -70,14 +70,14 @@ class Sampling:
             ways["Autotuner"] = self._autotuned(searched, row)
         about = {"identity": row.identity, "package": row.package, "split": row.split, "file": row.file}
         known = dict(zip(("costs", "gains", "features"), listed, strict=True))
-        measured = {"baseline": baseline, "unoptimised": costs.unoptimised, "ways": ways}
+        measured = {"baseline": baseline, "unoptimized": costs.unoptimized, "ways": ways}
         return json.dumps({**about, **measured, **known})
 
     def _list_costs(self, costs: FunctionCosts) -> list[int]:
         """Give what the gate's lists cost, in its order."""
-        lists, unoptimised = self.gate.lists, costs.unoptimised or 0
+        lists, unoptimized = self.gate.lists, costs.unoptimized or 0
         costs.run(candidates_of(lists))
-        return [unoptimised if (cost := costs.ranking.costs[each]) is None else cost for each in lists]
+        return [unoptimized if (cost := costs.ranking.costs[each]) is None else cost for each in lists]
 
     def _gains(self, space: PassSpace) -> list[float]:
         """Give the share of -Oz's cost that the policy expects each of the gate's lists to save."""
@@ -119,11 +119,11 @@ def small(backend: Backend, ir: str, oz: Sequence[str]) -> str:
 def _outcome(costs: FunctionCosts, found: Samples) -> Mapping[str, Any]:
     every = [*dict.fromkeys(each for lists in found.values() for each in lists)]
     costs.run(candidates_of(every))
-    unoptimised = costs.unoptimised or 0
+    unoptimized = costs.unoptimized or 0
     known = {each: costs.ranking.costs[each] for each in every}
-    full = {each: unoptimised if cost is None else cost for each, cost in known.items()}
+    full = {each: unoptimized if cost is None else cost for each, cost in known.items()}
     return {
-        "best": [min((full[each] for each in found[n]), default=unoptimised) for n in BUDGETS],
+        "best": [min((full[each] for each in found[n]), default=unoptimized) for n in BUDGETS],
         "unique": [len({*found[n]}) for n in BUDGETS],
         "failed": sum(cost is None for cost in known.values()),
     }

@@ -30,7 +30,7 @@ Tried = Sequence[Mapping[str, Any]]
 def gains_of(tried: Tried) -> Mapping[str, Floats]:
     """Give what each list is expected to save beside those before it, in instructions."""
     gate, baseline = kept_gate(OBJECTIVE), column(tried, "baseline")
-    gated = gate.gains(column(tried, "features"), column(tried, "unoptimised"), baseline)
+    gated = gate.gains(column(tried, "features"), column(tried, "unoptimized"), baseline)
     read = np.maximum(column(tried, "gains"), 0) * baseline[:, None]
     return {GATE: gated, POLICY: read, MEAN: (gated + read) / 2}
 
@@ -50,9 +50,9 @@ def worth_by_trees(tried: Tried) -> Floats:
     before = labels.baseline[:, :1]
     model = GrownTrees(seed=0)
     worth = np.maximum((before - costs) / np.maximum(before, 1), -1)
-    names, mine = labels.columns.features, (labels.features, labels.unoptimised[:, :1], before)
+    names, mine = labels.columns.features, (labels.features, labels.unoptimized[:, :1], before)
     model.fit(Dataset(describe_functions(names, *mine), worth.astype(np.float32)))
-    counted = [column(tried, name)[:, None] for name in ("unoptimised", "baseline")]
+    counted = [column(tried, name)[:, None] for name in ("unoptimized", "baseline")]
     return model.predict(describe_functions(names, column(tried, "features"), *counted)).mean
 
 
@@ -60,7 +60,7 @@ def costs_of(labels: CostTable) -> Floats:
     """Give costs of lists; where one fails, of the function as it is."""
     place = labels.columns.objectives.index(OBJECTIVE)
     costs = labels.costs[:, :, place]
-    return np.where(costs == FAILED, labels.unoptimised[:, [place]], costs)
+    return np.where(costs == FAILED, labels.unoptimized[:, [place]], costs)
 
 
 def spent_over_all(tried: Tried) -> Mapping[str, Sequence[Floats]]:

@@ -20,7 +20,7 @@ from gates import GATE, MEAN, POLICY, by_trees, column, spent_over_all
 from numpy.typing import NDArray
 from ways import BUDGETS
 
-from planish.train.labelling.run import Saving, interval, summarise
+from planish.train.labeling.run import Saving, interval, summarize
 
 AUTOTUNER, ONCE, TREES = "Autotuner", "Greedy", "Coreset-NVP by trees on AutoPhase's features"
 PRIORITY, PRODUCT = "Priority Sampling (PS)", "PS by the product (ours)"
@@ -143,7 +143,7 @@ def table(tried: Tried, names: Sequence[str], *, backup: bool) -> None:
         low, high = interval(effects(tried, name, BUDGETS.index(30), backup=backup))
         row([name, *cells, *["-"] * (len(BUDGETS) - len(cells)), f"{low:.2%} to {high:.2%}"])
     evaluations = fmean(each["ways"][AUTOTUNER]["evaluations"] for each in tried)
-    searched = summarise(Saving(e["package"], e["baseline"], e["ways"][AUTOTUNER]["best"]) for e in tried)
+    searched = summarize(Saving(e["package"], e["baseline"], e["ways"][AUTOTUNER]["best"]) for e in tried)
     name = f"{AUTOTUNER} of the labels, {evaluations:.0f} evaluations in the mean"
     dashes, overall = ["-"] * (len(BUDGETS) - 1), f"{searched.overall:.2%}"
     row([name, *dashes, overall, f"{searched.low:.2%} to {searched.high:.2%}"])

@@ -102,7 +102,7 @@ def replayed(table: CostTable, of_it: NDArray[np.bool_]) -> tuple[Package, dict[
     lists = [table.columns.lists.index(passes) for passes, _ in shipped_lists().first[1:]]
     saved, size = table.saved("text_bytes")[:, lists], table.baseline[:, 0]
     count = table.features[:, 0, table.columns.features.index("TotalInsts")]
-    asked = describe_functions(table.columns.features, table.features, table.unoptimised, table.baseline)
+    asked = describe_functions(table.columns.features, table.features, table.unoptimized, table.baseline)
     model = GrownTrees(rounds=100, depth=3)
     model.fit(
         Dataset(asked[~of_it], (saved.max(axis=1) / np.maximum(size, 1)).astype(np.float32)[~of_it, None])

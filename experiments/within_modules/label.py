@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def compiled(package: str, patterns: str, flags: str) -> list[Path]:
-    """Compile a package's files to unoptimised bitcode, once."""
+    """Compile a package's files to unoptimized bitcode, once."""
     folder = ROOT / package
     tree = folder / "tree"
     if not tree.exists():

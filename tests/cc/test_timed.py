@@ -193,7 +193,7 @@ def test_a_program_that_cannot_be_judged_stays_clangs(built: Place) -> None:
     words = ("-O2", "main.c", "-o", "program", *OBJECTIVE)
     done = built.cc(*words, PLANISH_RUN="./program size")
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-    assert "two runs of the unoptimised program differ" in done.stderr
+    assert "two runs of the unoptimized program differ" in done.stderr
     assert (built.folder / "program").exists()
     strict = built.cc(*words, "--planish-strict", PLANISH_RUN="./program size")
     assert strict.returncode == 2

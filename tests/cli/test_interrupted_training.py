@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
-from cli.test_policies import labelled
+from cli.test_policies import labeled
 from planish.core import StoppedError
 from planish.models.policy_files import load_policy
 from planish.train.corpus.reader import SAMPLE
@@ -24,7 +24,7 @@ TRAIN = [sys.executable, "-c", "from planish.cli import main; main()", "policy",
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
     """Return a command that trains for hours."""
-    labelled(tmp_path / "costs.npz")
+    labeled(tmp_path / "costs.npz")
     given = ["--corpus", str(SAMPLE), "--labels", str(tmp_path / "costs.npz"), "--epochs", "100000"]
     return [*TRAIN, *given, "--width", "16", "--depth", "1", "-o", str(tmp_path / "lists.safetensors")]
 
@@ -84,7 +84,7 @@ def test_a_full_disk_tells_which_checkpoint_and_the_same_command_goes_on(
 
 
 def test_before_anything_was_learnt_there_is_nothing_to_keep() -> None:
-    from planish.train.optimisation import arrays_of
+    from planish.train.optimization import arrays_of
 
     with pytest.raises(StoppedError, match="stopped before its first checkpoint") as stopped:
         arrays_of({})

@@ -95,7 +95,7 @@ def test_a_module_made_smaller_by_functions_is_a_run_like_any_other(
     shown = planish("show", run)
     assert "\nfunctions\n---------\n" in shown.out
     assert planish("export", run, tmp_path / "again").code == 0
-    objects = [(folder / "optimised.o").read_bytes() for folder in (out, tmp_path / "again")]
+    objects = [(folder / "optimized.o").read_bytes() for folder in (out, tmp_path / "again")]
     assert objects[0] == objects[1]
 
 
@@ -225,7 +225,7 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
     )
     assert re.search(r"^busy +\d+% ", said.out, re.MULTILINE)
     assert "it was run without arguments" in said.out
-    assert (tmp_path / "out" / "optimised.o").exists()
+    assert (tmp_path / "out" / "optimized.o").exists()
     found = json.loads(planish(*words, *few, "--format", "json").out)
     assert (found["run"]["searcher"], found["run"]["space"], found["run"]["seed"]) == (
         "hottest-first",

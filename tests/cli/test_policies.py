@@ -28,7 +28,7 @@ from planish.tuning.progress import ProgressDisplay
 from planish.tuning.settings import Settings
 
 if TYPE_CHECKING:
-    from planish.train.optimisation import TrainingProgress
+    from planish.train.optimization import TrainingProgress
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=32,n=48,k=16", "--space", "steps")
@@ -173,7 +173,7 @@ def _told(folder: Path) -> tuple[str | Path, ...]:
     return ("--store", folder / "store.db", "--format", "json", "--finalists", "1")
 
 
-def labelled(path: Path) -> None:
+def labeled(path: Path) -> None:
     """Label some functions of the sample corpus: one of the lists saves a tenth of each, by turns."""
     lists = tuple(load_coreset("instructions"))
     rows = list(read_corpus(SAMPLE, "train"))[:12]
@@ -197,7 +197,7 @@ def labelled(path: Path) -> None:
 def test_a_policy_over_pass_lists_is_trained_and_followed(planish: Planish, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     labels, file, store = tmp_path / "costs.npz", tmp_path / "lists.safetensors", tmp_path / "store.db"
-    labelled(labels)
+    labeled(labels)
     given = ("--level", "llvm", "--corpus", SAMPLE, "--labels", labels, "-o", file, "--epochs", "2")
     said = planish("policy", "train", *given)
     assert said.code == 0, said.err
@@ -221,7 +221,7 @@ def test_a_language_model_is_trained_given_feedback_and_followed(planish: Planis
     pytest.importorskip("torch")
     pytest.importorskip("tokenizers")
     labels, file, store = tmp_path / "costs.npz", tmp_path / "text.safetensors", tmp_path / "store.db"
-    labelled(labels)
+    labeled(labels)
     given = ("--level", "llvm", "--network", "decoder", "--corpus", SAMPLE, "--labels", labels)
     size = ("--epochs", "1", "--context", "2048", "--tasks", "counts")
     said = planish("policy", "train", *given, *size, "--width", "16", "--depth", "1", "-o", file)
@@ -255,7 +255,7 @@ def test_a_language_model_of_other_passes_is_neither_judged_nor_trained_on(
     pytest.importorskip("torch")
     pytest.importorskip("tokenizers")
     labels, few, others = (tmp_path / name for name in ("costs.npz", "few.safetensors", "others.safetensors"))
-    labelled(labels)
+    labeled(labels)
     renamed = tuple(f"old-{name}" for name in PASSES)
     vocabulary = replace(tokenizer(), passes=renamed).to_json()
     write_policy(made(), few)

@@ -163,7 +163,7 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 STOPPED = {
     "planish.train.corpus.build.packages_of": ("corpus", "build", "out", "--ir", "nowhere"),
-    "planish.train.labelling.run.label_corpus": ("corpus", "label", "corpus", "out"),
+    "planish.train.labeling.run.label_corpus": ("corpus", "label", "corpus", "out"),
     "planish.cli.batch_table.tune_parts": ("tune", "module.ll", "--per-function"),
     "planish.tuning.batch.tune_parts": ("bench-passes", "module.ll", "--trials", "1"),
 }

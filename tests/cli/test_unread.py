@@ -38,10 +38,10 @@ REFUSED: dict[tuple[str, ...], str] = {
     ): "a corpus without Debian packages does not read --keep-sources. Leave it out.",
     (
         *("corpus", "label", "in", "out", "--lists", "0", "--sample", "9"),
-    ): "labelling with --lists 0 does not read --sample. Leave it out.",
+    ): "labeling with --lists 0 does not read --sample. Leave it out.",
     (
-        *("corpus", "label", "in", "out", "--searcher", "random-minimise", "--no-coreset"),
-    ): "labelling by random-minimise does not read --coreset. Leave it out.",
+        *("corpus", "label", "in", "out", "--searcher", "random-minimize", "--no-coreset"),
+    ): "labeling by random-minimize does not read --coreset. Leave it out.",
 }
 
 

@@ -221,7 +221,7 @@ def test_fronts_are_those_of_the_definition(costs: Vectors) -> None:
 
 
 @given(COSTS)
-def test_equal_vectors_are_neighbours_in_their_order(costs: Vectors) -> None:
+def test_equal_vectors_are_neighbors_in_their_order(costs: Vectors) -> None:
     for front in nondominated_sort(costs):
         alike: dict[tuple[float, ...], list[int]] = {}
         for index in front:
@@ -236,7 +236,7 @@ def test_a_front_begins_with_what_lost_its_last_dominator_first() -> None:
 
 
 @given(st.integers(1, 3).flatmap(lambda n: st.lists(st.permutations(range(8)), min_size=n, max_size=n)))
-def test_crowding_is_the_mean_gap_between_neighbours(columns: list[list[int]]) -> None:
+def test_crowding_is_the_mean_gap_between_neighbors(columns: list[list[int]]) -> None:
     front = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
     expected = [_gaps(front, index) for index in range(len(front))]
     assert crowding_distances(front) == pytest.approx(expected)

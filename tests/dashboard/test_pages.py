@@ -140,11 +140,11 @@ def test_a_dark_page_has_light_letters(tmp_path: Path, dashboard: Start, browser
     dark = browser.new_page(color_scheme="dark")
     dark.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
     expect(dark.locator("#search .main-svg").first).to_be_visible()
-    colours = dark.evaluate(
+    colors = dark.evaluate(
         "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color,"
         " getComputedStyle(document.querySelector('#search .xtick text')).fill]"
     )
-    back, text, tick = (sum(map(int, each[4:-1].split(","))) for each in colours)
+    back, text, tick = (sum(map(int, each[4:-1].split(","))) for each in colors)
     assert back < 150 < 500 < text
     assert tick > 500
     dark.close()

@@ -14,7 +14,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 
-class Labelled(np.ndarray[Any, Any]):
+class Labeled(np.ndarray[Any, Any]):
     """A subclass, as users make."""
 
 
@@ -92,8 +92,8 @@ def read_only(rng: Generator, shape: Shape, dtype: str) -> Array:
     return array
 
 
-def labelled(rng: Generator, shape: Shape, dtype: str) -> Array:
-    return values(rng, shape, dtype).view(Labelled)
+def labeled(rng: Generator, shape: Shape, dtype: str) -> Array:
+    return values(rng, shape, dtype).view(Labeled)
 
 
 def masked(rng: Generator, shape: Shape, dtype: str) -> Any:
@@ -126,7 +126,7 @@ Maker = Callable[[Generator, Shape, str], Any]
 PLAIN: tuple[Maker, ...] = (values, values, turned)
 ODD: tuple[Maker, ...] = (
     strided, backwards, repeated, unaligned, swapped, read_only,
-    labelled, masked, matrix, listed, duck, convertible,
+    labeled, masked, matrix, listed, duck, convertible,
 )  # fmt: skip
 FLOATS = ("float32", "float64")
 DTYPES = (

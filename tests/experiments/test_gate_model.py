@@ -49,7 +49,7 @@ def _table(seed: int = 0) -> CostTable:
 
 def _gains(table: CostTable, other: CostTable) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     gate = train_gate(table, "instructions", LISTS)
-    return gate.gains(other.features, other.unoptimised[:, 0], other.baseline[:, 0])
+    return gate.gains(other.features, other.unoptimized[:, 0], other.baseline[:, 0])
 
 
 def test_trees_predict_what_they_did_not_see() -> None:
@@ -102,7 +102,7 @@ def test_a_gate_is_read_as_it_was_written(tmp_path: Path) -> None:
 
     assert replace(read, model=gate.model) == gate
     for asked in (_table(2), table.take(np.arange(0))):
-        given_ = asked.features, asked.unoptimised[:, 0], asked.baseline[:, 0]
+        given_ = asked.features, asked.unoptimized[:, 0], asked.baseline[:, 0]
         assert np.array_equal(read.gains(*given_), gate.gains(*given_))
 
 
@@ -126,14 +126,14 @@ def test_a_gate_learns_of_its_own_objective_alone() -> None:
         **{
             name: np.concatenate([7 + 3 * array, array], axis=-1)
             for name, array in (
-                ("unoptimised", table.unoptimised),
+                ("unoptimized", table.unoptimized),
                 ("baseline", table.baseline),
                 ("costs", table.costs),
             )
         },
     )
     alone, other = train_gate(wide, "instructions", LISTS), _table(1)
-    asked = other.features, other.unoptimised[:, 0], other.baseline[:, 0]
+    asked = other.features, other.unoptimized[:, 0], other.baseline[:, 0]
     assert np.array_equal(alone.gains(*asked), _gains(table, other))
 
 
@@ -168,7 +168,7 @@ def test_a_gate_with_a_byte_changed_is_refused_or_whole(written: Path, place: in
     other = _table(1)
     with suppress(PlanishError):
         gate = load_gate(with_flipped_bits(written, place, change))
-        gate.gains(other.features, other.unoptimised[:, 0], other.baseline[:, 0])
+        gate.gains(other.features, other.unoptimized[:, 0], other.baseline[:, 0])
 
 
 def test_a_gate_whose_trees_are_of_other_lists_is_refused(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_gate_saves_more_than_the_coreset_on_packages_that_it_has_not_seen(
     places = [table.columns.lists.index(passes) for passes in gate.lists]
 
     allocation = EvaluationShares(
-        gate.gains(held.features, held.unoptimised[:, column], held.baseline[:, column])
+        gate.gains(held.features, held.unoptimized[:, column], held.baseline[:, column])
     )
     for _ in range(evaluations * len(held)):
         if (given := allocation.next()) is not None:

@@ -21,7 +21,7 @@ def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
             assert made is not None
             assert made.code == after
     every = [before for pairs in found.values() for before, _ in pairs]
-    assert any(before not in starts for before in every), "nothing was optimised before"
+    assert any(before not in starts for before in every), "nothing was optimized before"
     samples = translation_samples(tokenizer(), found, 4096)
     assert len(samples) == len(every)
     assert tokenizer().decode(samples[0].tokens[:2]).startswith("[pass] sroa<modify-cfg>")

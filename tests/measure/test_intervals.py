@@ -81,8 +81,8 @@ def test_of_many_processes_it_is_what_wilcoxons_test_does_not_reject(count: int)
     signs = np.array(list(product([0, 1], repeat=count)))
     sums = signs @ np.arange(1, count + 1)
 
-    def rejects(centre: float) -> bool:
-        moved = logs - centre
+    def rejects(center: float) -> bool:
+        moved = logs - center
         rank = (np.abs(moved).argsort().argsort() + 1)[moved > 0].sum()
         return 2 * min((sums <= rank).mean(), (sums >= rank).mean()) <= 0.01
 
@@ -105,7 +105,7 @@ def test_the_more_variants_the_wider_is_the_interval_of_each() -> None:
 
 
 def test_a_few_processes_that_agree_by_luck_prove_no_small_gain() -> None:
-    """Five memory layouts out of five may favour one side: that happens in 3 % of comparisons of equals."""
+    """Five memory layouts out of five may favor one side: that happens in 3 % of comparisons of equals."""
     agree = [[0.99], [0.9901], [0.9899], [0.9902], [0.9898]]
     assert ratio(agree, [[1.0]] * 5).verdict(TIME) == "undecided"
     assert ratio(agree * 2, [[1.0]] * 10).verdict(TIME) == "better"
@@ -182,7 +182,7 @@ def test_zeros_are_values(over: float, under: float) -> None:
 
 
 @given(st.lists(st.floats(0.9, 1.1), min_size=3, max_size=9), st.integers(0, 9))
-def test_noise_is_how_far_neighbours_differ(values: list[float], seed: int) -> None:
+def test_noise_is_how_far_neighbors_differ(values: list[float], seed: int) -> None:
     found = noise(values, seed)
     over = [b / a for a, b in pairwise(values)]
     assert 0 <= found <= max(abs(each - 1) for each in over)

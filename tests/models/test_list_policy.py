@@ -154,7 +154,7 @@ def test_without_auxiliary_tasks_gains_alone_are_learnt(tmp_path: Path) -> None:
 def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from planish.train.list_ranker import RankerConfig, train_ranker
-    from planish.train.optimisation import TrainingProgress
+    from planish.train.optimization import TrainingProgress
 
     known = dataset()
     held = known.groups == "p3"

@@ -11,7 +11,7 @@ from planish.core import Candidate, Objective, PlanishError, Searcher, Space, St
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.space import PassVocabulary, SelectionSpace
 from planish.models.named_policies import ESCAPE, SeedPolicy, policy_named
-from planish.search.decoding import PrefixTree, prioritised, priority_samples
+from planish.search.decoding import PrefixTree, prioritized, priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import SearcherConformance
@@ -76,7 +76,7 @@ def test_what_changes_nothing_is_no_step() -> None:
 
 def test_samples_are_as_probable_as_the_lists_make_them() -> None:
     tree = PrefixTree(listed("AB", "CAC"), Alphabet())
-    found = {word(node.candidate): math.exp(node.log_probability) for node in prioritised(tree)}
+    found = {word(node.candidate): math.exp(node.log_probability) for node in prioritized(tree)}
     first = 2 / 3 * (2 / 3 + ESCAPE * 2 / 3) / (2 / 3 + ESCAPE)
     assert found["AB"] == pytest.approx(first), "AB ends there, since none is longer that begins so"
     assert found["CAC"] > 0

@@ -217,7 +217,7 @@ def trained(checkpoint: Path, wait: float = 0.0, lines: int = 0) -> dict[int, li
 def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from planish.train.list_writer import train_writer
-    from planish.train.optimisation import TrainingProgress
+    from planish.train.optimization import TrainingProgress
 
     whole: dict[int, list[float]] = {}
 

@@ -61,7 +61,7 @@ class ModelWriter:
 
 
 def resnet18(path: Path, size: int = 224, width: int = 64) -> Path:
-    """Write ResNet-18, whose batch normalisations are in its convolutions."""
+    """Write ResNet-18, whose batch normalizations are in its convolutions."""
     w = ModelWriter()
     x = w.input("x", (1, 3, size, size))
     x = w.add("Relu", w.conv(x, 3, width, 7, 2))
@@ -147,7 +147,7 @@ def dcgan(path: Path) -> Path:
 
 
 def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """Run a model without optimisations."""
+    """Run a model without optimizations."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()

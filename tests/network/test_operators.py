@@ -164,7 +164,7 @@ def test_reductions(tmp_path: Path) -> None:
     check(tmp_path / "m.onnx", build)
 
 
-def test_normalisations_and_softmax(tmp_path: Path) -> None:
+def test_normalizations_and_softmax(tmp_path: Path) -> None:
     def build(w: ModelWriter) -> tuple[str, ...]:
         x, y = w.input("x", (2, 6, 4, 5)), w.input("y", (3, 8))
         variance = w.constant(np.linspace(0.5, 2, 6).astype(np.float32))

@@ -214,7 +214,7 @@ def _strip(*samples: list[float]) -> Strip:
 
 
 @given(st.lists(SAMPLES, min_size=1, max_size=3))
-def test_boxes_summarise_all_and_points_fill_the_window(samples: list[list[float]]) -> None:
+def test_boxes_summarize_all_and_points_fill_the_window(samples: list[list[float]]) -> None:
     strip = _strip(*samples)
     low, high = strip.window
     for row, known in zip(strip.rows, samples, strict=True):

@@ -1,4 +1,4 @@
-"""`planish.plot`: figures of each kind of run, what is refused, and colours that readers can tell apart."""
+"""`planish.plot`: figures of each kind of run, what is refused, and colors that readers can tell apart."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ import pytest
 
 from planish import plot as plot_module
 from planish.core import ArgumentError, Candidate, Objective, PlanishError, Task, Trial, TrialPrediction, rng
-from planish.plot.axes import BACKGROUNDS, COLOURS, GREY
+from planish.plot.axes import BACKGROUNDS, COLORS, GREY
 from planish.store import Store, open_store
 from planish.tuning.comparison import Comparison, Finalist
 from planish.tuning.result import Result, read_result
@@ -149,7 +149,7 @@ def test_several_runs_are_drawn_together(draw: Draw, store: Store) -> None:
     assert all(run.run.id in drawn for run in runs)
 
 
-def test_lines_of_several_runs_differ_in_more_than_their_colours(store: Store) -> None:
+def test_lines_of_several_runs_differ_in_more_than_their_colors(store: Store) -> None:
     runs = [_read(store, [measured(i, 1e-3 * (i + 1)) for i in range(3)]) for _ in range(5)]
     lines = [trace.line for trace in plot.history(runs).data if trace.name]
     assert len({line.color for line in lines}) == len({line.dash for line in lines}) == 5
@@ -250,9 +250,9 @@ def test_planish_loads_figures_when_they_are_asked_for() -> None:
     assert done.stdout == "False True\n"
 
 
-def _linear(colour: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    assert re.fullmatch("#[0-9a-f]{6}", colour)
-    known = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+def _linear(color: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    assert re.fullmatch("#[0-9a-f]{6}", color)
+    known = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)]) / 255
     return np.where(known <= 0.04045, known / 12.92, ((known + 0.055) / 1.055) ** 2.4)
 
 
@@ -278,20 +278,20 @@ SIGHTS = {
 TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 
 
-def _lab(colour: str, sight: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return a colour as it is seen, in CIELAB."""
-    xyz = TO_XYZ @ np.clip(SIGHTS[sight] @ _linear(colour), 0, 1) / [0.9505, 1.0, 1.089]
+def _lab(color: str, sight: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return a color as it is seen, in CIELAB."""
+    xyz = TO_XYZ @ np.clip(SIGHTS[sight] @ _linear(color), 0, 1) / [0.9505, 1.0, 1.089]
     x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS.values())
-@pytest.mark.parametrize("colour", [*COLOURS, GREY])
-def test_marks_stand_out_from_the_background(colour: str, background: str) -> None:
-    assert _contrast(colour, background) >= 3
+@pytest.mark.parametrize("color", [*COLORS, GREY])
+def test_marks_stand_out_from_the_background(color: str, background: str) -> None:
+    assert _contrast(color, background) >= 3
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_every_reader_can_tell_colours_apart(sight: str) -> None:
-    differences = [np.linalg.norm(_lab(a, sight) - _lab(b, sight)) for a, b in combinations(COLOURS, 2)]
+def test_every_reader_can_tell_colors_apart(sight: str) -> None:
+    differences = [np.linalg.norm(_lab(a, sight) - _lab(b, sight)) for a, b in combinations(COLORS, 2)]
     assert min(differences) > 20

@@ -9,7 +9,7 @@ from planish.search import make_searcher
 from planish.search.annealing import Annealing
 from planish.search.genetic import Genetic
 from planish.search.guided import ModelGuided
-from planish.search.minimisation import Portfolio, RandomMinimise
+from planish.search.minimization import Portfolio, RandomMinimize
 from planish.search.nsga2 import Gevo, Nsga2
 from planish.search.random_search import Exhaustive, Random
 from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
@@ -62,9 +62,9 @@ class TestAnnealing(SearcherConformance):
         return Annealing(space, objectives, seed)
 
 
-class TestRandomMinimise(SearcherConformance):
+class TestRandomMinimize(SearcherConformance):
     def searcher(self, space: Lattice, objectives: Sequence[Objective], seed: int) -> Searcher:
-        return RandomMinimise(space, objectives, seed, samples=20)
+        return RandomMinimize(space, objectives, seed, samples=20)
 
 
 class TestPortfolio(SearcherConformance):

@@ -21,7 +21,7 @@ from planish.search.decoding import (
     PrefixTree,
     beam,
     decode,
-    prioritised,
+    prioritized,
     priority_samples,
     reshaped,
 )
@@ -228,7 +228,7 @@ def test_samples_are_those_of_algorithm_1(
 ) -> None:
     """Whatever is completed together, and though the queue is short."""
     tree = PrefixTree(Table(table), Words())
-    nodes = prioritised(tree, samples=samples, branches=branches, by=by, width=width)
+    nodes = prioritized(tree, samples=samples, branches=branches, by=by, width=width)
     found = [word(node.candidate) for node in nodes]
     assert found == algorithm_1(table, samples, branches, by)
     assert len(set(found)) == len(found)
@@ -257,7 +257,7 @@ def test_branches_are_limited() -> None:
 def test_as_many_inferences_as_the_tree_has_nodes(samples: int) -> None:
     table = Table(TREE)
     tree = PrefixTree(table, Words())
-    found = [word(node.candidate) for node in prioritised(tree, samples=samples)]
+    found = [word(node.candidate) for node in prioritized(tree, samples=samples)]
     beginnings = {each[:length] for each in found for length in range(len(each) + 1)}
     assert sorted(table.asked) == sorted(beginnings), "a prefix was asked for twice, or in vain"
     assert tree.inferences == len(beginnings)
@@ -265,7 +265,7 @@ def test_as_many_inferences_as_the_tree_has_nodes(samples: int) -> None:
 
 def test_branches_that_are_completed_together_need_fewer_questions() -> None:
     alone, together = (PrefixTree(Table(TREE), Words()) for _ in range(2))
-    assert len(list(prioritised(alone))) == len(list(prioritised(together, width=3))) == 6
+    assert len(list(prioritized(alone))) == len(list(prioritized(together, width=3))) == 6
     assert alone.calls == alone.inferences == 8
     assert together.inferences == 8
     assert together.calls < 8

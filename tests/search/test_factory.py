@@ -31,7 +31,7 @@ OURS = [
     "nsga2",
     "portfolio",
     "random",
-    "random-minimise",
+    "random-minimize",
 ]
 TRAIL = Trail([[1], [0]], {0: 1, 1: 2})
 

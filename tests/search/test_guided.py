@@ -18,7 +18,7 @@ from planish.core import (
     EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
-    CanFeaturise,
+    CanFeaturize,
     Failed,
     Measured,
     Objective,
@@ -255,9 +255,9 @@ def test_where_nothing_legal_is_found_the_search_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
-def test_of_few_neighbours_each_round_proposes_one_until_the_space_is_used_up(share: float) -> None:
+def test_of_few_neighbors_each_round_proposes_one_until_the_space_is_used_up(share: float) -> None:
     """What a walk met and did not propose may be proposed later; a share of a few is one at least."""
-    small = Lattice((5, 4))  # a candidate has 4 + 3 neighbours
+    small = Lattice((5, 4))  # a candidate has 4 + 3 neighbors
     options = {"model": "none", "first": 2, "batch": 2, "growth": 0.1, "epsilon": share, "top": 1.0}
     searcher = make_searcher("model-guided", small, [small.objective], 0, options)
     trials = drive(searcher, small.outcome, 100, 2)
@@ -301,7 +301,7 @@ func.func public @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf
 """
 
 
-class Guidable(CanEvolve, CanFeaturise, Protocol):
+class Guidable(CanEvolve, CanFeaturize, Protocol):
     """What the guided search needs of a space."""
 
 

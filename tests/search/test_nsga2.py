@@ -303,7 +303,7 @@ def test_the_first_fronts_are_selected_and_of_the_last_the_least_crowded(
     assert order == sorted(order)
 
 
-def test_crowding_is_the_mean_gap_between_the_neighbours() -> None:
+def test_crowding_is_the_mean_gap_between_the_neighbors() -> None:
     """Each gap as a share of the front's range; the ends are not crowded at all."""
     costs = [(0.0, 10.0), (1.0, 6.0), (3.0, 5.0), (10.0, 0.0), (20.0, 20.0)]
     crowding = {each.costs: each.crowding for each in ranked([Individual(Candidate(), c) for c in costs], 4)}

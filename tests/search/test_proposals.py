@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searcher, Space, rng
 from planish.search import make_searcher
-from planish.search.proposals import TRIES, Visited, changed, neighbour, new_sample, sample
+from planish.search.proposals import TRIES, Visited, changed, neighbor, new_sample, sample
 from planish.search.random_search import Exhaustive, Random
 from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
@@ -95,7 +95,7 @@ def test_random_asks_once_for_each_state() -> None:
 
 
 class Steep(Tradeoff):
-    """Wherever the first knob is even, no neighbour is found; every so manieth sample is not found either.
+    """Wherever the first knob is even, no neighbor is found; every so manieth sample is not found either.
 
     Args:
         period: of the samples that are not found; 1 for all.
@@ -153,7 +153,7 @@ def test_dead_ends_do_not_change_that_a_short_run_begins_a_longer_one(name: str)
 
 def test_a_dead_end_is_left_by_a_sample() -> None:
     space, end = Steep(period=2), Lattice((30,) + (10,) * 5).at((2, 9, 9, 9, 9, 9))
-    found = neighbour(space, end, rng(1))
+    found = neighbor(space, end, rng(1))
     assert found == super(Steep, space).sample(rng(1))
     assert space.dead_ends == 1
 

@@ -207,7 +207,7 @@ def search(
 
 _TAKES: Mapping[str, Sequence[str]] = {
     "population": ("genetic", "nsga2"),
-    "samples": ("random-minimise",),
+    "samples": ("random-minimize",),
     "stage": ("portfolio",),
     "batch": ("model-guided",),
     "first": ("model-guided",),
@@ -231,7 +231,7 @@ def test_a_search_that_recalls_is_the_search(
     assert [trial.candidate for trial in search(space, name, seed, recalled, 80, batch)] == whole
 
 
-@pytest.mark.parametrize("name", ["random", "genetic", "random-minimise", "portfolio", "nsga2"])
+@pytest.mark.parametrize("name", ["random", "genetic", "random-minimize", "portfolio", "nsga2"])
 def test_what_is_recalled_is_not_drawn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [trial.candidate for trial in search("llvm passes", name, 3, {}, 40, 8)]
     drawn: list[Generator] = []
@@ -248,7 +248,7 @@ def test_what_is_recalled_is_not_drawn(name: str, monkeypatch: pytest.MonkeyPatc
     assert drawn
 
 
-@pytest.mark.parametrize("name", ["random", "genetic", "random-minimise", "portfolio", "nsga2"])
+@pytest.mark.parametrize("name", ["random", "genetic", "random-minimize", "portfolio", "nsga2"])
 def test_a_search_goes_on_from_what_another_one_proposed(name: str) -> None:
     other = [trial.candidate for trial in search("llvm passes", name, 4, {}, 30, 8)]
     found = search("llvm passes", name, 5, dict(enumerate(other)), 80, 8)

@@ -52,7 +52,7 @@ class Cluster:
         """
         self._control("-m", mode, "stop")
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """Make the data."""
         self._run(self.programs / "initdb", "-D", "data", "-U", "planish", "-A", "trust", "--no-sync")
         (self.folder / "data/pg_hba.conf").write_text(ACCESS)
@@ -86,7 +86,7 @@ def new_cluster(programs: Path) -> Generator[Cluster]:
         shutil.chown(folder, ACCOUNT, ACCOUNT)
     cluster = Cluster(folder, programs)
     try:
-        cluster.initialise()
+        cluster.initialize()
         cluster.start()
         yield cluster
         cluster.stop()

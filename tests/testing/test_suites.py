@@ -63,7 +63,7 @@ class CoarseState(Lattice):
         return str(self.position(candidate)[0])
 
 
-class IllegalNeighbour(Lattice):
+class IllegalNeighbor(Lattice):
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:  # noqa: ARG002
         return candidate.then(Set(0, 1))
 
@@ -110,7 +110,7 @@ BROKEN_SPACES: dict[type[Lattice], str] = {
     StepTwice: "test_steps_are_unique_and_lead_to_legal_candidates",
     IllegalStep: "test_steps_are_unique_and_lead_to_legal_candidates",
     CoarseState: "test_equal_states_have_equal_futures",
-    IllegalNeighbour: "test_neighbours_are_legal_and_belong_to_their_generator",
+    IllegalNeighbor: "test_neighbors_are_legal_and_belong_to_their_generator",
     Lame: "test_mutation_reaches_other_candidates",
     IllegalChild: "test_children_are_legal_and_belong_to_their_generator",
     KeepsAll: "test_shorter_candidates_are_legal_and_lack_one_step",

@@ -22,7 +22,7 @@ from soundness.subject import SAMPLES, Form, Subject, compile_subject, csmith_pr
 
 @pytest.fixture(scope="session")
 def by_others(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Return what this machine's compiler makes of them, optimised."""
+    """Return what this machine's compiler makes of them, optimized."""
     program = tmp_path_factory.mktemp("samples") / "samples"
     sources = map(str, sorted(SAMPLES.glob("*.c")))
     subprocess.run([*find_linker(), "-O2", "-w", *sources, "-o", str(program), "-lm"], check=True)
@@ -30,7 +30,7 @@ def by_others(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["size", "typed", "plain"])
-def test_the_unoptimised_programs_answer_as_those_of_another_compiler(
+def test_the_unoptimized_programs_answer_as_those_of_another_compiler(
     form: Form, by_others: bytes, compiler: Compiler, backend: Backend, tmp_path: Path
 ) -> None:
     with closing(Examiner(samples(compiler, form), backend, tmp_path)) as examiner:
@@ -82,7 +82,7 @@ def test_lists_of_many_passes_keep_the_answer_of_a_random_program(
     assert_sound(subject, lists, backend, tmp_path)
 
 
-NEIGHBOURS = """
+NEIGHBORS = """
 #include <stdio.h>
 static unsigned a[64], b[4];
 __attribute__((noinline)) static void turn(unsigned *a, const unsigned *b, int n) {
@@ -140,7 +140,7 @@ def orders(passes: Sequence[str], count: int) -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("form", ["plain", "fast"])
-@pytest.mark.parametrize(("source", "passes"), [(NEIGHBOURS, LOOPS), (PRODUCTS, SUMS)], ids=["loops", "sums"])
+@pytest.mark.parametrize(("source", "passes"), [(NEIGHBORS, LOOPS), (PRODUCTS, SUMS)], ids=["loops", "sums"])
 def test_any_order_keeps_what_a_program_answers(
     source: str, passes: tuple[str, ...], form: Form, compiler: Compiler, backend: Backend, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from planish.levels.llvm.execution import NotRunnableError, find_linker
 from planish.levels.llvm.hot.lists import BEGIN, LAST, first_lists
 from planish.levels.llvm.passes.catalogue import elements, load_coreset
 from planish.levels.llvm.passes.pipeline import print_pipeline
-from soundness.campaign import Tally, minimised, try_cases, write_table
+from soundness.campaign import Tally, minimized, try_cases, write_table
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists
 from soundness.examiner import Examiner
 from soundness.subject import Form, Subject, compile_subject, samples
@@ -142,7 +142,7 @@ def holds(passes: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 @given(LETTERS, LETTERS, LETTERS)
 def test_only_the_passes_to_blame_are_left(before: list[str], between: list[str], behind: list[str]) -> None:
     passes = [*before, "X", *between, "Y", *behind]
-    assert minimised(passes, lambda these: holds(these, ("X", "Y"))) == ("X", "Y")
+    assert minimized(passes, lambda these: holds(these, ("X", "Y"))) == ("X", "Y")
 
 
 @given(LETTERS, st.sets(st.integers(0, 20)))
@@ -150,7 +150,7 @@ def test_no_single_pass_can_be_dropped_whatever_fails(passes: list[str], lengths
     def fails(these: tuple[str, ...]) -> bool:
         return these == tuple(passes) or len(these) in lengths
 
-    short = minimised(passes, fails)
+    short = minimized(passes, fails)
     assert fails(short)
     assert holds(tuple(passes), short)
     assert not any(fails(short[:index] + short[index + 1 :]) for index in range(len(short)))

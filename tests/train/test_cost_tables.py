@@ -52,7 +52,7 @@ def test_a_table_is_read_as_it_was_written(
     read = read_costs(path)
 
     assert (read.columns, read.splits) == (table.columns, {"one": "train", "two": "test"})
-    for name in ("identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"):
+    for name in ("identities", "packages", "unoptimized", "baseline", "costs", "features", "lexemes"):
         assert np.array_equal(getattr(read, name), getattr(table, name)), name
     assert read.packages.tolist() == ["one", "one", "two", "two"]
     assert read.costs[read.identities.tolist().index(f"{2**127 + last:032x}"), 1].tolist() == [FAILED, FAILED]
@@ -148,7 +148,7 @@ def test_functions_of_all_have_the_costs_of_the_lists_that_all_have() -> None:
     assert joined.columns == replace(WIDE, objectives=("instructions",), lists=(("b",), ("c",)))
     assert joined.identities.tolist() == ["1" * 32, "2" * 32]
     assert joined.costs[..., 0].tolist() == [[FAILED, 6], [5, 3]]
-    assert (joined.baseline.tolist(), joined.unoptimised.tolist()) == ([[8], [6]], [[9], [7]])
+    assert (joined.baseline.tolist(), joined.unoptimized.tolist()) == ([[8], [6]], [[9], [7]])
     assert joined.lexemes.shape == (2, 2)
     assert joined.split("test").packages.tolist() == ["two"]
     assert joined.features.shape == (2, 2, 1)

@@ -8,7 +8,7 @@ import pytest
 
 from planish.core import Candidate
 from planish.core.capabilities import CanShrink
-from planish.search.minimisation import shrink
+from planish.search.minimization import shrink
 from planish.testing.lattice import Lattice
 from planish.tuning.final_state import ConstrainedSpace
 

@@ -48,7 +48,7 @@ SMALL: Mapping[str, Mapping[str, int]] = {
     "nsga2": {"population": 8},
     "policy": {"improve": True},
     "portfolio": {"stage": 8},
-    "random-minimise": {"samples": 8},
+    "random-minimize": {"samples": 8},
 }
 """Rounds so small that some of them end within the trials."""
 TRIALS = 40

@@ -1,4 +1,4 @@
-"""The end of a run: minimised, measured again, checked, scored, explained, stored."""
+"""The end of a run: minimized, measured again, checked, scored, explained, stored."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_the_store_gives_back_what_was_found(full: Ended) -> None:
 
 
 def test_time_is_split_by_steps(full: Ended) -> None:
-    assert {"minimise", "compare", "cross_check", "eval_heldout", "ablate"} <= {*full.result.run.seconds}
+    assert {"minimize", "compare", "cross_check", "eval_heldout", "ablate"} <= {*full.result.run.seconds}
 
 
 def test_a_level_needs_none_of_it(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_one_objective_is_as_ever(tmp_path: Path) -> None:
     assert len(one.result.finalists) == 3
     assert all(member.n_steps_found == len(member.candidate.steps) for member in one.result.finalists)
     assert (one.stored[0].data["main_effects"], one.stored[0].data["interactions"]) == ([], [])
-    assert not {"minimise", "cross_check", "eval_heldout", "ablate"} & {*one.result.run.seconds}
+    assert not {"minimize", "cross_check", "eval_heldout", "ablate"} & {*one.result.run.seconds}
 
 
 @dataclass
@@ -348,7 +348,7 @@ def test_ctrl_c_keeps_what_is_known(tmp_path: Path, method: str) -> None:
     assert bool(comparison(found).baseline.scores) == (method == "secondary_baseline")
 
 
-def test_ctrl_c_while_minimising_leaves_the_search_alone(
+def test_ctrl_c_while_minimizing_leaves_the_search_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -538,7 +538,7 @@ def test_steps_that_keep_to_theirs_are_over_in_time(
 def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LEAST_S", 5.0)
     clock = Clock()
-    budget = StageBudget(60.0, ["minimise", "compare", "describe"], clock)
+    budget = StageBudget(60.0, ["minimize", "compare", "describe"], clock)
     assert budget.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
     clock.now += 50
     assert budget.until("describe") == pytest.approx(160)
@@ -554,7 +554,7 @@ def test_the_comparison_has_its_time_whatever_came_before_it_took(
 ) -> None:
     monkeypatch.setattr(module, "LEAST_S", 5.0)
     clock = Clock()
-    budget = StageBudget(searched_s, ["minimise", "compare", "describe"], clock)
+    budget = StageBudget(searched_s, ["minimize", "compare", "describe"], clock)
     clock.now += 2 * searched_s + 10
-    assert budget.until("minimise") == clock.now
+    assert budget.until("minimize") == clock.now
     assert budget.until("compare") == clock.now + reserved

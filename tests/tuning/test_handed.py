@@ -127,8 +127,8 @@ def test_a_whole_run_evaluates_by_what_it_is_handed(tmp_path: Path) -> None:
     assert found.finalist.cross_check.agrees
     assert found.finalist.analysis
     assert any(each.main_effects for each in found.finalists)
-    search, minimising, *comparing, cross_checks, scores, reference, effects, analyses = start.started
-    assert [search, minimising, effects, analyses] == [("Measuring", 1)] * 4
+    search, minimizing, *comparing, cross_checks, scores, reference, effects, analyses = start.started
+    assert [search, minimizing, effects, analyses] == [("Measuring", 1)] * 4
     assert {*comparing, reference} == {("MultiEvaluatorSpec", 1)}
     assert [cross_checks, scores] == [("AskedFirst", 1), ("Asked", 1)]
     assert start.open == []

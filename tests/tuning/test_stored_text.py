@@ -180,7 +180,7 @@ def test_code_is_run_where_it_is_timed_or_the_user_asks(tmp_path: Path) -> None:
     assert "it is not run" in done.output
     assert "two runs" not in done.output.partition("verified\n")[0]
     asked = _run(tmp_path, "", ("tune", str(tmp_path / "f.ll"), "--run", *few))
-    assert "two runs of the unoptimised program differ" in asked.output
+    assert "two runs of the unoptimized program differ" in asked.output
 
 
 @pytest.mark.parametrize(

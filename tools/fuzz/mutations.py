@@ -56,7 +56,7 @@ class _Mutator:
         self._reduced = reduced
 
     def of_nodes(self, nodes: tuple[Node, ...]) -> Iterator[tuple[str, tuple[Node, ...]]]:
-        """List what neighbouring nodes may be by mistake."""
+        """List what neighboring nodes may be by mistake."""
         for i, node in enumerate(nodes):
             before, after = nodes[:i], nodes[i + 1 :]
             if len(nodes) > 1:

@@ -7,7 +7,7 @@ prove that there is none.
 
 Each pass in five contexts, random lists of 2 to 20 passes, and the shipped coresets are tried on small
 samples, on random programs of csmith, and on Lua's interpreter (Debian's package lua5.4) with a script. Each
-answer is compared with that of the unoptimised program. The exit code is 1 if one is wrong; what shows
+answer is compared with that of the unoptimized program. The exit code is 1 if one is wrong; what shows
 it again lies in the output folder, with the list made short.
 """
 

@@ -16,7 +16,7 @@ from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
 from soundness.subject import Subject
 
 
-def minimised(passes: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
+def minimized(passes: Sequence[str], fails: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
     """Drop passes while the list still fails: first halves, then quarters, at last single ones.
 
     Args:
@@ -50,7 +50,7 @@ def reproduce(examiner: Examiner, case: Case, verdict: Verdict, folder: Path) ->
     Returns:
         The short list.
     """
-    short = minimised(
+    short = minimized(
         case.passes, lambda passes: examiner.examine(case.pipeline(passes)).kind == verdict.kind
     )
     pipeline = case.pipeline(short)
@@ -189,7 +189,7 @@ def write_table(tally: Tally) -> Iterator[str]:
     """Return the lines: one for each pass, then the sums, then the failures.
 
     Columns: lists about the pass alone, how many of these changed the code (a pass that changes nothing was
-    not tested), lists of many that hold it, and the failures that it has part in after minimisation.
+    not tested), lists of many that hold it, and the failures that it has part in after minimization.
     """
     yield f"{'pass':<{_WIDTH}} tier  alone changed  lists  crashed  wrong"
     for text, element in elements().items():

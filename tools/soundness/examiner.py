@@ -56,7 +56,7 @@ class Examiner:
         folder: an empty folder for objects; it is left to the caller.
 
     Attributes:
-        expected: the unoptimised program's answer.
+        expected: the unoptimized program's answer.
 
     Raises:
         NotRunnableError: the subject cannot be linked, or runs longer than `REFERENCE_S`, or is killed.
@@ -74,7 +74,7 @@ class Examiner:
 
     @property
     def executed(self) -> int:
-        """How many programs were run, the unoptimised one left out; equal code is run once."""
+        """How many programs were run, the unoptimized one left out; equal code is run once."""
         return len(self._known)
 
     def close(self) -> None:

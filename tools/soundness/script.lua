@@ -133,12 +133,12 @@ section("collector")
 local weak = setmetatable({}, {__mode = "k"})
 local held = {}
 for i = 1, 500 do local key = {}; weak[key] = i; if i % 50 == 0 then held[#held + 1] = key end end
-local finalised = 0
-for i = 1, 300 do setmetatable({i}, {__gc = function(o) finalised = finalised + o[1] end}) end
+local finalized = 0
+for i = 1, 300 do setmetatable({i}, {__gc = function(o) finalized = finalized + o[1] end}) end
 collectgarbage(); collectgarbage()
 local left = 0
 for _ in pairs(weak) do left = left + 1 end
-print(left, #held, finalised)
+print(left, #held, finalized)
 collectgarbage("generational")
 local trees = {}
 local function tree(d) if d == 0 then return {1} end return {tree(d - 1), tree(d - 1)} end

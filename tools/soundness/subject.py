@@ -24,7 +24,7 @@ its passes: with these attributes, types of memory accesses, lifetimes, and func
 SAMPLES = Path(__file__).with_name("samples")
 """Small programs in C."""
 _LEVELS = {"typed": "Oz", "fast": "O3"}
-_UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
+_UNOPTIMIZED = ("-Xclang", "-disable-llvm-passes")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def compile_subject(
 
 def _compiled(source: Path, compiler: Compiler, form: Form, flags: Sequence[str]) -> str:
     if form in _LEVELS:
-        return compiler.to_ir(source, (*_UNOPTIMISED, *flags), _LEVELS[form])
+        return compiler.to_ir(source, (*_UNOPTIMIZED, *flags), _LEVELS[form])
     ir = compiler.to_ir(source, flags)
     return for_size(ir) if form == "size" else ir
 

@@ -13,7 +13,7 @@ def convolution(
     groups: int = 1,
     activation: nn.Module | None = None,
 ) -> nn.Sequential:
-    """Make a padded convolution with a batch normalisation and, where one is given, an activation."""
+    """Make a padded convolution with a batch normalization and, where one is given, an activation."""
     layers: list[nn.Module] = [
         nn.Conv2d(channels, out, kernel, stride, kernel // 2, groups=groups, bias=False),
         nn.BatchNorm2d(out),

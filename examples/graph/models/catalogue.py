@@ -25,7 +25,7 @@ class Network:
     """One network.
 
     Args:
-        classes: what it is recognised as; empty for a network of no class.
+        classes: what it is recognized as; empty for a network of no class.
         usual: makes it in the usual size.
         small: makes it small.
         inputs: name to the largest number and the shape of one example; 0 for real numbers.
@@ -102,7 +102,7 @@ def _ssd_mobilenet(*, small: bool) -> nn.Module:
 
 def _ssd_vgg(*, small: bool) -> nn.Module:
     plan = ((4,), (8,), (8, 8)) if small else ((64, 64), (128, 128), (256,) * 3, (512,) * 3, (512,) * 3)
-    parts = plain.vgg_stages(plan, normalise=True)
+    parts = plain.vgg_stages(plan, normalize=True)
     channels = [stage[-1] for stage in plan]
     if small:
         return ssd.Ssd(parts, channels, (1, 2), (16,), 4)
@@ -198,7 +198,7 @@ NETWORKS: Mapping[str, Network] = {
         {"nodes": (0, (12, 8)), "edges": (12, (2, 30))},
     ),
 }
-"""Those that the recogniser was made with."""
+"""Those that the recognizer was made with."""
 
 HELD_OUT: Mapping[str, Network] = {
     "resnet34": _resnet((3, 4, 6, 3), (2, 3, 2), bottleneck=False),
@@ -234,8 +234,8 @@ HELD_OUT: Mapping[str, Network] = {
         ("graph",),
         lambda: ByMatrix((256, 128, 64), 16),
         lambda: ByMatrix((8, 8, 8), 3),
-        {"nodes": (0, (500, 256)), "neighbours": (0, (500, 500))},
-        {"nodes": (0, (12, 8)), "neighbours": (0, (12, 12))},
+        {"nodes": (0, (500, 256)), "neighbors": (0, (500, 500))},
+        {"nodes": (0, (12, 8)), "neighbors": (0, (12, 12))},
     ),
     "mlp": Network(
         (),

@@ -18,7 +18,7 @@ from models.catalogue import ALL
 from torch import Tensor, nn
 
 Exporter = Literal["torchscript", "dynamo", "dynamo-raw"]
-"""`dynamo-raw` leaves out the exporter's own optimisation."""
+"""`dynamo-raw` leaves out the exporter's own optimization."""
 EXPORTERS: tuple[Exporter, ...] = get_args(Exporter)
 
 
@@ -32,7 +32,7 @@ class Wish:
         small: whether it is the small one.
         batch: examples at once.
         layers: of a transformer; 0 for its own number.
-        opset: version of ONNX's operators; 0 for the exporter's own. Before 17 a layer normalisation, and
+        opset: version of ONNX's operators; 0 for the exporter's own. Before 17 a layer normalization, and
             before 20 GELU, is written in its parts.
         seed: all weights come from it.
     """
@@ -125,7 +125,7 @@ def export_network(
 
 
 def _settle(network: nn.Module) -> None:
-    """Give batch normalisations the statistics of a trained network, so that folding them matters."""
+    """Give batch normalizations the statistics of a trained network, so that folding them matters."""
     for layer in network.modules():
         if isinstance(layer, nn.BatchNorm2d) and layer.running_mean is not None:
             assert layer.running_var is not None

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class OverEdges(nn.Module):
-    """Each node of one graph adds up what its neighbours are, by a list of edges."""
+    """Each node of one graph adds up what its neighbors are, by a list of edges."""
 
     def __init__(self, widths: Sequence[int], classes: int) -> None:
         super().__init__()
@@ -29,15 +29,15 @@ class OverEdges(nn.Module):
 
 
 class ByMatrix(nn.Module):
-    """Each node's neighbours are a row of a matrix, which the states are multiplied with."""
+    """Each node's neighbors are a row of a matrix, which the states are multiplied with."""
 
     def __init__(self, widths: Sequence[int], classes: int) -> None:
         super().__init__()
         ends = (*widths, classes)
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(ends))
 
-    def forward(self, nodes: Tensor, neighbours: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, neighbors: Tensor) -> Tensor:
         *inner, last = self.layers
         for layer in inner:
-            nodes = (neighbours @ layer(nodes)).relu()
-        return neighbours @ last(nodes)
+            nodes = (neighbors @ layer(nodes)).relu()
+        return neighbors @ last(nodes)

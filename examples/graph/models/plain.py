@@ -10,7 +10,7 @@ from models.blocks import Classifier, convolution
 from torch import Tensor, nn
 
 
-def vgg_stages(plan: Sequence[Sequence[int]], *, normalise: bool = False) -> list[nn.Sequential]:
+def vgg_stages(plan: Sequence[Sequence[int]], *, normalize: bool = False) -> list[nn.Sequential]:
     """Make stages of 3x3 convolutions, each but the first after a pooling."""
     found: list[nn.Sequential] = []
     channels = 3
@@ -18,7 +18,7 @@ def vgg_stages(plan: Sequence[Sequence[int]], *, normalise: bool = False) -> lis
         layers: list[nn.Module] = [nn.MaxPool2d(2)] if place else []
         for out in stage:
             plain = nn.Sequential(nn.Conv2d(channels, out, 3, padding=1), nn.ReLU())
-            layers.append(convolution(channels, out, activation=nn.ReLU()) if normalise else plain)
+            layers.append(convolution(channels, out, activation=nn.ReLU()) if normalize else plain)
             channels = out
         found.append(nn.Sequential(*layers))
     return found
@@ -40,8 +40,8 @@ def vgg(plan: Sequence[Sequence[int]], side: int, dense: int, classes: int) -> n
 
 
 def cnn(plan: Sequence[Sequence[int]], classes: int) -> nn.Module:
-    """Make a plain network with batch normalisation, and one dense layer."""
-    return nn.Sequential(*vgg_stages(plan, normalise=True), Classifier(plan[-1][-1], classes))
+    """Make a plain network with batch normalization, and one dense layer."""
+    return nn.Sequential(*vgg_stages(plan, normalize=True), Classifier(plan[-1][-1], classes))
 
 
 def mlp(widths: Sequence[int]) -> nn.Module:

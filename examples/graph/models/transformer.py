@@ -35,7 +35,7 @@ class Size:
 
 
 class RootMeanSquare(nn.Module):
-    """Normalises by the root of the mean square, as Llama does."""
+    """Normalizes by the root of the mean square, as Llama does."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Gated(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and a dense block, each with a residual; BERT normalises after them, the others before."""
+    """Attention and a dense block, each with a residual; BERT normalizes after them, the others before."""
 
     def __init__(self, size: Size, kind: Kind) -> None:
         super().__init__()

@@ -53,7 +53,7 @@ def test_an_index_out_of_use_is_known_to_do_nothing_for_the_time(objective: str,
 def test_an_index_that_cannot_be_is_a_failure() -> None:
     program = SqlLevel().load(ORDERS, {})
     executor = InlineExecutor(SqlEvaluator(program)())
-    (answer,) = evaluate(executor, [Candidate((Index("orders", ("colour",)),))])
+    (answer,) = evaluate(executor, [Candidate((Index("orders", ("color",)),))])
     assert isinstance(answer.outcome, Failed)
     assert answer.outcome.stage == "transform"
 

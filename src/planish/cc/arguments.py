@@ -264,7 +264,7 @@ _ASKS = frozenset(
     """.split()
 )
 _ASK_BEGINNINGS = ("-print-", "--print-", "--help", "-rewrite", "-emit-", "-ccc-print", "-module-file-info")
-# What does not follow from the unoptimised bitcode, and has no part in making code of it.
+# What does not follow from the unoptimized bitcode, and has no part in making code of it.
 _FRONT_JOINED = ("-I", "-D", "-U", "-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-L", "-l")
 _FRONT_SEPARATE = frozenset(
     (*_FRONT_JOINED, "-include", "-imacros", "-o", "-x", "-isystem-after", "-cxx-isystem")

@@ -72,7 +72,7 @@ def _on_path(name: str) -> str | None:
 
 CODE_ONLY = ("-Xclang", "-disable-llvm-passes", "-Qunused-arguments", "-w", "-c", "-x", "ir", "-")
 """The words that make code of bitcode on standard input, as clang would of its own."""
-# What follows from a source before anything is optimised: with TBAA and lifetimes, as -Oz has them.
+# What follows from a source before anything is optimized: with TBAA and lifetimes, as -Oz has them.
 _FRONT_END = ("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c")
 
 
@@ -99,8 +99,8 @@ class Unit:
         self, compiler: Compiler, invocation: Invocation, source: Source, output: str, belongs_to: str
     ) -> None:
         self.compiler, self.source, self.output, self.belongs_to = compiler, source.path, output, belongs_to
-        colours = ["-fcolor-diagnostics"] if sys.stderr.isatty() else []  # it is not clang's own here
-        self.options = [*colours, *_options(invocation, source)]
+        colors = ["-fcolor-diagnostics"] if sys.stderr.isatty() else []  # it is not clang's own here
+        self.options = [*colors, *_options(invocation, source)]
         self.words = [*self.options, "-c", "-o", output]
         if not invocation.compiles:
             self.words.append("-Qunused-arguments")  # what is for the linker
@@ -114,7 +114,7 @@ class Unit:
 
     @property
     def front_end(self) -> list[str]:
-        """The words that make unoptimised bitcode of it, on standard output, and the same dependencies."""
+        """The words that make unoptimized bitcode of it, on standard output, and the same dependencies."""
         return [*self.options, *_FRONT_END, "-o", "-", "-Qunused-arguments", *self._made]
 
 

@@ -217,7 +217,7 @@ class CompileJob:
         return monotonic() - self._began
 
     def run_front_end(self) -> bool:
-        """Have clang's front end make unoptimised bitcode; False where it makes none."""
+        """Have clang's front end make unoptimized bitcode; False where it makes none."""
         front = run([*self.unit.compiler.command, *self.unit.front_end])
         if front.code or not front.written.startswith(b"BC"):
             return False

@@ -101,7 +101,7 @@ def make_smaller(
     """Make the code of a module smaller, and leave it to the caller whether it is smaller than -Oz makes it.
 
     Args:
-        bitcode: unoptimised, of functions that are `minsize optsize`: what
+        bitcode: unoptimized, of functions that are `minsize optsize`: what
             `clang -Oz -Xclang -disable-llvm-passes -emit-llvm` writes.
         seconds: of the processor, to search; making the module is done even where that takes longer.
         evaluations: lists that may be run on functions, counted for each function; None: no limit.

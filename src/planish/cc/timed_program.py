@@ -35,7 +35,7 @@ class TimedUnit:
     Args:
         source: the file.
         options: of clang, to make code of bitcode.
-        bitcode: unoptimised.
+        bitcode: unoptimized.
     """
 
     source: str

@@ -86,7 +86,7 @@ def show_parts(found: Found, what: str) -> None:
     """
     parts = [part for part in found if isinstance(part, Part)]
     if parts:
-        values = ["unoptimised", "baseline", "best", "saved"]
+        values = ["unoptimized", "baseline", "best", "saved"]
         table([what, *values, "run", "passes"], [_row(part) for part in parts], right=values)
         say()
         _show_totals(parts)
@@ -138,7 +138,7 @@ def _part_document(part: Part) -> dict[str, Any]:
     return {
         "name": part.name,
         "run": part.run_id,
-        "unoptimised": part.start,
+        "unoptimized": part.start,
         "baseline": part.baseline,
         "best": part.best,
         "kept": part.kept,

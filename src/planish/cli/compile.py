@@ -38,9 +38,9 @@ def compile_(
 ) -> None:
     """Compile a network to one shared library, which needs no planish, no Python and no compiler to run.
 
-    The library's answers are compared with those of ONNX Runtime without optimisations; one that differs is
+    The library's answers are compared with those of ONNX Runtime without optimizations; one that differs is
     not written, and the command ends with exit code 3. Then it is timed beside ONNX Runtime with all
-    optimisations, on one core.
+    optimizations, on one core.
     """
     from planish.cli.output import remark, say
     from planish.core.wording import amount
@@ -58,7 +58,7 @@ def compile_(
     weights = amount(manifest["weights_bytes"], "B")
     say(f"Workspace {amount(size, 'B')}, at least {amount(least, 'B')} at a time; weights {weights}.")
     say(
-        f"Verified: differs from ONNX Runtime without optimisations by {found.difference:.1e} at most "
+        f"Verified: differs from ONNX Runtime without optimizations by {found.difference:.1e} at most "
         f"(tolerance {found.tolerance:g})."
     )
     say(f"Written: {', '.join(str(output / name) for name in ('model.so', 'model.h', 'manifest.json'))}")

@@ -62,7 +62,7 @@ LabelObjective = Annotated[
 ]
 LabelSearcher = Annotated[
     str,
-    typer.Option("--searcher", metavar="NAME", help="portfolio, or random-minimise, the one of the thesis."),
+    typer.Option("--searcher", metavar="NAME", help="portfolio, or random-minimize, the one of the thesis."),
 ]
 WithCoreset = Annotated[
     bool,
@@ -126,13 +126,13 @@ def label(
     """
     from planish.cli.output import document, say
     from planish.train.corpus.shards import SPLITS
-    from planish.train.labelling.label_plan import LabelPlan
-    from planish.train.labelling.run import label_corpus, label_page
+    from planish.train.labeling.label_plan import LabelPlan
+    from planish.train.labeling.run import label_corpus, label_page
 
     if not lists:
-        refuse(command, "labelling with --lists 0", {"candidates", "sample"})
+        refuse(command, "labeling with --lists 0", {"candidates", "sample"})
     if searcher != "portfolio":
-        refuse(command, f"labelling by {searcher}", {"with_coreset"})
+        refuse(command, f"labeling by {searcher}", {"with_coreset"})
     splits = tuple(dict.fromkeys(split or SPLITS))
     how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
     plan = LabelPlan(*how, splits, functions, seed, jobs)
@@ -167,9 +167,9 @@ def coreset(
 
     from planish.cli.output import say, writing
     from planish.core.files import replace_text
-    from planish.train.labelling.choice import build_coreset
-    from planish.train.labelling.label_plan import LabelPlan
-    from planish.train.labelling.run import read_label_card
+    from planish.train.labeling.choice import build_coreset
+    from planish.train.labeling.label_plan import LabelPlan
+    from planish.train.labeling.run import read_label_card
 
     card = read_label_card(labels)
     plan = LabelPlan(card["plan"]["objective"], candidates=candidates, sample=sample, seed=seed, jobs=jobs)
@@ -242,8 +242,8 @@ def costs(
     from planish.core import PlanishError, unknown
     from planish.train.corpus.shards import SPLITS
     from planish.train.cost_tables import read_costs, read_joined
-    from planish.train.labelling.label_plan import OBJECTIVES, LabelPlan, bench
-    from planish.train.labelling.tabling import coreset_lists, describe_table, table_corpus
+    from planish.train.labeling.label_plan import OBJECTIVES, LabelPlan, bench
+    from planish.train.labeling.tabling import coreset_lists, describe_table, table_corpus
 
     splits = tuple(dict.fromkeys(split or SPLITS))
     counted = tuple(dict.fromkeys(objective or OBJECTIVES))

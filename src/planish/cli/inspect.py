@@ -137,12 +137,12 @@ def inspected(level: Level, task: Task[GraphProgram], store: str | None, *, rele
 
 def _relevance(task: Task[GraphProgram]) -> Relevance:
     from planish.levels.graph.pass_probe import PassProbe
-    from planish.levels.graph.relevance import THOROUGH_S, analyse, remembered
+    from planish.levels.graph.relevance import THOROUGH_S, analyze, remembered
     from planish.levels.graph.space import widest_settings
 
     program, settings = task.program, widest_settings(task)
     with closing(PassProbe(program, settings)) as probe:
-        return remembered(program, settings, lambda: analyse(probe, THOROUGH_S), complete=True)
+        return remembered(program, settings, lambda: analyze(probe, THOROUGH_S), complete=True)
 
 
 def _learnt(
@@ -198,4 +198,4 @@ def _list_lines(candidate: Candidate) -> list[str]:
         lines.append(f"only these of ONNX Runtime's passes: {', '.join(kept) or 'none'}")
     elif chosen.disabled:
         lines.append(f"disabled in ONNX Runtime: {', '.join(sorted(chosen.disabled))}")
-    return [*lines, "optimised offline"] if chosen.offline else lines
+    return [*lines, "optimized offline"] if chosen.offline else lines

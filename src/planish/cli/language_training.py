@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import SavedPolicy
     from planish.train.corpus.answers import TextExample
-    from planish.train.optimisation import OnProgress, TrainingProgress
+    from planish.train.optimization import OnProgress, TrainingProgress
     from planish.train.samples import ListDataset, Sample
     from planish.tuning.progress import ProgressDisplay
 
@@ -298,7 +298,7 @@ def learnt_lists(
     if size.width % HEADS:
         raise PlanishError(f"--width {size.width} is no multiple of {HEADS}")
     try:
-        from planish.train.optimisation import require_device
+        from planish.train.optimization import require_device
     except ImportError as error:
         raise PlanishError("training a policy needs torch", f"{install_command('train')}.") from error
     require_device(size.device)
@@ -306,7 +306,7 @@ def learnt_lists(
     from planish.train.continuations import compare_lists
     from planish.train.corpus.answers import held_back, read_list_dataset
     from planish.train.cost_tables import read_joined
-    from planish.train.labelling.choice import lists_of_table
+    from planish.train.labeling.choice import lists_of_table
 
     table = read_joined(labels, objective)
     lists = lists_of_table(table.split("train"), objective, MOST)

@@ -65,14 +65,14 @@ class CanStep(Space, Protocol):
 
 @runtime_checkable
 class CanEvolve(CanSample, Protocol):
-    """A space whose candidates have neighbours and children.
+    """A space whose candidates have neighbors and children.
 
     Offered by the template space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by
     `genetic`, `annealing`, `portfolio`, `nsga2`, `gevo`, `model-guided`.
     """
 
     def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
-        """Return a legal neighbour: one small random change.
+        """Return a legal neighbor: one small random change.
 
         Raises:
             ScheduleError: none was found; a searcher turns elsewhere.
@@ -145,7 +145,7 @@ class CanVaryParts(Space, Protocol):
 class CanShrink(Space, Protocol):
     """A space whose candidates can lose steps.
 
-    Offered by the spaces of `llvm`, `hlo` and `graph`; used by `portfolio`, `random-minimise`, and the end of
+    Offered by the spaces of `llvm`, `hlo` and `graph`; used by `portfolio`, `random-minimize`, and the end of
     a run, which leaves steps out and measures what each does.
     """
 
@@ -253,7 +253,7 @@ class CanEnumerate(Space, Protocol):
 
 
 @runtime_checkable
-class CanFeaturise(Space, Protocol):
+class CanFeaturize(Space, Protocol):
     """A space that describes candidates by numbers, without building them.
 
     Offered by the template space of `loops`, and the spaces of `llvm`, `hlo` and `graph`; used by

@@ -48,7 +48,7 @@ def nondominated_sort(costs: Sequence[Sequence[float]]) -> Iterator[list[int]]:
     """Sort vectors into fronts: each holds what nothing outside the fronts before it dominates.
 
     This is the fast non-dominated sort of NSGA-II (Deb and others, 2002), in O(objectives * n ** 2). Equal
-    vectors are neighbours. A front begins with what lost its last dominator first.
+    vectors are neighbors. A front begins with what lost its last dominator first.
 
     Args:
         costs: finite vectors of one length; less is better.
@@ -80,13 +80,13 @@ def nondominated_sort(costs: Sequence[Sequence[float]]) -> Iterator[list[int]]:
 
 
 def crowding_distances(costs: Sequence[Sequence[float]]) -> list[float]:
-    """Measure how far each vector of a front is from its neighbours (Deb and others, 2002).
+    """Measure how far each vector of a front is from its neighbors (Deb and others, 2002).
 
     Args:
         costs: vectors of one length.
 
     Returns:
-        For each the mean, over the objectives, of the gap between its neighbours as a share of the front's
+        For each the mean, over the objectives, of the gap between its neighbors as a share of the front's
         range; infinite at the ends.
     """
     import numpy as np

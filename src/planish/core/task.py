@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Program(Protocol):
-    """Program to be optimised; immutable."""
+    """Program to be optimized; immutable."""
 
     @property
     def level(self) -> str:
@@ -135,7 +135,7 @@ class Task(Generic[ProgramT_co]):
     """A program, where it runs, and what is to be improved.
 
     Args:
-        program: what is optimised; `Task[TensorProgram]` is a task of the level `loops`.
+        program: what is optimized; `Task[TensorProgram]` is a task of the level `loops`.
         target: where it runs.
         objectives: at least one; the first leads where one number is needed.
         level_version: changes whenever the level's code generation or measuring does.

@@ -129,7 +129,7 @@ class Live:
         return await to_thread.run_sync(work, limiter=self._threads[key], abandon_on_cancel=True)
 
     async def poll(self) -> None:
-        """Look for changes until it is cancelled."""
+        """Look for changes until it is canceled."""
         pollers = dict[str, asyncio.Task[None]]()
         try:
             while True:

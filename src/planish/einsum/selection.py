@@ -55,7 +55,7 @@ class CallComparison:
 
     Args:
         wall: seconds of a call in each block, by backend; as many for each backend, those at one index are of
-            neighbouring moments.
+            neighboring moments.
         processor: the same by the calling thread's processor time.
         delayed: the share of the time in which a thread of this process had no core, because of others.
         one_core: whether the calling thread did all the work, so that its processor time measures it.

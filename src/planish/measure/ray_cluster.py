@@ -510,7 +510,7 @@ class RayExecutor:
         import ray  # pyright: ignore[reportMissingImports]
 
         if slot.call is not reference:
-            return  # cancelled, or lost meanwhile
+            return  # canceled, or lost meanwhile
         try:
             found = ray.get(reference)
         except Exception as error:  # noqa: BLE001  (an actor or node that died, an error of its process)

@@ -352,7 +352,7 @@ def shares(models: Sequence[SavedModel]) -> list[float]:
 class Pooled:
     """Expects the mean of what several models expect, weighted.
 
-    Models that learnt an order predict on scales of their own, so each is centred and scaled: by what it
+    Models that learnt an order predict on scales of their own, so each is centered and scaled: by what it
     predicts for one sample of the space. To scale each batch by itself would be as if all batches were
     equally good, and what a local model learnt to add to one would not fit the next.
 

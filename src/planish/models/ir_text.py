@@ -1,6 +1,6 @@
 """LLVM IR as text for language models: lexemes, tokens, and prompts (thesis, figures 4.1, 4.2 and 4.20).
 
-    [ask] IR [run] passes [end of list] [from] N [to] M [code] optimised IR [end]
+    [ask] IR [run] passes [end of list] [from] N [to] M [code] optimized IR [end]
 
 The answer begins after `[run]`. Each auxiliary task, the counts and the code, can be left out (4.5.2). Fixed
 sentences of the thesis are one token each here, since they carry no information.
@@ -71,7 +71,7 @@ def count_instructions(ir: str) -> int:
     """Count the instructions of all definitions, by the text alone; a `switch` over many lines is one.
 
     Unlike LLVM's own count that planish uses elsewhere, calls of intrinsics that make no code count, too:
-    there are none in unoptimised code.
+    there are none in unoptimized code.
     """
     return sum(map(_counted, _bodies(lexemes(ir))))
 
@@ -288,7 +288,7 @@ class Tasks:
 
     Args:
         counts: instructions before and after.
-        code: the optimised IR.
+        code: the optimized IR.
     """
 
     counts: bool = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from planish.core import (
     EMPTY_CONTEXT,
     Candidate,
-    CanFeaturise,
+    CanFeaturize,
     CanSample,
     CanSeed,
     PlanishError,
@@ -63,7 +63,7 @@ def batch_sizes(
 
 
 @runtime_checkable
-class CanBeLearnt(CanFeaturise, CanSample, Protocol):
+class CanBeLearnt(CanFeaturize, CanSample, Protocol):
     """A space whose candidates are described by numbers; a sample of them shows how models predict."""
 
 
@@ -80,7 +80,7 @@ class Prior:
         seconds: time spent on predictions so far, including the features.
     """
 
-    space: CanFeaturise
+    space: CanFeaturize
     model: Predicts
     note: str
     seconds: float = field(init=False, default=0.0)
@@ -192,7 +192,7 @@ class Learner:
 
     def __init__(
         self,
-        space: CanFeaturise,
+        space: CanFeaturize,
         model: CostModel,
         acquisition: str,
         bound: float,
@@ -373,7 +373,7 @@ def make_learner(
     )
 
 
-def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalModel:
+def _local(space: CanFeaturize, kind: str, objective: str, seed: int) -> LocalModel:
     from planish.models.tree_gru import TreeGru
     from planish.models.trees import XgboostTrees
 
@@ -382,7 +382,7 @@ def _local(space: CanFeaturise, kind: str, objective: str, seed: int) -> LocalMo
     return TreeGru(objective, epochs=LOCAL_EPOCHS, rows=LOCAL_ROWS, seed=seed, names=space.schema.names)
 
 
-def _missing_library(space: CanFeaturise, local: str, *, pretrained: bool, gp: bool) -> str:
+def _missing_library(space: CanFeaturize, local: str, *, pretrained: bool, gp: bool) -> str:
     """Return the note on what replaces a model whose library is missing; raise where nothing does."""
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
     install = install_command(extra)

@@ -52,9 +52,9 @@ def _trained(
     torch: Any, model: TreeGru, loops: Floats, whole: Floats, data: Dataset, margin: Floats
 ) -> Arrays:
     network = _Network(torch, model, loops.shape[2], whole.shape[1])
-    optimiser = torch.optim.Adam(network.parameters, lr=model.rate)
+    optimizer = torch.optim.Adam(network.parameters, lr=model.rate)
     steps = model.epochs * -(-len(whole) // model.rows)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, steps)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, steps)
     inputs = [torch.from_numpy(np.ascontiguousarray(each, np.float32)) for each in (loops, whole)]
     added, targets = (torch.from_numpy(each.astype(np.float32)) for each in (margin, data.targets[:, 0]))
 
@@ -62,7 +62,7 @@ def _trained(
         return added[rows] + network.predict(*[each[rows] for each in inputs])
 
     for first, second in _pairs(model, data):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         if model.objective == "rank":
             # Equation 2: of two rows the better one is to be predicted, whatever the gap.
             wanted = torch.sign(targets[first] - targets[second])
@@ -71,7 +71,7 @@ def _trained(
         else:
             loss = ((expected(first) - targets[first]) ** 2).mean()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
     return network.arrays()
 
@@ -156,8 +156,8 @@ class TreeGru:
         width: of what the unit knows.
         slots: m, of the memory.
         epochs: how often all rows are gone through.
-        rows: of a step of the optimiser.
-        rate: of the optimiser (Adam) at the beginning; it falls evenly.
+        rows: of a step of the optimizer.
+        rate: of the optimizer (Adam) at the beginning; it falls evenly.
         seed: of all randomness.
         names: of the features: those named "..., loop 3" are of that loop, 0 the innermost. Where none is
             named so, all are of one loop.

@@ -62,7 +62,7 @@ class Compilation:
         network: the library, to be called.
         layers: each with its time.
         comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
-        difference: from ONNX Runtime without optimisations, as a share of the largest number of an output.
+        difference: from ONNX Runtime without optimizations, as a share of the largest number of an output.
         tolerance: what was accepted.
         tuned: kernels that were tuned.
         kernels: distinct kernels.
@@ -93,7 +93,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
         output: the folder to write; None for one that lives as long as the process.
         shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`.
         seconds: for tuning the kernels; without, the default schedules are taken.
-        tolerance: the largest difference from ONNX Runtime without optimisations that is accepted, as a share
+        tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
             of the largest number of an output; 1e-4 by default.
         store: an open store, or its location, where tuned kernels are kept; None for the user's own.
 
@@ -165,7 +165,7 @@ def compile_model(
     folder = _working_folder()
     made = _library(built, folder)
     worst = verify(made, network, model, limit)
-    say(f"verified: differs from ONNX Runtime without optimisations by {worst:.1e} at most")
+    say(f"verified: differs from ONNX Runtime without optimizations by {worst:.1e} at most")
     layers, comparison = list[Layer](), list[PairedSamples]()
     if measures:
         times = layer_times(made, network, model)

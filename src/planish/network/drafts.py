@@ -184,7 +184,7 @@ class Draft:
 
 
 def joined(shape: Shape, operands: Iterable[Shape]) -> tuple[Axis, ...]:
-    """Return axes for a result of element-wise operators, with neighbours joined where all operands allow it.
+    """Return axes for a result of element-wise operators, with neighbors joined where all operands allow it.
 
     Args:
         shape: of the result.

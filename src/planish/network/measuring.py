@@ -71,26 +71,26 @@ def _bound(network: Network, name: str) -> int:
     return min(sizes, default=2)
 
 
-def session_of(model: bytes, *, optimised: bool, cores: int = 1) -> Any:
+def session_of(model: bytes, *, optimized: bool, cores: int = 1) -> Any:
     """Start a session of ONNX Runtime.
 
     Args:
         model: its bytes.
-        optimised: whether all of its optimisations are on; else none is.
+        optimized: whether all of its optimizations are on; else none is.
         cores: threads within an operator.
     """
     import onnxruntime
 
     runtime: Any = onnxruntime
     levels, options = runtime.GraphOptimizationLevel, runtime.SessionOptions()
-    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.intra_op_num_threads, options.inter_op_num_threads = cores, 1
     options.log_severity_level = 4
     return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def verify(made: CompiledNetwork, network: Network, model: ModelProto, tolerance: float) -> float:
-    """Compare a library's answers with those of ONNX Runtime without optimisations.
+    """Compare a library's answers with those of ONNX Runtime without optimizations.
 
     Returns:
         The largest difference, as a share of the largest number of its output.
@@ -98,7 +98,7 @@ def verify(made: CompiledNetwork, network: Network, model: ModelProto, tolerance
     Raises:
         ProgramError: a difference is larger than the tolerance, or an output is no number where it should be.
     """
-    session, worst = session_of(model.SerializeToString(), optimised=False), 0.0
+    session, worst = session_of(model.SerializeToString(), optimized=False), 0.0
     for feed in make_feeds(network, model):
         wanted = session.run(None, dict(feed))
         # What is left of another call must not be seen as an answer.
@@ -154,7 +154,7 @@ class Runtime(Step):
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """Makes an evaluator that times a library, and ONNX Runtime with all optimisations.
+    """Makes an evaluator that times a library, and ONNX Runtime with all optimizations.
 
     Args:
         folder: of the library, with the model and an input.
@@ -182,7 +182,7 @@ class NetworkEvaluator:
         with np.load(folder / _FEED) as loaded:
             feed = {name: loaded[name] for name in loaded.files}
         made = CompiledNetwork(folder)
-        session = session_of((folder / _MODEL).read_bytes(), optimised=True)
+        session = session_of((folder / _MODEL).read_bytes(), optimized=True)
         outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
         inputs = [feed[f"arr_{index}"] for index in range(len(made.manifest["inputs"]))]
         named = {port["name"]: array for port, array in zip(made.manifest["inputs"], inputs, strict=True)}

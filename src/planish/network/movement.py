@@ -16,7 +16,7 @@ def _names(rank: int) -> list[str]:
 
 
 def transpose(network: Network, node: Node) -> Draft:
-    """Draft Transpose; dimensions that stay neighbours become one axis."""
+    """Draft Transpose; dimensions that stay neighbors become one axis."""
     draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
     order = node.attributes.get("perm") or list(range(len(shape)))[::-1]
     groups = list[list[int]]()

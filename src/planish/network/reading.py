@@ -79,7 +79,7 @@ def _set_shapes(model: ModelProto, program: GraphProgram) -> None:
 
 
 def _folded(model: ModelProto) -> ModelProto:
-    """Fold what is constant, by ONNX Runtime's basic optimisations, and infer all shapes."""
+    """Fold what is constant, by ONNX Runtime's basic optimizations, and infer all shapes."""
     import onnx
     import onnxruntime
     from onnx.shape_inference import infer_shapes

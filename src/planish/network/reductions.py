@@ -1,4 +1,4 @@
-"""Pooling, reductions, softmax and normalisations of ONNX, as drafts of kernels."""
+"""Pooling, reductions, softmax and normalizations of ONNX, as drafts of kernels."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def reduction(network: Network, node: Node) -> Draft:
 
 
 def _runs(shape: Shape, reduced: set[int]) -> list[list[int]]:
-    """Join neighbouring dimensions that are all reduced, or all kept; those of 1 are left out."""
+    """Join neighboring dimensions that are all reduced, or all kept; those of 1 are left out."""
     runs = list[list[int]]()
     for d in (d for d, extent in enumerate(shape) if extent > 1):
         if runs and (runs[-1][-1] in reduced) == (d in reduced):
@@ -164,7 +164,7 @@ def softmax(network: Network, node: Node) -> Draft:
     return draft.finish(shape, tuple(axis for axis in axes if axis.extent > 1), result)
 
 
-def _normalised(draft: Draft, x: str, outer: Sequence[str], inner: Sequence[str], eps: float) -> str:
+def _normalized(draft: Draft, x: str, outer: Sequence[str], inner: Sequence[str], eps: float) -> str:
     """Write (x - mean) / sqrt(variance + eps); the variance is of the differences, as ONNX has it."""
     share = number(1 / prod(draft.sizes[a] for a in inner))
     total = draft.write("S", outer, "+=", x)
@@ -179,7 +179,7 @@ def layer_normalization(network: Network, node: Node) -> Draft:
     first = node.attributes.get("axis", -1) % len(shape)
     axes = _around(draft, shape, first, len(shape) - 1)[:2]
     x = _read(draft, node.inputs[0], axes)
-    result = _normalised(draft, x, ["i"], ["k"], node.attributes.get("epsilon", 1e-5))
+    result = _normalized(draft, x, ["i"], ["k"], node.attributes.get("epsilon", 1e-5))
     draft.finish(shape, tuple(axis for axis in axes if axis.extent > 1), "")
     scale = draft.broadcast(node.inputs[1])
     bias = f"+{draft.broadcast(node.inputs[2])}" if node.has(2) else ""
@@ -196,7 +196,7 @@ def instance_normalization(network: Network, node: Node) -> Draft:
         for name, dims in zip("nck", groups, strict=True)
     ]
     x = _read(draft, node.inputs[0], axes)
-    result = _normalised(draft, x, ["n", "c"], ["k"], node.attributes.get("epsilon", 1e-5))
+    result = _normalized(draft, x, ["n", "c"], ["k"], node.attributes.get("epsilon", 1e-5))
     scale, bias = (_read(draft, name, axes[1:2]) for name in node.inputs[1:3])
     kept = tuple(axis for axis in axes if axis.extent > 1)
     return draft.finish(shape, kept, f"({result}*{scale}+{bias})")

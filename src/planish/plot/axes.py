@@ -1,4 +1,4 @@
-"""Axes, colours and templates that all figures share."""
+"""Axes, colors and templates that all figures share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FINE_DECADES = 2.5
 # differs from the others also for readers who cannot tell red from green, or blue from yellow.
 BLUE, ORANGE, RED, GREEN, PURPLE = "#1460f6", "#d17c03", "#c3252d", "#11a46f", "#b24eb7"
 GREY = "#838a94"
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED)
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-"""Lines of several runs differ in both, so that no reader needs the colours."""
+"""Lines of several runs differ in both, so that no reader needs the colors."""
 
 LIGHT, DARK, PLAIN = "planish", "planish_dark", "none"
-"""Names of templates; a page that has colours of its own takes figures without any."""
+"""Names of templates; a page that has colors of its own takes figures without any."""
 
 BACKGROUNDS: Mapping[str, str] = {LIGHT: "#ffffff", DARK: "#15171b"}
 _INK = {LIGHT: ("#1c1f24", "#dde0e5"), DARK: ("#e7e9ed", "#363b44")}
@@ -42,7 +42,7 @@ def _template(name: str) -> go.layout.Template:
             "font": {"color": text, "size": 13},
             "paper_bgcolor": BACKGROUNDS[name],
             "plot_bgcolor": BACKGROUNDS[name],
-            "colorway": COLOURS,
+            "colorway": COLORS,
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"bgcolor": BACKGROUNDS[name], "bordercolor": grid, "font": {"color": text}},

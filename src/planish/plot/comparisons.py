@@ -265,7 +265,7 @@ _OPEN = (ORANGE, "circle-open")
 
 
 def _gains(runs: Sequence[Result], rows: Sequence[GainRow], template: str) -> go.Figure:
-    """Draw gains as points with intervals; the colour and the symbol say the verdict."""
+    """Draw gains as points with intervals; the color and the symbol say the verdict."""
     rows = [row for row in rows if math.isfinite(row.finalist.lead.gain.value)]
     if not rows:
         raise NothingToDrawError(_uncompared(runs), "Run the same command again.")
@@ -274,7 +274,7 @@ def _gains(runs: Sequence[Result], rows: Sequence[GainRow], template: str) -> go
     ends = [end for row in rows for end in _ends(row.finalist.lead.gain)]
     for verdict in dict.fromkeys(row.finalist.lead.verdict for row in rows):
         found = [(at, row) for at, row in enumerate(rows) if row.finalist.lead.verdict == verdict]
-        colour, symbol = _VERDICTS.get(verdict, _OPEN)
+        color, symbol = _VERDICTS.get(verdict, _OPEN)
         gains = [row.finalist.lead.gain for _, row in found]
         figure.add_scatter(
             x=put([gain.value for gain in gains], COUNTS),
@@ -289,7 +289,7 @@ def _gains(runs: Sequence[Result], rows: Sequence[GainRow], template: str) -> go
             },
             mode="markers",
             name=verdict_word(verdict, objective),
-            marker={"color": colour, "symbol": symbol, "size": 10},
+            marker={"color": color, "symbol": symbol, "size": 10},
             text=[_gain_text(row, objective) for _, row in found],
             hovertemplate="%{text}<extra></extra>",
         )

@@ -14,7 +14,7 @@ from planish.core.front import front_of, growth_of
 from planish.core.wording import label
 from planish.plot.axes import (
     BLUE,
-    COLOURS,
+    COLORS,
     COUNTS,
     GREEN,
     LIGHT,
@@ -247,13 +247,13 @@ def _draw_fronts(runs: Sequence[Result], found: Sequence[Tradeoff], template: st
     axes = Axes(blank(template, 520), axis_of(across, x.unit), axis_of(up, y.unit))
     symbols = ("circle", "square", "triangle-up", "pentagon", "hexagram")
     for index, (name, each) in enumerate(zip(run_names(runs), found, strict=True)):
-        colour, symbol = COLOURS[index % len(COLOURS)], symbols[index % len(symbols)]
+        color, symbol = COLORS[index % len(COLORS)], symbols[index % len(symbols)]
         shape = "hv" if x.direction == "down" else "vh"
-        axes.line(thinned(each.front), "", color=colour, width=1, shape=shape)
+        axes.line(thinned(each.front), "", color=color, width=1, shape=shape)
         marked, hover = thinned(each.front, _FRONT_MARKS), thinned(each.hover, _FRONT_MARKS)
-        axes.marks(marked, name, hover, color=colour, size=8, symbol=symbol)
+        axes.marks(marked, name, hover, color=color, size=8, symbol=symbol)
         if each.baseline:
-            axes.marks([each.baseline], f"baseline of {name}", color=colour, size=12, symbol="diamond-open")
+            axes.marks([each.baseline], f"baseline of {name}", color=color, size=12, symbol="diamond-open")
     axes.name_axes(label(x), label(y))
     return axes.figure
 

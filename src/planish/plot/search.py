@@ -13,7 +13,7 @@ from planish.core import Failed, Objective, Trial
 from planish.core.wording import amount, duration, label
 from planish.plot.axes import (
     BLUE,
-    COLOURS,
+    COLORS,
     DASHES,
     GREEN,
     LIGHT,
@@ -238,10 +238,10 @@ def _histories(
     objective = runs[0].objective
     axes = Axes(figure, across, axis_of(values, objective.unit))
     for index, (name, found, baseline) in enumerate(zip(run_names(runs), curves, baselines, strict=True)):
-        colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-        axes.line(found.best, name, color=colour, dash=dash, shape="hv")
+        color, dash = COLORS[index % len(COLORS)], DASHES[index % len(DASHES)]
+        axes.line(found.best, name, color=color, dash=dash, shape="hv")
         if baseline is not None:
-            axes.line([(0.0, baseline), (found.end, baseline)], "", color=colour, width=1, dash=dash)
+            axes.line([(0.0, baseline), (found.end, baseline)], "", color=color, width=1, dash=dash)
             figure.data[-1].update(hovertemplate=f"baseline of {name}: {amount(baseline, objective.unit)}")
     figure.update_layout(yaxis=scaled(axes.up, f"best {label(objective)} so far"))
     return figure
@@ -271,15 +271,15 @@ def distribution(results: Results, *, template: str = LIGHT) -> go.Figure:
     axes = Axes(blank(template, 320), axis_of(shown, objective.unit), SHARES)
     names = ["trials"] if len(runs) == 1 else run_names(runs)
     for index, (name, points, baseline) in enumerate(zip(names, found, baselines, strict=True)):
-        colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-        axes.line(points, name, color=colour, dash=dash, shape="hv")
+        color, dash = COLORS[index % len(COLORS)], DASHES[index % len(DASHES)]
+        axes.line(points, name, color=color, dash=dash, shape="hv")
         if baseline is not None:
             alone = len(runs) == 1
             text = f"baseline {amount(baseline, objective.unit)}" if alone else ""
             axes.line(
                 [(baseline, 0.0), (baseline, 1.0)],
                 text,
-                color=ORANGE if alone else colour,
+                color=ORANGE if alone else color,
                 dash="dash",
                 width=1,
             )
@@ -348,8 +348,8 @@ def draw_stages(
     across = span_axis(longest)
     if len(runs) == 1:
         rows = list(tables[0].items())
-        colour = BLUE if of == "run" else GREEN
-        return bars(template, rows, title, across, [duration(s) for _, s in rows], marker={"color": colour})
+        color = BLUE if of == "run" else GREEN
+        return bars(template, rows, title, across, [duration(s) for _, s in rows], marker={"color": color})
     figure = blank(template, 90 + 20 * len(names) * len(runs))
     for index, (name, table) in enumerate(zip(run_names(runs), tables, strict=True)):
         seconds = [table.get(stage, 0.0) for stage in names]
@@ -361,7 +361,7 @@ def draw_stages(
             text=[duration(value) for value in seconds],
             textposition="outside",
             cliponaxis=False,
-            marker={"color": COLOURS[index % len(COLOURS)]},
+            marker={"color": COLORS[index % len(COLORS)]},
             hovertemplate="%{y}: %{text}",
         )
     figure.update_layout(

@@ -306,9 +306,9 @@ def importances(
         rows = [(name, value) for name, value in found.rows if value > 0]
         title = f"accuracy lost when shuffled ({found.model}, R² {found.accuracy:.2f})"
     shown = rows[:top]
-    colours = [GREEN if value > 0 else ORANGE for _, value in shown]
+    colors = [GREEN if value > 0 else ORANGE for _, value in shown]
     return bars(
-        template, shown, title, COUNTS, [f"{value:.2g}" for _, value in shown], marker={"color": colours}
+        template, shown, title, COUNTS, [f"{value:.2g}" for _, value in shown], marker={"color": colors}
     )
 
 
@@ -319,7 +319,7 @@ _GROUPS = (
     ("best 25 %", 0.25, BLUE, 1.0, 0.5),
     ("others", 1.0, GREY, 1.0, 0.35),
 )
-_LABELLED = 6
+_LABELED = 6
 
 
 def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LIGHT) -> go.Figure:
@@ -347,7 +347,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
     figure = blank(template, 460)
     figure.update_layout(margin={"l": 40, "r": 40})
     start = 0
-    for name, share, colour, width, opacity in _GROUPS:
+    for name, share, color, width, opacity in _GROUPS:
         stop = max(start + 1, round(share * len(order)))
         picked = order[start:stop]
         start = stop
@@ -365,7 +365,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
             text=texts,
             mode="lines",
             name=name,
-            line={"color": colour, "width": width},
+            line={"color": color, "width": width},
             opacity=opacity,
             hovertemplate="%{text}<extra></extra>",
         )
@@ -398,7 +398,7 @@ def _near(values: Sequence[float], order: Sequence[int]) -> list[float]:
 def _heights(column: Column) -> list[float]:
     """Return the height of each candidate on a column's axis, from 0 to 1."""
     codes = column.codes
-    if len(set(codes)) <= _LABELLED:  # few values stand in equal distances
+    if len(set(codes)) <= _LABELED:  # few values stand in equal distances
         index = {code: position for position, code in enumerate(sorted(set(codes)))}
         codes = [float(index[code]) for code in codes]
     low, high = min(codes), max(codes)
@@ -412,7 +412,7 @@ def _draw_scales(figure: go.Figure, columns: Sequence[Column], heights: Sequence
         codes = column.codes
         order = sorted(range(len(codes)), key=lambda index: (height[index], codes[index]))
         marks = {height[index]: column.values[index] for index in order}
-        if len(marks) > _LABELLED:
+        if len(marks) > _LABELED:
             ends = min(marks), max(marks)
             marks = {end: marks[end] for end in ends}
         for at, value in marks.items():

@@ -128,7 +128,7 @@ def _edits(member: Finalist) -> str:
 
 
 _SMALL = 0.02
-"""Ratios nearer to 1 are not coloured."""
+"""Ratios nearer to 1 are not colored."""
 
 
 @dataclass(frozen=True)

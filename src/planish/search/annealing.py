@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, SearchContext, rng
 from planish.search.factory import Option
-from planish.search.proposals import Archive, neighbour, new_sample
+from planish.search.proposals import Archive, neighbor, new_sample
 from planish.search.rounds import Rounds, RoundSearcher, quality
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Chain:
     cost: float = 0.0
 
     def consider(self, candidate: Candidate, cost: float | None, heat: float, generator: Generator) -> None:
-        """Accept or refuse a measured neighbour (Metropolis); a failed one is always refused."""
+        """Accept or refuse a measured neighbor (Metropolis); a failed one is always refused."""
         if cost is None:
             return
         # quality is known / new where the new one is worse, so this is exp(-log(new / known) / heat).
@@ -79,20 +79,20 @@ class _Chain:
         for _ in range(STUCK):
             if self.candidate is None:
                 break
-            moved = neighbour(space, self.candidate, generator)
+            moved = neighbor(space, self.candidate, generator)
             if moved is None or archive.visited.add(moved):
                 return moved
-            # A neighbour that another chain proposed in this round has no cost yet: refused.
+            # A neighbor that another chain proposed in this round has no cost yet: refused.
             self.consider(moved, archive.cost(moved), heat, generator)
         self.candidate = None
         return new_sample(space, archive.visited, generator)
 
 
 def annealing(space: CanEvolve, seed: int, chains: int, schedule: CoolingSchedule) -> Rounds:
-    """Let each chain propose one new neighbour a round, until no chain finds a new one.
+    """Let each chain propose one new neighbor a round, until no chain finds a new one.
 
     AutoTVM anneals on its cost model's scores, which lie between 0 and 1; here the energy is the
-    logarithm of the measured cost, so a cost's unit does not matter. A neighbour that was measured
+    logarithm of the measured cost, so a cost's unit does not matter. A neighbor that was measured
     before is accepted or refused at once, without a new measurement. A chain that meets nothing
     new in 100 moves starts again from a sample.
 

@@ -151,7 +151,7 @@ def ranking(by: str) -> Callable[[Node, int], float]:
 def priority_samples(
     policy: Policy, space: Space, *, samples: int | None = None, branches: int | None = None, by: str = "last"
 ) -> Iterator[Candidate]:
-    """Yield a policy's candidates by Priority Sampling; see `prioritised`.
+    """Yield a policy's candidates by Priority Sampling; see `prioritized`.
 
     Args:
         policy: is sampled.
@@ -161,11 +161,11 @@ def priority_samples(
         by: how branches are ranked.
     """
     tree = PrefixTree(policy, space)
-    for node in prioritised(tree, samples=samples, branches=branches, by=by, width=WIDTH):
+    for node in prioritized(tree, samples=samples, branches=branches, by=by, width=WIDTH):
         yield node.candidate
 
 
-def prioritised(
+def prioritized(
     tree: PrefixTree,
     *,
     samples: int | None = None,
@@ -535,7 +535,7 @@ METHODS: Mapping[str, Callable[[PrefixTree, Decoding], Iterable[Node]]] = {
     "stochastic-beam": lambda tree, how: stochastic_beam(tree, how.samples, how.seed, _reshape(how)),
     "arithmetic": lambda tree, how: arithmetic(tree, how.samples, how.seed, _reshape(how)),
     "unique": lambda tree, how: unique(tree, how.seed, _reshape(how)),
-    "priority": lambda tree, how: prioritised(
+    "priority": lambda tree, how: prioritized(
         tree, samples=how.samples, branches=how.branches or None, by=how.by, width=how.width
     ),
 }

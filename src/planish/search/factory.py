@@ -277,7 +277,7 @@ def _loads_and_fits(name: str, space: Space) -> bool:
         factory = searcher_class(name)
     except (ImportError, PlanishError):  # asking for this one says why
         return False
-    # Looked for and not imported: a list of names should not take as long as loading a tokeniser.
+    # Looked for and not imported: a list of names should not take as long as loading a tokenizer.
     return _fits(factory, space) and (factory.library is None or find_spec(factory.library) is not None)
 
 

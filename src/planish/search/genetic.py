@@ -178,7 +178,7 @@ def _breed(
     chosen = generator.choice(len(parents), 2, replace=False, p=fitness)
     a, b = (parents[number].candidate for number in chosen)
     child = space.crossover(a, b, generator)[0]
-    # At least one trial: the empty candidate has no steps, but neighbours all the same.
+    # At least one trial: the empty candidate has no steps, but neighbors all the same.
     times = generator.binomial(max(1, len(child.steps)), mutation)
     return new_from(space, visited, changed(space, child, times, generator), generator)
 

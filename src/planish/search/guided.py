@@ -16,7 +16,7 @@ from planish.core import (
     EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
-    CanFeaturise,
+    CanFeaturize,
     Objective,
     ScheduleError,
     SearchContext,
@@ -35,7 +35,7 @@ from planish.models.learner import (
     make_learner,
 )
 from planish.search.factory import Option
-from planish.search.proposals import Visited, neighbour, new_sample, sample
+from planish.search.proposals import Visited, neighbor, new_sample, sample
 from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Chains:
         for step in range(steps):
             # Bounded below, for the chance of being accepted divides by it.
             heat = max(self._temperature * (1 - step / steps), COLDEST) * unit
-            moved = [neighbour(self._space, state, generator) or state for state in self.states]
+            moved = [neighbor(self._space, state, generator) or state for state in self.states]
             # One question for all chains: a model answers a batch in hardly more time than a single
             # candidate.
             found = score(moved)
@@ -170,8 +170,8 @@ ERA = 8
 """Batches after which the chains begin anew, from the best: what a resumed run has to walk again, at most."""
 
 
-class CanBeGuided(CanEvolve, CanFeaturise, Protocol):
-    """A space whose candidates have neighbours, and are described by numbers."""
+class CanBeGuided(CanEvolve, CanFeaturize, Protocol):
+    """A space whose candidates have neighbors, and are described by numbers."""
 
 
 @dataclass(frozen=True)
@@ -432,7 +432,7 @@ class _Search:
         ranked = sorted(
             (pair for pair in met.items() if not visited.known(pair[0])), key=lambda pair: pair[1]
         )
-        # Equation 3 is maximised over the best lambda * b candidates of the walk, not over all it met.
+        # Equation 3 is maximized over the best lambda * b candidates of the walk, not over all it met.
         few = ranked[: max(wanted, round(plan.top * size))]
         if not few:
             return []

@@ -20,7 +20,7 @@ from planish.core import (
 )
 from planish.core.front import Costs, bounds, crowding_distances, dominates, nondominated_sort
 from planish.search.factory import Option
-from planish.search.proposals import Visited, changed, neighbour, new_from, new_sample
+from planish.search.proposals import Visited, changed, neighbor, new_from, new_sample
 from planish.search.rounds import CostVectors, Recall, VectorRounds, VectorRoundSearcher, recording
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class _Evolution:
         return [each for i, one in enumerate(individuals) for each in mutants.get(i, [one])]
 
     def _mutant(self, candidate: Candidate) -> tuple[Candidate, ...]:
-        return (neighbour(self.space, candidate, next(self.generators)) or candidate,)
+        return (neighbor(self.space, candidate, next(self.generators)) or candidate,)
 
 
 def _until_measured(

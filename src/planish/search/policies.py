@@ -38,7 +38,7 @@ from planish.search.decoding import (
     Node,
     PrefixTree,
     decode,
-    prioritised,
+    prioritized,
     ranking,
 )
 from planish.search.factory import Option
@@ -197,7 +197,7 @@ class PrioritySampling(PolicySearcher):
     ) -> None:
         # Checked here, for the generator below checks it only when the first candidate is asked for.
         ranking(by)
-        found = self._programs(space, partial(prioritised, branches=branches or None, by=by, width=WIDTH))
+        found = self._programs(space, partial(prioritized, branches=branches or None, by=by, width=WIDTH))
         rounds = single_round(islice(found, samples or None))
         super().__init__(objectives, timed_policy(space, policy, context), rounds)
 
@@ -288,7 +288,7 @@ def best_rollout(
     *_, end = _rollout(tree, space, tree.root)
     if isinstance(policy, ValueHead):
         # Of the same tree: the policy is asked once about what the rollouts have in common.
-        sampled = prioritised(tree, samples=ways, by="whole", width=WIDTH)
+        sampled = prioritized(tree, samples=ways, by="whole", width=WIDTH)
         several = dict[str, Node]()
         for node in chain([end], sampled):
             several.setdefault(space.program_key(node.candidate), node)

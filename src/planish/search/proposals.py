@@ -1,4 +1,4 @@
-"""Proposals of a searcher: samples and neighbours that are new, and an archive of the best measured ones.
+"""Proposals of a searcher: samples and neighbors that are new, and an archive of the best measured ones.
 
 A space may find nothing legal where it looks, and may reach one program in many ways. So candidates are
 drawn until one is new, and a space in which a thousand draws repeat counts as used up.
@@ -102,8 +102,8 @@ def sample(space: CanSample, generator: Generator) -> Candidate | None:
     return None
 
 
-def neighbour(space: CanEvolve, candidate: Candidate, generator: Generator) -> Candidate | None:
-    """Return a neighbour; where the space finds none, a sample; None where it finds none of these either."""
+def neighbor(space: CanEvolve, candidate: Candidate, generator: Generator) -> Candidate | None:
+    """Return a neighbor; where the space finds none, a sample; None where it finds none of these either."""
     try:
         return space.mutate(candidate, generator)
     except ScheduleError:
@@ -117,7 +117,7 @@ def new_sample(space: CanSample, visited: Visited, generator: Generator) -> Cand
 
 def new_from(space: CanEvolve, visited: Visited, child: Candidate, generator: Generator) -> Candidate | None:
     """Change a candidate until it is new, and record it; None where the space seems used up."""
-    return visited.make_unique(child, lambda candidate: neighbour(space, candidate, generator))
+    return visited.make_unique(child, lambda candidate: neighbor(space, candidate, generator))
 
 
 def new_candidates(
@@ -147,7 +147,7 @@ def new_candidates(
 def changed(space: CanEvolve, candidate: Candidate, times: int, generator: Generator) -> Candidate:
     """Change a candidate so many times; it stays as it is where the space finds nothing legal at all."""
     for _ in range(times):
-        candidate = neighbour(space, candidate, generator) or candidate
+        candidate = neighbor(space, candidate, generator) or candidate
     return candidate
 
 

@@ -99,7 +99,7 @@ class ExecutorConformance:
         found = [first.candidate, *(result.candidate for result in scripted.results())]
         assert Counter(found) == Counter(action(value=value) for value in range(10))
 
-    def test_what_is_cancelled_has_no_result(self, scripted: Executor) -> None:
+    def test_what_is_canceled_has_no_result(self, scripted: Executor) -> None:
         scripted.submit([action(value=value) for value in range(9)])
         scripted.cancel()
         assert list(scripted.results()) == []

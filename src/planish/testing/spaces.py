@@ -11,7 +11,7 @@ from planish.core import (
     Candidate,
     CanEnumerate,
     CanEvolve,
-    CanFeaturise,
+    CanFeaturize,
     CanSample,
     CanSeed,
     CanShrink,
@@ -80,13 +80,13 @@ class SpaceConformance:
                 f"{candidate} and {twin} are '{state}'"
             )
 
-    def test_neighbours_are_legal_and_belong_to_their_generator(self) -> None:
+    def test_neighbors_are_legal_and_belong_to_their_generator(self) -> None:
         space, again = self._offering(CanEvolve), self._offering(CanEvolve)
         for index in range(DRAWS):
             candidate = space.sample(rng(2, index))
-            neighbour = space.mutate(candidate, rng(3, index))
-            self._check(space, neighbour)
-            assert again.mutate(candidate, rng(3, index)) == neighbour, f"neighbour {index} differs"
+            neighbor = space.mutate(candidate, rng(3, index))
+            self._check(space, neighbor)
+            assert again.mutate(candidate, rng(3, index)) == neighbor, f"neighbor {index} differs"
 
     def test_mutation_reaches_other_candidates(self) -> None:
         space = self._offering(CanEvolve)
@@ -131,14 +131,14 @@ class SpaceConformance:
         focused, same = space.focused(shown), again.focused(shown)
         for index in range(DRAWS):
             candidate = focused.sample(rng(11, index))
-            neighbour = focused.mutate(candidate, rng(12, index))
+            neighbor = focused.mutate(candidate, rng(12, index))
             self._check(space, candidate)
-            self._check(space, neighbour)
+            self._check(space, neighbor)
             assert same.sample(rng(11, index)) == candidate, f"draw {index} differs in an equal space"
-            assert same.mutate(candidate, rng(12, index)) == neighbour, f"neighbour {index} differs"
+            assert same.mutate(candidate, rng(12, index)) == neighbor, f"neighbor {index} differs"
 
     def test_features_are_as_many_as_named_and_the_same_in_any_company(self) -> None:
-        space, again = self._offering(CanFeaturise), self._offering(CanFeaturise)
+        space, again = self._offering(CanFeaturize), self._offering(CanFeaturize)
         candidates = list(self._some(space))
         found = space.features(candidates)
         assert found.shape == (len(candidates), len(space.schema.names))

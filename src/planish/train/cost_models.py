@@ -12,7 +12,7 @@ import numpy as np
 
 from planish.core import (
     Candidate,
-    CanFeaturise,
+    CanFeaturize,
     FeatureSchema,
     Level,
     PlanishError,
@@ -82,7 +82,7 @@ def read_trials(store: Reader, level: Level[Any], objective: str = "") -> Learnt
     features, costs, groups, programs = list[Floats](), list[float | None](), list[int](), list[str]()
     conditions = list[Mapping[str, Value]]()
     for stored in _of_objective(known_tasks(store, level), level.name, objective):
-        space = space_of(level, stored, CanFeaturise)
+        space = space_of(level, stored, CanFeaturize)
         # Columns of another schema mean other things: they cannot stand in one table.
         if space is None or (schema is not None and space.schema != schema):
             continue
@@ -197,7 +197,7 @@ def evaluate(model: Predicts, data: Dataset) -> dict[str, float]:
     }
 
 
-def _described(space: CanFeaturise, trials: Sequence[Trial]) -> tuple[Sequence[Trial], Floats]:
+def _described(space: CanFeaturize, trials: Sequence[Trial]) -> tuple[Sequence[Trial], Floats]:
     """Return the trials whose candidates have features, with these; calls of a library have none."""
     try:
         return trials, space.features([trial.candidate for trial in trials])
@@ -206,7 +206,7 @@ def _described(space: CanFeaturise, trials: Sequence[Trial]) -> tuple[Sequence[T
         return known, space.features([trial.candidate for trial in known])
 
 
-def _has_features(space: CanFeaturise, candidate: Candidate) -> bool:
+def _has_features(space: CanFeaturize, candidate: Candidate) -> bool:
     try:
         space.features([candidate])
     except ScheduleError:

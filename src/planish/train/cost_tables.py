@@ -20,7 +20,7 @@ FAILED = -1
 UNCOUNTED = -1
 """The lexemes of a function where they were not counted: tables had none before November 2026."""
 _ABOUT, _WORD = "about", 16  # bytes of an identity
-BY_FUNCTION = "identities", "packages", "unoptimised", "baseline", "costs", "features", "lexemes"
+BY_FUNCTION = "identities", "packages", "unoptimized", "baseline", "costs", "features", "lexemes"
 """The arrays with a row for each function."""
 Ints = NDArray[np.int32]
 
@@ -54,7 +54,7 @@ class CostRow:
         identity: the hash of its IR: 32 hexadecimal digits.
         package: where it is from.
         split: what its package is for.
-        unoptimised: its cost as it is, prepared for size, by objective.
+        unoptimized: its cost as it is, prepared for size, by objective.
         baseline: its cost after -Oz, by objective.
         costs: after each list, by objective; None where the list failed.
         features: shape (2, features): before and after -Oz.
@@ -64,7 +64,7 @@ class CostRow:
     identity: str
     package: str
     split: str
-    unoptimised: Sequence[int]
+    unoptimized: Sequence[int]
     baseline: Sequence[int]
     costs: Sequence[Sequence[int] | None]
     features: NDArray[np.int64]
@@ -80,7 +80,7 @@ class CostTable:
         identities: (n,), of functions.
         packages: (n,), their names.
         splits: by package.
-        unoptimised: (n, objectives).
+        unoptimized: (n, objectives).
         baseline: (n, objectives), after -Oz.
         costs: (n, lists, objectives); `FAILED` where a list failed.
         features: (n, 2, features), before and after -Oz.
@@ -91,7 +91,7 @@ class CostTable:
     identities: NDArray[np.str_]
     packages: NDArray[np.str_]
     splits: Mapping[str, str]
-    unoptimised: Ints
+    unoptimized: Ints
     baseline: Ints
     costs: Ints
     features: Ints
@@ -141,7 +141,7 @@ def _stacked(columns: Columns, rows: Sequence[CostRow]) -> CostTable:
         np.array([row.identity for row in rows]),
         np.array([row.package for row in rows]),
         {row.package: row.split for row in rows},
-        np.array([row.unoptimised for row in rows], np.int32),
+        np.array([row.unoptimized for row in rows], np.int32),
         np.array([row.baseline for row in rows], np.int32),
         np.array([[failed if c is None else c for c in row.costs] for row in rows], np.int32),
         np.array([row.features for row in rows], np.int32),
@@ -155,7 +155,7 @@ def write_costs(table: CostTable, path: Path) -> None:
     The file is an .npz of `about` (JSON as bytes: what `Columns` holds, packages and their splits) and of
     arrays whose last axis is functions: `identity` (bytes), `package` (an index of the packages), and as
     four planes of bytes of little-endian 32-bit integers, since nearly all are small: `features`, `lexemes`,
-    `baseline`, `unoptimised` and `costs`, the latter two as differences to the baseline. `failed` is a mask.
+    `baseline`, `unoptimized` and `costs`, the latter two as differences to the baseline. `failed` is a mask.
 
     Raises:
         OSError: it cannot be written.
@@ -175,7 +175,7 @@ def write_costs(table: CostTable, path: Path) -> None:
         "features": _planes(table.features),
         "lexemes": _planes(table.lexemes),
         "baseline": _planes(table.baseline),
-        "unoptimised": _planes(table.unoptimised - table.baseline),
+        "unoptimized": _planes(table.unoptimized - table.baseline),
         "costs": _planes(costs),
     }
     with replacing(path) as part, part.open("wb") as file:
@@ -217,7 +217,7 @@ def _table(about: Mapping[str, Any], held: Mapping[str, NDArray[Any]]) -> CostTa
         np.array(identities, f"<U{2 * _WORD}"),
         packages,
         dict(about["packages"]),
-        _whole(held["unoptimised"]) + baseline,
+        _whole(held["unoptimized"]) + baseline,
         baseline,
         costs,
         _whole(held["features"]),
@@ -383,7 +383,7 @@ def _narrowed(table: CostTable, objective: str, lists: Sequence[Passes], *, desc
     unknown_cost = np.full_like(table.costs[:, 0], UNKNOWN)
     known = [table.costs[:, own[passes]] if passes in own else unknown_cost for passes in lists]
     arrays = {
-        "unoptimised": table.unoptimised,
+        "unoptimized": table.unoptimized,
         "baseline": table.baseline,
         "costs": np.stack(known, axis=1),
     }

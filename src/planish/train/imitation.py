@@ -120,8 +120,8 @@ class _Training:
         self._mine = torch.where(~held)[0]
         self._evaluation = torch.where(held)[0] if held.any() else self._mine
         self._batches = max(1, len(self._mine) // BATCH)
-        self._optimiser = torch.optim.AdamW(self._parameters.values(), lr=rate, weight_decay=1e-3)
-        self._rate = torch.optim.lr_scheduler.OneCycleLR(self._optimiser, rate, epochs * self._batches)
+        self._optimizer = torch.optim.AdamW(self._parameters.values(), lr=rate, weight_decay=1e-3)
+        self._rate = torch.optim.lr_scheduler.OneCycleLR(self._optimizer, rate, epochs * self._batches)
 
     def epoch(self, number: int) -> Epoch:
         """Read all once, and evaluate what was learnt."""
@@ -135,10 +135,10 @@ class _Training:
 
     def _step(self, rows: torch.Tensor) -> float:
         loss = self._loss(rows)
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._parameters.values(), 1.0)
-        self._optimiser.step()
+        self._optimizer.step()
         self._rate.step()
         return loss.item()
 

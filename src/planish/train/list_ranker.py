@@ -12,7 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from planish.core import rng
 from planish.models.networks import ReaderShape, list_scores
-from planish.train.optimisation import (
+from planish.train.optimization import (
     ListConfig,
     ListTraining,
     OnProgress,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planish.core import rng
 from planish.models.writer import WriterShape, encode_programs, token_scores
-from planish.train.optimisation import (
+from planish.train.optimization import (
     ListConfig,
     ListTraining,
     OnProgress,

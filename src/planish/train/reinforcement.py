@@ -57,7 +57,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 """Name to its configuration in RLlib, and what differs from RLlib's defaults there.
 
-What was Ape-X is `dqn` with several runners, for it has prioritised replay. RLlib dropped Ape-X and A3C as
+What was Ape-X is `dqn` with several runners, for it has prioritized replay. RLlib dropped Ape-X and A3C as
 names of their own; `impala` is what took A3C's place.
 """
 

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from planish.core import PlanishError, rng
 from planish.models.decoder import DecoderShape, hidden_rows
-from planish.train.optimisation import (
+from planish.train.optimization import (
     WARM_UP,
     OnProgress,
     Tensors,
@@ -65,11 +65,11 @@ class TextConfig:
     """Configuration of a training.
 
     Args:
-        steps: of the optimiser.
+        steps: of the optimizer.
         seed: of the first weights and of the order.
         checkpoint: file from which the training is resumed.
         batch: tokens of a batch at most, padding included; at least one text.
-        accumulation_steps: batches whose gradients are summed for one step of the optimiser.
+        accumulation_steps: batches whose gradients are summed for one step of the optimizer.
         rate: the peak learning rate; the thesis has 1e-5 for 7 billion parameters, small networks take more.
         every: steps between evaluations on the validation set, at each of which a checkpoint is written.
         device: "cpu", or "cuda", which computes in bfloat16; on processors bfloat16 was slower.
@@ -147,7 +147,7 @@ def first_weights_of(shape: DecoderShape) -> Tensors:
 
 
 class _Training(Training):
-    """Training of one network: its optimiser and its data."""
+    """Training of one network: its optimizer and its data."""
 
     def __init__(
         self, samples: Sequence[Sample], held: Sequence[Sample], shape: DecoderShape, config: TextConfig

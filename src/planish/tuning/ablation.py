@@ -1,6 +1,6 @@
 """Steps of finalists: those without effect are removed, and the effect of the others is measured.
 
-`prune` asks the level which steps change nothing. `minimise` measures that, with several objectives.
+`prune` asks the level which steps change nothing. `minimize` measures that, with several objectives.
 `ablate` measures what each step does alone, and pairs and triples together (GEVO-ML, section 6.1).
 """
 
@@ -27,7 +27,7 @@ from planish.core import (
 )
 from planish.measure import deadline
 from planish.measure.paired import OutOfTimeError, PairedMeasurement, known_rounds, times_worse
-from planish.search.minimisation import shrink
+from planish.search.minimization import shrink
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome, open_bench
 
@@ -86,11 +86,11 @@ _ROUNDS = 3
 _CLEARLY = 3
 """A first look is believed where it shows so many times the noise."""
 
-_NOT_MINIMISED = "not completely minimized: no time left"
+_NOT_MINIMIZED = "not completely minimized: no time left"
 
 
-def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
-    """Minimise finalists by delta debugging.
+def minimize(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+    """Minimize finalists by delta debugging.
 
     First steps go without which the program is the same, if the space knows that. Then candidates are
     measured interleaved with the whole one: a step goes where without it no objective is worse, beyond the
@@ -111,7 +111,7 @@ def minimise(search: SearchOutcome, state: FinalState, end: float) -> FinalState
         replace(each, candidate=_same_program(space, each.candidate, end)) for each in state.finalists
     )
     if time.monotonic() + search.startup_s > end:
-        found, noise = _not_minimised(named), dict[str, float]()
+        found, noise = _not_minimized(named), dict[str, float]()
     else:
         with open_bench(search) as bench:
             found, noise = _measured(search, space, bench, named, end)
@@ -140,25 +140,25 @@ def _measured(
     named: Sequence[Finalist],
     end: float,
 ) -> tuple[list[Finalist], Mapping[str, float]]:
-    """Minimise by measuring; each candidate has its share of the time that is left."""
+    """Minimize by measuring; each candidate has its share of the time that is left."""
     objectives = search.task.objectives
     bench.end = end
     try:
         others = [each.candidate for each in named]
         noise = bench.noise(search.level.baseline(search.task), others, objectives)
     except OutOfTimeError:
-        return _not_minimised(named), {}
+        return _not_minimized(named), {}
     found: list[Finalist] = []
     for index, each in enumerate(named):
         bench.end = time.monotonic() + (end - time.monotonic()) / (len(named) - index)
         trying = _Trying(bench, objectives, noise, each.candidate)
         left = shrink(space, each.candidate, trying)
-        found.append(replace(each, candidate=left, notes=(_NOT_MINIMISED,) if trying.late else ()))
+        found.append(replace(each, candidate=left, notes=(_NOT_MINIMIZED,) if trying.late else ()))
     return found, noise
 
 
-def _not_minimised(named: Sequence[Finalist]) -> list[Finalist]:
-    return [replace(each, notes=(_NOT_MINIMISED,)) for each in named]
+def _not_minimized(named: Sequence[Finalist]) -> list[Finalist]:
+    return [replace(each, notes=(_NOT_MINIMIZED,)) for each in named]
 
 
 @dataclass

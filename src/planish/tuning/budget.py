@@ -109,7 +109,7 @@ COMPARED = 0.2
 """The share of the search's time that is reserved for the comparison, whatever came before it took."""
 
 WEIGHTS = {
-    "minimise": 0.25,
+    "minimize": 0.25,
     "compare": 0.4,
     "cross_check": 0.1,
     "eval_heldout": 0.1,

@@ -81,7 +81,7 @@ def compare_searches(
 ) -> list[ConvergenceCurves]:
     """Search by each configuration, once for each seed; return the best values by the number of trials.
 
-    All runs are stored. A candidate that several searches propose is measured once, so that luck favours
+    All runs are stored. A candidate that several searches propose is measured once, so that luck favors
     none of them.
 
     Args:

@@ -120,8 +120,8 @@ class Finalist(Compared):
 
     Args:
         candidate: what was measured.
-        n_steps_found: how many steps it had when the search ended; fewer are left where it was minimised.
-        trial: its values as the search measured them, before it was minimised.
+        n_steps_found: how many steps it had when the search ended; fewer are left where it was minimized.
+        trial: its values as the search measured them, before it was minimized.
         main_effects: of each of its steps alone; empty where that was left out.
         interactions: of each two of its steps together, then of three where their pairs suggest that they do
             something else.

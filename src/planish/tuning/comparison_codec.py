@@ -10,10 +10,10 @@ The keys of a row's JSON, by objective name where a value is a mapping:
   `planish.tuning.comparison.Clocks`);
 - `scores`: values on data that the search did not see; empty where that was left out;
 - `cross_check`: `agrees`, `difference`, `why` (see `planish.core.CrossCheck`);
-- `edits`: how many steps were `found`, and how many are `left` after minimising;
+- `edits`: how many steps were `found`, and how many are `left` after minimizing;
 - `main_effects` of single steps, and `interactions` of two or three: each with `steps`, `values`, where that
   is known `additive`, and `why` where there are no values (see `planish.core.Attribution`);
-- `trial`: the values as the search measured them, of the candidate before it was minimised;
+- `trial`: the values as the search measured them, of the candidate before it was minimized;
 - `notes`: sentences on what could not be done for this one;
 - `analysis`, where its level has some: input of `describe` (see `planish.core.Level.analyzer`).
 
@@ -23,7 +23,7 @@ Finalists that were not measured again come last, with `hash`, `edits`, `trial` 
 In the first row there is also what belongs to all:
 
 - `baseline`: its `median` and `samples` by the leading objective; `baseline_scores`; `baseline_cross_check`;
-- `noise`: the share by which equals differ, measured while minimising; empty where nothing was minimised;
+- `noise`: the share by which equals differ, measured while minimizing; empty where nothing was minimized;
 - `secondary_baseline`, where there is one: its `name`, and the medians as `objectives`;
 - `run_notes`: sentences on how the whole run was measured.
 

@@ -1,6 +1,6 @@
 """The end of a run in stages, each within its share of the time; the state is stored after each.
 
-The stages in their order are in `stages`: select, minimise or prune, compare, cross-check, scores on
+The stages in their order are in `stages`: select, minimize or prune, compare, cross-check, scores on
 held-out data, another baseline, effects of steps, and the analysis for the description.
 
 Finalists are the best trials, the default candidate and members of the Pareto front. Members of a front are
@@ -41,7 +41,7 @@ from planish.core import (
 from planish.core.front import Costs, best_non_regressing, bounds, hypervolume, pareto_front
 from planish.measure import CutShortError, by_processor_time, ends_by, seconds_left
 from planish.measure.timing import error
-from planish.tuning.ablation import ablate, minimise, prune
+from planish.tuning.ablation import ablate, minimize, prune
 from planish.tuning.budget import StageBudget
 from planish.tuning.comparison import Finalist
 from planish.tuning.comparison_codec import decode, encode, encode_notes
@@ -337,9 +337,9 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     level, several, checks = search.level, len(search.task.objectives) > 1, search.final_checks()
     yield FinalStage("", select)
     if several:
-        yield FinalStage("minimise", minimise, "minimizing {count} of the front")
+        yield FinalStage("minimize", minimize, "minimizing {count} of the front")
     elif level.identities(search.task) is not None:
-        yield FinalStage("minimise", prune, "removing steps that do nothing")
+        yield FinalStage("minimize", prune, "removing steps that do nothing")
     yield FinalStage("compare", compare, "comparing the best {count} with the baseline: {time}")
     if checks.cross_check:
         yield FinalStage("cross_check", cross_check, "cross-checking the outputs", "not cross-checked")
@@ -420,8 +420,8 @@ def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: fl
     try:
         return stage.work(search, state, end)
     except PlanishError as error:
-        # Candidates that could not be minimised for lost workers are compared as they are.
-        if state.baseline is None and not (stage.name == "minimise" and isinstance(error, LostError)):
+        # Candidates that could not be minimized for lost workers are compared as they are.
+        if state.baseline is None and not (stage.name == "minimize" and isinstance(error, LostError)):
             raise
         return state.noted(f"{stage.skip_message or f'no {stage.name}'}: {error}".rstrip("."))
 
@@ -433,9 +433,9 @@ def _timed(search: SearchOutcome, stage: FinalStage, budget: StageBudget) -> Gen
     The comparison and the scores may take all the time that is left: without them there is no verdict.
     """
     end = budget.until(stage.name) if stage.name else math.inf
-    # Minimising heeds its end by itself, between measurements.
+    # Minimizing heeds its end by itself, between measurements.
     whole = max(end, budget.ends)
-    limit = {"minimise": math.inf, "compare": whole, "eval_heldout": whole}.get(stage.name, end)
+    limit = {"minimize": math.inf, "compare": whole, "eval_heldout": whole}.get(stage.name, end)
     started = time.monotonic()
     try:
         with ends_by(limit):

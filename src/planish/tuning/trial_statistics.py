@@ -22,7 +22,7 @@ MEANING: Mapping[str, str] = {
     "model": "training cost models, computing features and predicting costs",
     "store": "reading and writing the store",
     "workers": "starting the first worker processes",
-    "minimise": "removing steps that change nothing from the front",
+    "minimize": "removing steps that change nothing from the front",
     "compare": "measuring the finalists and the baseline again at the end",
     "cross_check": "cross-checking their outputs",
     "eval_heldout": "scoring the finalists on unseen data",

@@ -26,7 +26,7 @@ from planish.store import Reader, open_store
 from planish.tuning.result import A_STORE, OF_CALLS, STORES, Result, read_result
 
 LUCK = 0.1
-"""How far apart two honest measurements may be, beyond their intervals: clocks, neighbours, memory."""
+"""How far apart two honest measurements may be, beyond their intervals: clocks, neighbors, memory."""
 
 
 @dataclass(frozen=True)

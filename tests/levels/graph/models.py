@@ -43,7 +43,7 @@ def model(
 
 
 def convolutions(shape: Sequence[int | str] = (1, 3, 8, 8)) -> onnx.ModelProto:
-    """Make two convolutions with a batch normalisation, an identity, a dropout and a residual addition."""
+    """Make two convolutions with a batch normalization, an identity, a dropout and a residual addition."""
     node = helper.make_node
     nodes = [
         node("Conv", ["x", "w1"], ["c1"], pads=[1, 1, 1, 1]),

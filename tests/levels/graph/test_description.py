@@ -105,7 +105,7 @@ def test_the_unchanged_file_is_reported_as_such(task: Task) -> None:
     shown = GraphLevel().describe(task, Candidate())
     assert shown["passes"].startswith("none: the file stays as it is")
     assert shown["compared"].startswith("not measured")
-    assert shown["relevance"].startswith("not analysed yet")
+    assert shown["relevance"].startswith("not analyzed yet")
 
 
 def test_pruning_is_reported_in_full() -> None:
@@ -124,7 +124,7 @@ def test_pruning_is_reported_in_full() -> None:
 def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Relevance is analysed by a worker process.
+    # Relevance is analyzed by a worker process.
     monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
     level = GraphLevel()
     first = level.summary(task)

@@ -30,7 +30,7 @@ from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.machine import counters
 from planish.levels.graph.passes import Disable, Rewrite, selection
 from planish.levels.graph.rewriting import RewriteError, apply_pass
-from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
+from planish.levels.graph.task_setup import evaluator_spec_of, unoptimized
 from planish.measure import by_processor_time
 from planish.measure.executors import InlineExecutor
 
@@ -40,7 +40,7 @@ IDENTITIES = Candidate((Rewrite("onnxscript.eliminate_identity"),))
 def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
     task = make(tmp_path, shape=("n", 3, 8, 8), batch="4")
     chosen = selection(["onnxscript.fuse_batchnorm_into_conv"], ["NchwcTransformer"]).candidate
-    plain, folded, nothing = outcomes_of(task, Candidate(), chosen, unoptimised().candidate)
+    plain, folded, nothing = outcomes_of(task, Candidate(), chosen, unoptimized().candidate)
     values = measured(plain).values
     assert set(values) == {"latency", "throughput", "compile_time", "model_size"}
     assert values["throughput"] == pytest.approx(4 / values["latency"])
@@ -78,9 +78,9 @@ def test_data_of_a_model_of_no_rows_has_none(tmp_path: Path) -> None:
     np.savez(given, x=np.empty((0, 4), np.float32))
     measured(*outcomes_of(task_of_file(file, inputs=given), Candidate()))
     np.save(tmp_path / "labels.npy", np.empty(0, np.int64))
-    labelled = task_of_file(file, inputs=given, labels=str(tmp_path / "labels.npy"))
-    with pytest.raises(ProgramError, match="first output has no rows to be labelled"):
-        outcomes_of(labelled, Candidate())
+    labeled = task_of_file(file, inputs=given, labels=str(tmp_path / "labels.npy"))
+    with pytest.raises(ProgramError, match="first output has no rows to be labeled"):
+        outcomes_of(labeled, Candidate())
 
 
 def test_a_table_of_no_rows_is_looked_up_by_no_ids(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_takes_a_millisecond_is_interleaved_with_the_baseline(tmp_path: Pat
     def latencies(anchor: float) -> list[Measured]:
         spec = replace(evaluator_spec_of(task), timing=ONCE)
         spec.set_baseline(Measured({"latency": anchor}))
-        batch = [Candidate(), unoptimised().candidate]
+        batch = [Candidate(), unoptimized().candidate]
         return [measured(answer.outcome) for answer in evaluate(InlineExecutor(spec()), batch)]
 
     for outcome in latencies(1e-9):  # alone

@@ -1,4 +1,4 @@
-"""Kinds of mistakes that optimisers of ONNX models have made, with every rewriting pass alone."""
+"""Kinds of mistakes that optimizers of ONNX models have made, with every rewriting pass alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planish.core import Failed, Measured
 from planish.levels.graph.passes import EXACT, passes_of_kind, selection
 from planish.levels.graph.rewriting import RewriteError, rewrite
 from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
-from planish.levels.graph.task_setup import unoptimised
+from planish.levels.graph.task_setup import unoptimized
 
 Arrays = dict[str, np.ndarray[tuple[int, ...], np.dtype[Any]]]
 
@@ -42,7 +42,7 @@ node = helper.make_node
 F = np.float32
 
 
-def equal_initialisers() -> tuple[onnx.ModelProto, Arrays, Any]:
+def equal_initializers() -> tuple[onnx.ModelProto, Arrays, Any]:
     """Divide and multiply by scalars whose names differ in case; add zeros of two types with equal bytes."""
     inputs = {"x": np.array([6], F), "z": np.array([1], F)}
     weights = {
@@ -107,7 +107,7 @@ def sigmoids() -> tuple[onnx.ModelProto, Arrays, Any]:
 
 
 CASES = {
-    "equal initialisers": equal_initialisers,
+    "equal initializers": equal_initializers,
     "slices": lambda: slices(2),
     "slices backwards": lambda: slices(-1),
     "a leading 1": leading_one,
@@ -125,7 +125,7 @@ def test_what_is_measured_answers_rightly(name: str, tmp_path: Path) -> None:
         (expected,) = open_session(file, SessionSettings(), as_it_is=True).run(inputs)
     task = task_of_file(file, inputs=str(tmp_path / "in.npz"))
     lists = [(), *((each.name,) for each in passes_of_kind(*EXACT))]
-    candidates = [*(selection(each).candidate for each in lists), unoptimised().candidate]
+    candidates = [*(selection(each).candidate for each in lists), unoptimized().candidate]
     outcomes = outcomes_of(task, *candidates)
     assert isinstance(outcomes[-1], Measured), "ONNX Runtime without its passes is the reference"
     for index, rewrites in enumerate(lists):

@@ -96,7 +96,7 @@ def test_the_set_part_has_one_order() -> None:
     assert str(one) == "without ConvAddFusion; without NchwcTransformer"
 
 
-def test_where_the_session_optimises_nothing_nothing_is_left_out() -> None:
+def test_where_the_session_optimizes_nothing_nothing_is_left_out() -> None:
     nothing = Set("optimization", "none")
     chosen = selection(disabled=["NchwcTransformer"], settings=[Set("arena", "off"), nothing])
     assert str(chosen.candidate) == "arena=off; optimization=none"
@@ -111,7 +111,7 @@ def test_where_the_session_optimises_nothing_nothing_is_left_out() -> None:
         ((Disable("NchwcTransformer"), Disable("NchwcTransformer")), ScheduleError),
         ((Rewrite("NchwcTransformer"),), ScheduleError),
         ((Disable("onnxscript.optimize"),), ScheduleError),
-        ((Rewrite("onnxscript.optimise"),), PlanishError),
+        ((Rewrite("onnxscript.optimize"),), PlanishError),
         ((Set("arena", "off"), Offline()), ScheduleError),
         ((Set("execution", "parallel"), Set("arena", "off")), ScheduleError),
         ((Set("arena", "off"), Set("arena", "off")), ScheduleError),

@@ -92,7 +92,7 @@ def test_exact_candidates_are_held_to_exactness_as_ever() -> None:
     assert "not finite" in difference(broken, expected, tolerance(["intent.int8"], by_accuracy=True))
 
 
-def test_static_quantisation_computes_in_8_bits_and_needs_inputs() -> None:
+def test_static_quantization_computes_in_8_bits_and_needs_inputs() -> None:
     feeds = [{"x": np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)}]
     counts = node_counts(apply_pass(convolutions(), "intent.int8_static", feeds))
     assert counts["QuantizeLinear"] >= 3

@@ -16,10 +16,10 @@ import pytest
 from onnx import helper
 
 from levels.graph.models import constant, convolutions, model, one_node, write
-from planish.levels.graph.pass_probe import Optimised, PassProbe, PassProbeError
+from planish.levels.graph.pass_probe import Optimized, PassProbe, PassProbeError
 from planish.levels.graph.passes import exclusions, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.relevance import Relevance, analyse, known_relevance, remembered
+from planish.levels.graph.relevance import Relevance, analyze, known_relevance, remembered
 from planish.levels.graph.rewriting import Rewriter, final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.source import read_model
@@ -33,7 +33,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> GraphProgram:
 @pytest.fixture(scope="module")
 def found(program: GraphProgram) -> Relevance:
     with closing(PassProbe(program, SessionSettings())) as probe:
-        return analyse(probe, budget_s=120.0)
+        return analyze(probe, budget_s=120.0)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_the_catalogue_has_every_transformer_of_the_runtime(probe: PassProbe) ->
 
 
 def test_without_time_everything_that_may_matter_stays(probe: PassProbe) -> None:
-    hasty = analyse(probe, budget_s=0.0)
+    hasty = analyze(probe, budget_s=0.0)
     assert "onnxscript.fuse_batchnorm_into_conv" in hasty.untried
     assert "onnxscript.fuse_erf_gelu" not in hasty.untried
     assert not hasty.alone
@@ -121,7 +121,7 @@ def test_a_process_that_hangs_is_a_failure(program: GraphProgram) -> None:
     probe = PassProbe(program, SessionSettings(), answer_s=0.001)
     # So many passes take seconds, and the executor looks at its limits many times meanwhile.
     with pytest.raises(PassProbeError, match="no answer, over"):
-        probe.optimised(["onnxscript.no_op_cast"] * 300)
+        probe.optimized(["onnxscript.no_op_cast"] * 300)
     assert probe.state_key(["onnxscript.no_op_cast"] * 300).startswith("fails: onnxscript.no_op_cast ")
     probe.close()
 
@@ -148,7 +148,7 @@ def test_weights_may_be_beside_the_model(probe: PassProbe, tmp_path: Path) -> No
     onnx.save(convolutions(), apart, save_as_external_data=True, location="net.data", size_threshold=0)
     with closing(PassProbe(read_model(apart, {}), SessionSettings())) as beside:
         for disabled in ((), ("ConvBNFusion",)):
-            assert beside.optimised((), disabled) == probe.optimised((), disabled)
+            assert beside.optimized((), disabled) == probe.optimized((), disabled)
 
 
 def hard_swish(opset: int) -> onnx.ModelProto:
@@ -169,7 +169,7 @@ def test_a_pass_that_makes_the_model_invalid_leaves_the_space(
 ) -> None:
     program = read_model(write(hard_swish(opset), tmp_path / "h.onnx"), {})
     with closing(PassProbe(program, SessionSettings())) as probe:
-        found = analyse(probe, budget_s=120.0)
+        found = analyze(probe, budget_s=120.0)
     assert ("onnxscript.fuse_hardswish" in found.rewrites) is is_valid
     assert ("HardSwish" in found.failing.get("onnxscript.fuse_hardswish", "")) is not is_valid
 
@@ -186,11 +186,11 @@ def test_what_goes_wrong_is_reported_and_ends_nothing(program: GraphProgram) -> 
             raise PassProbeError("KeyError: 'w'")
 
     with closing(Uncounted(program, SessionSettings())) as probe:
-        found = analyse(probe, budget_s=1.0)
+        found = analyze(probe, budget_s=1.0)
     assert "nodes after no pass: KeyError: 'w'" in found.problems
     assert not found.is_complete
     with closing(Unnamed(program, SessionSettings())) as probe:
-        lost = analyse(probe)
+        lost = analyze(probe)
     assert lost.problems == ("the model as it came: KeyError: 'w'",)
     assert "onnxscript.fuse_batchnorm_into_conv" in lost.rewrites
     assert "NchwcTransformer" in lost.runtime
@@ -198,7 +198,7 @@ def test_what_goes_wrong_is_reported_and_ends_nothing(program: GraphProgram) -> 
 
 def test_an_error_that_no_pass_foresaw_is_the_answer_to_one_question(probe: PassProbe) -> None:
     with pytest.raises(PassProbeError, match="AttributeError: "):
-        probe.optimised((), (), "no level")
+        probe.optimized((), (), "no level")
     assert probe.counts(())
 
 
@@ -232,12 +232,12 @@ def test_what_there_was_no_time_for_is_found_out_where_all_is_wanted(
 
 def test_a_rule_without_which_the_runtime_fails_stays(program: GraphProgram) -> None:
     class Failing(PassProbe):
-        def optimised(
+        def optimized(
             self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
-        ) -> Optimised:
+        ) -> Optimized:
             if "ConvAddFusion" in disabled:
                 raise PassProbeError("killed by SIGSEGV")
-            return super().optimised(rewrites, disabled, optimization)
+            return super().optimized(rewrites, disabled, optimization)
 
         def model_key(self, rewrites: Sequence[str]) -> str:
             if rewrites:
@@ -245,7 +245,7 @@ def test_a_rule_without_which_the_runtime_fails_stays(program: GraphProgram) -> 
             return super().model_key(rewrites)
 
     with closing(Failing(program, SessionSettings())) as probe:
-        found = analyse(probe, budget_s=120.0)
+        found = analyze(probe, budget_s=120.0)
     assert "ConvAddFusion" in found.runtime
     assert "ConvMulFusion" in found.without
 
@@ -257,7 +257,7 @@ def test_what_the_installed_runtime_lacks_is_reported(program: GraphProgram) -> 
             return {"NchwcTransformer": True}
 
     with closing(Older(program, SessionSettings())) as probe:
-        older = analyse(probe, budget_s=0.01)
+        older = analyze(probe, budget_s=0.01)
     assert "SkipLayerNormFusion" in older.missing
     assert "NchwcTransformer" not in older.missing
     assert "NchwcTransformer" in older.runtime

@@ -63,7 +63,7 @@ def test_every_pass_keeps_what_a_model_computes(name: str) -> None:
     assert before.SerializeToString() == content, "the model that was given has changed"
 
 
-def test_a_batch_normalisation_is_folded_away() -> None:
+def test_a_batch_normalization_is_folded_away() -> None:
     after = rewrite(convolutions(), ["onnxscript.fuse_batchnorm_into_conv", "onnxscript.eliminate_identity"])
     assert not {"BatchNormalization", "Identity"} & node_counts(after).keys()
     assert node_counts(after)["Conv"] == 2
@@ -280,16 +280,16 @@ def test_splits_are_written_as_the_opset_has_them(opset: int) -> None:
     assert_same(made, before, SHAPE)
 
 
-def test_weights_that_a_caller_may_give_or_that_are_quantised_stay() -> None:
+def test_weights_that_a_caller_may_give_or_that_are_quantized_stay() -> None:
     given_ = convs([{"channels": 2}, {"channels": 4}])
     given_.graph.input.append(helper.make_tensor_value_info("w1", TensorProto.FLOAT, [4, 4, 3, 3]))
     assert apply_pass(given_, CONV) is given_
-    quantised = convs([{"channels": 2}, {"channels": 4}])
+    quantized = convs([{"channels": 2}, {"channels": 4}])
     scale = constant("s", np.array(0.1, np.float32))
-    quantised.graph.initializer.extend([scale, constant("q", np.ones((4, 4, 3, 3), np.int8))])
-    quantised.graph.node[1].input[1] = "d"
-    quantised.graph.node.insert(0, helper.make_node("DequantizeLinear", ["q", "s"], ["d"]))
-    assert apply_pass(quantised, CONV) is quantised
+    quantized.graph.initializer.extend([scale, constant("q", np.ones((4, 4, 3, 3), np.int8))])
+    quantized.graph.node[1].input[1] = "d"
+    quantized.graph.node.insert(0, helper.make_node("DequantizeLinear", ["q", "s"], ["d"]))
+    assert apply_pass(quantized, CONV) is quantized
 
 
 DENSES = st.tuples(st.sampled_from([1, 3, 5]), st.sampled_from(["product", "biased", "gemm", "gemm biased"]))

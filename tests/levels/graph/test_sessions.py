@@ -36,7 +36,7 @@ from planish.levels.graph.program import GraphProgram, program_from
 from planish.levels.graph.sessions import ModelSession, RefusedError, SessionSettings, open_session
 from planish.levels.graph.space import seeds_of, settable, settings_of, space_of, widest_settings
 from planish.levels.graph.starting_lists import records_of
-from planish.levels.graph.task_setup import no_optimisation
+from planish.levels.graph.task_setup import no_optimization
 from planish.levels.graph.verification import difference, tolerance
 
 PARALLEL, NO_ARENA = Set("execution", "parallel"), Set("arena", "off")
@@ -181,7 +181,7 @@ def test_settings_are_not_learnt_from_other_models(tmp_path: Path) -> None:
     assert selection_of(learnt[0]) == Selection()
 
 
-OPTIMISE = "onnxscript.optimize"
+OPTIMIZE = "onnxscript.optimize"
 THERE = pytest.mark.skipif(find_spec("openvino") is None, reason="OpenVINO is not installed")
 
 
@@ -206,8 +206,8 @@ def test_a_runtime_that_is_not_installed_is_one_clear_line(
 
 def test_no_setting_of_onnx_runtime_stays_where_another_runtime_runs() -> None:
     shown = [Set("arena", "off"), Set("optimization", "basic"), Set("threads", "1"), BY_OPENVINO]
-    chosen = selection([OPTIMISE], ["NchwcTransformer"], offline=True, settings=shown)
-    assert str(chosen.candidate) == str(Selection((OPTIMISE,), settings=frozenset(shown[2:])).candidate)
+    chosen = selection([OPTIMIZE], ["NchwcTransformer"], offline=True, settings=shown)
+    assert str(chosen.candidate) == str(Selection((OPTIMIZE,), settings=frozenset(shown[2:])).candidate)
     with pytest.raises(ScheduleError, match="not in canonical order"):
         selection_of(Candidate((Disable("NchwcTransformer"), BY_OPENVINO)))
     with pytest.raises(ScheduleError, match="not in canonical order"):
@@ -243,7 +243,7 @@ def test_a_search_of_runtimes_begins_with_each_and_measures_both(tmp_path: Path)
     assert program_from(task.program.text) == task.program
     seeds = seeds_of(task)
     assert Selection(settings=frozenset({BY_OPENVINO})) in seeds
-    assert Selection((OPTIMISE,), settings=frozenset({BY_OPENVINO})) in seeds
+    assert Selection((OPTIMIZE,), settings=frozenset({BY_OPENVINO})) in seeds
     found = tasks.outcomes_of(task, Candidate(), Candidate((BY_OPENVINO,)))
     assert all(map(measured, found))
 
@@ -257,7 +257,7 @@ def test_a_target_of_another_runtime_leaves_nothing_out_of_onnx_runtime(tmp_path
     assert (vocabulary.disables, vocabulary.offline) == ((), False)
     assert all(each == Selection(each.rewrites) for each in seeds_of(task))
     measured(*tasks.outcomes_of(task, Candidate()))
-    assert no_optimisation(task).name == "ONNX Runtime"
+    assert no_optimization(task).name == "ONNX Runtime"
 
 
 @THERE
@@ -266,7 +266,7 @@ def test_bfloat16_is_chosen_only_where_results_may_change(provider: str, tmp_pat
     assert IN_BFLOAT16 not in settable(make_for(tmp_path, provider, tolerance="0.02", allow="int8"))
     task = make_for(tmp_path, provider, "latency", "accuracy")
     assert IN_BFLOAT16 in settable(task)
-    assert Selection((OPTIMISE,), settings=frozenset({IN_BFLOAT16})) in seeds_of(task)
+    assert Selection((OPTIMIZE,), settings=frozenset({IN_BFLOAT16})) in seeds_of(task)
     (found,) = tasks.outcomes_of(task, Candidate((IN_BFLOAT16,)))
     assert measured(found).values["accuracy"] > 0.9
     assert "runs by OpenVINO in bfloat16" in str(described(task, Candidate((IN_BFLOAT16,)), {}))

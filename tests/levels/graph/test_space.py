@@ -112,7 +112,7 @@ def test_it_offers_what_the_searchers_need() -> None:
 
 def test_seeds_need_no_analysis() -> None:
     def late() -> PassVocabulary:
-        raise AssertionError("analysed before the seeds were measured")
+        raise AssertionError("analyzed before the seeds were measured")
 
     def named(_: tuple[str, ...]) -> str:
         raise AssertionError("rewritten before the seeds were measured")
@@ -129,7 +129,7 @@ def test_samples_rewrite_leave_out_and_go_offline() -> None:
     assert {each.offline for each in drawn} == {True, False}
 
 
-def test_samples_neighbours_and_children_have_settings_where_they_may() -> None:
+def test_samples_neighbors_and_children_have_settings_where_they_may() -> None:
     space, without = TestSettings().space(), TestSelections().space()
     drawn = [selection_of(space.sample(rng(0, index))) for index in range(80)]
     assert {each for chosen in drawn for each in chosen.settings} == {*SETTINGS}

@@ -15,7 +15,7 @@ from onnx import helper
 from levels.graph.architecture.nets import CASES, EXPECTED, Sketch, small_model
 from levels.graph.models import constant, model, weight, write
 from planish.core import Candidate, Step
-from planish.levels.graph.architecture import recognise
+from planish.levels.graph.architecture import recognize
 from planish.levels.graph.architecture.recognition import CLASSES
 from planish.levels.graph.passes import Disable, Offline, Rewrite, find_pass, selection, selection_of
 from planish.levels.graph.source import read_model
@@ -70,7 +70,7 @@ def test_orders_and_exceptions_name_what_there_is() -> None:
 def test_a_starting_list_is_a_legal_candidate_without_passes_that_change_results(
     name: str, exporter: str, order: int
 ) -> None:
-    chosen = selection_of(starting_list(recognise(small_model(name, exporter)), order))
+    chosen = selection_of(starting_list(recognize(small_model(name, exporter)), order))
     assert len(chosen.rewrites) <= LONGEST
     assert not any(find_pass(each).is_intended for each in chosen.rewrites)
     assert chosen.disabled
@@ -80,24 +80,24 @@ def test_a_mixture_begins_with_the_passes_of_all_its_classes() -> None:
     one, other, both = (class_selection(symbols) for symbols in (["RN"], ["SSD"], ["RN", "SSD"]))
     assert both.disabled == one.disabled & other.disabled
     assert set(both.rewrites) == {*one.rewrites, *other.rewrites}
-    found = selection_of(starting_list(recognise(small_model("ssd-resnet50"))))
+    found = selection_of(starting_list(recognize(small_model("ssd-resnet50"))))
     assert found.disabled >= both.disabled
 
 
 def test_what_fits_no_class_begins_as_it_is() -> None:
     sketch = Sketch()
-    assert starting_list(recognise(sketch.model(sketch.op("Abs", "x")))) == Candidate()
+    assert starting_list(recognize(sketch.model(sketch.op("Abs", "x")))) == Candidate()
 
 
 def test_transformers_begin_without_what_made_them_slower() -> None:
-    chosen = selection_of(starting_list(recognise(small_model("bert-4x256"))))
+    chosen = selection_of(starting_list(recognize(small_model("bert-4x256"))))
     assert "SkipLayerNormFusion" in chosen.disabled
     assert "MatMulAddFusion" not in chosen.disabled
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_order_does_not_change_what_is_selected(name: str) -> None:
-    found = recognise(small_model(name, "dynamo-raw"))
+    found = recognize(small_model(name, "dynamo-raw"))
     first, second = (selection_of(starting_list(found, order)) for order in (0, 1))
     assert sorted(first.rewrites) == sorted(second.rewrites)
     assert first.disabled == second.disabled

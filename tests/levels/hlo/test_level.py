@@ -151,7 +151,7 @@ def test_what_is_exported_can_be_used_alone(tuned: Tuned, tmp_path: Path) -> Non
     candidate = Candidate((DeleteOp("4", (("2#0", ()),)),))
     level = HloLevel()
     files = level.export(task, candidate, tmp_path / "out")
-    assert [file.name for file in files] == ["optimised.mlir", "main.mlir", "patch.json", "changes.diff"]
+    assert [file.name for file in files] == ["optimized.mlir", "main.mlir", "patch.json", "changes.diff"]
     whole, alone, patch, _ = files
     module = replay(read_program(tuned.module), candidate)
     again = original(read_program(whole))

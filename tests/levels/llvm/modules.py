@@ -71,7 +71,7 @@ define i32 @counted() {
   ret i32 %sum
 }
 """
-"""It says that `bump` has no effect, which is a lie: optimised, it counts once and not twice."""
+"""It says that `bump` has no effect, which is a lie: optimized, it counts once and not twice."""
 
 HARNESS = """\
 #include <stdio.h>

@@ -7,7 +7,7 @@ from planish.core import ProgramError, TargetError
 from planish.levels.llvm import clang
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.clang import Compiler, find_compiler
-from planish.levels.llvm.ir.functions import normalise, split_module
+from planish.levels.llvm.ir.functions import normalize, split_module
 
 SOURCE = (
     "#include <string.h>\nint f(const char *s) { int n = K; while (*s) n += *s++; return n + strlen(s); }\n"
@@ -46,10 +46,10 @@ def fake(folder: Path, program: str, version: str, name: str = "Debian clang") -
 
 
 def functions(text: str) -> list[str]:
-    return [normalise(function.text) for function in split_module(text)]
+    return [normalize(function.text) for function in split_module(text)]
 
 
-def test_ir_is_not_optimised(compiler: Compiler, tmp_path: Path) -> None:
+def test_ir_is_not_optimized(compiler: Compiler, tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(SOURCE)
     text = compiler.to_ir(tmp_path / "f.c", ["-DK=3"])
     assert "optnone" not in text

@@ -82,7 +82,7 @@ def _attributes(task: Task) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith(("attributes", "define")))
 
 
-def test_the_answer_is_the_unoptimised_programs(tmp_path: Path) -> None:
+def test_the_answer_is_the_unoptimized_programs(tmp_path: Path) -> None:
     """A module that lies about a function it calls gives another answer where the lie is believed."""
     require_linker()
     (tmp_path / "h.c").write_text(HARNESS)
@@ -127,7 +127,7 @@ def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> 
     lists = [candidate_of(["sroa<modify-cfg>"]), candidate_of(["sroa<modify-cfg>", "dce"])]
     first, second = outcomes_of(make(ECHO, args="x"), *lists)
     assert first == second
-    assert len(runs) == 3  # two of the unoptimised program
+    assert len(runs) == 3  # two of the unoptimized program
 
 
 def test_a_program_that_cannot_be_linked_is_checked_by_the_verifier_alone() -> None:

@@ -97,7 +97,7 @@ def test_a_program_that_gives_different_answers_is_not_run() -> None:
         "declare i64 @getpid()\ndefine i32 @main() {\n  %p = call i64 @getpid()\n  %c = trunc i64 %p to i32\n"
     )
     module = backend.parse(asks + "  %d = and i32 %c, 63\n  ret i32 %d\n}\n")
-    with pytest.raises(NotRunnableError, match="two runs of the unoptimised program differ: exit code"):
+    with pytest.raises(NotRunnableError, match="two runs of the unoptimized program differ: exit code"):
         reference_answer(module.object_code(), Runner(Running(), backend))
 
 

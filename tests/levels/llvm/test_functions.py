@@ -158,7 +158,7 @@ class Exported:
     @property
     def bitcode(self) -> bytes:
         """Read the module."""
-        return (self.folder / "optimised.bc").read_bytes()
+        return (self.folder / "optimized.bc").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -202,9 +202,9 @@ def heads(code: bytes | str) -> list[str]:
 
 
 def test_symbols_stay_what_they_are(module: str, improved: Exported) -> None:
-    with closing(open_backend().parse(module)) as optimised:
-        optimised.run("default<Oz>")
-        assert heads(improved.bitcode) == heads(optimised.text())
+    with closing(open_backend().parse(module)) as optimized:
+        optimized.run("default<Oz>")
+        assert heads(improved.bitcode) == heads(optimized.text())
     text = text_of(improved.bitcode)
     assert "optnone" not in text
     assert 'section "special"' in text
@@ -304,7 +304,7 @@ def test_attributes_of_inlining_do_not_stay(improved: Exported, tmp_path: Path) 
     marks = FunctionAttribute("plain", "noinline"), FunctionAttribute("table", "alwaysinline")
     candidate = Candidate((*marks, FunctionPasses(usual_pipeline(), ())))
     LEVEL.export(improved.result.task, candidate, tmp_path)
-    text = (tmp_path / "optimised.ll").read_text()
+    text = (tmp_path / "optimized.ll").read_text()
     assert "@plain(" in text
     assert "call fastcc i32 @plain" in text or "call i32 @plain" in text
     assert not re.search(r"attributes #\d+ = \{[^}]*(noinline|alwaysinline)", text)
@@ -399,7 +399,7 @@ def test_what_is_exported_is_what_was_measured_where_all_functions_have_lists(
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["schema_version"] == SCHEMA_VERSION
     assert manifest["total"] == found.values["text_bytes"]
-    assert code_of((tmp_path / "optimised.bc").read_bytes())[1] == manifest["total"]
+    assert code_of((tmp_path / "optimized.bc").read_bytes())[1] == manifest["total"]
 
 
 def code_section(file: Path) -> bytes:
@@ -418,13 +418,13 @@ def test_opt_alone_makes_it_again(copied: Path) -> None:
     opt, llc = shutil.which(f"opt-{major}"), shutil.which(f"llc-{major}")
     if opt is None or llc is None:
         pytest.skip("no opt")
-    expected = code_section(copied / "optimised.o")
-    (copied / "optimised.o").unlink()
+    expected = code_section(copied / "optimized.o")
+    (copied / "optimized.o").unlink()
     tools = {"OPT": opt, "LLC": llc, "PATH": "/usr/bin:/bin"}
     done = subprocess.run([copied / "repeat.sh"], check=True, env=tools, capture_output=True)
     assert done.stderr == b""
     # Names of values in the text may be other ones, and llc lists constructors in another section.
-    assert code_section(copied / "optimised.o") == expected
+    assert code_section(copied / "optimized.o") == expected
 
 
 def test_another_llvm_than_its_own_is_reported(copied: Path) -> None:

@@ -357,18 +357,18 @@ def test_it_is_described_and_opt_makes_it_again(task: Task[IRProgram], tmp_path:
     assert said[1].startswith("busy       100%  900.000 ms  400.000 ms  +")
     assert len(said) == 2
     files = {path.name for path in LEVEL.export(task, candidate, tmp_path)}
-    assert {"prepared.ll", "optimised.ll", "optimised.o", "manifest.json", "repeat.sh"} <= files
+    assert {"prepared.ll", "optimized.ll", "optimized.o", "manifest.json", "repeat.sh"} <= files
     assert json.loads((tmp_path / "manifest.json").read_text())["functions"] == {"busy": SECOND}
     major = open_backend().version.partition(".")[0]
     opt, llc = (shutil.which(f"{tool}-{major}") for tool in ("opt", "llc"))
     if not opt or not llc:
         pytest.skip("no opt of this LLVM is on PATH")
-    (tmp_path / "optimised.o").unlink()
+    (tmp_path / "optimized.o").unlink()
     tools = {"PATH": "/usr/bin:/bin", "OPT": opt, "LLC": llc}
     subprocess.run([tmp_path / "repeat.sh"], check=True, env=tools)
     assert task.program.running
     runner = Runner(task.program.running, open_backend())
-    with runner.executable((tmp_path / "optimised.o").read_bytes()) as path:
+    with runner.executable((tmp_path / "optimized.o").read_bytes()) as path:
         assert runner.answer(path).code == 3
 
 
@@ -379,5 +379,5 @@ def test_a_program_that_cannot_be_run_is_an_error(program: IRProgram, tmp_path: 
     with pytest.raises(ProgramError, match="has no 'main' that could be timed"):
         tune_program(LEVEL, LEVEL.load(str(path), {}), settings=BY_TIME, store=tmp_path / "a.db")
     path.write_text("#include <unistd.h>\nint main(void) { return getpid() & 63; }\n")
-    with pytest.raises(PlanishError, match="two runs of the unoptimised program differ"):
+    with pytest.raises(PlanishError, match="two runs of the unoptimized program differ"):
         tune_program(LEVEL, LEVEL.load(str(path), {"run": "yes"}), settings=BY_TIME, store=tmp_path / "a.db")

@@ -74,10 +74,10 @@ def test_the_result_is_what_the_back_end_counts(tuned: Tuned) -> None:
     files = {
         path.name: path for path in level.export(result.task, result.candidate, tuned.store.parent / "out")
     }
-    module = open_backend().parse(files["optimised.ll"].read_text())
+    module = open_backend().parse(files["optimized.ll"].read_text())
     assert module.instructions() == result.value
-    assert module.text_bytes() == open_backend().parse(files["optimised.ll"].read_bytes()).text_bytes()
-    assert files["optimised.o"].read_bytes()[:4] == b"\x7fELF"
+    assert module.text_bytes() == open_backend().parse(files["optimized.ll"].read_bytes()).text_bytes()
+    assert files["optimized.o"].read_bytes()[:4] == b"\x7fELF"
     assert files["pipeline.txt"].read_text().strip() in files["README.txt"].read_text()
 
 
@@ -92,16 +92,16 @@ def test_opt_makes_the_same_of_what_is_exported(tuned: Tuned, tmp_path: Path) ->
         line for line in (tmp_path / "README.txt").read_text().splitlines() if line.startswith("opt ")
     )
     subprocess.run([opt + command.removeprefix("opt")], shell=True, check=True, cwd=tmp_path, env={})
-    again = (tmp_path / "optimised.ll").read_text()
+    again = (tmp_path / "optimized.ll").read_text()
     tuned.result.export(tmp_path)
-    assert again == (tmp_path / "optimised.ll").read_text()
+    assert again == (tmp_path / "optimized.ll").read_text()
 
 
 def test_what_each_pass_contributes(tuned: Tuned) -> None:
     texts = _described(tuned.result.task, ["sroa<modify-cfg>", "early-cse", "instsimplify"])
     assert list(texts) == ["size", "passes", "verified", "repeat"]
     start, base, this = texts["size"].splitlines()[1:]
-    assert start.split()[:2] == ["unoptimised", "27"]
+    assert start.split()[:2] == ["unoptimized", "27"]
     assert base.split()[0] == "default<Oz>"
     whole = _count("sroa<modify-cfg>", "early-cse", "instsimplify")
     assert this.split()[:4] == ["this", "pass", "list", str(whole)]
@@ -161,21 +161,21 @@ def test_nothing_done_is_described(tuned: Tuned, tmp_path: Path) -> None:
     level, task = LlvmLevel(), tuned.result.task
     assert level.describe(task, Candidate())["passes"] == "none: the module stays as it is"
     level.export(task, Candidate(), tmp_path)
-    assert open_backend().parse((tmp_path / "optimised.ll").read_text()).instructions() == 27
+    assert open_backend().parse((tmp_path / "optimized.ll").read_text()).instructions() == 27
 
 
 def test_what_cannot_be_compiled_is_described_and_not_exported(tmp_path: Path) -> None:
     text = ASSEMBLY.replace("TEXT", "no such instruction")
     result = tune(text, budget=Budget(trials=2), settings=QUICK, store=tmp_path / "store.db")
     assert result.describe()["size"].count("failed (build: no code is made of it)") == 3
-    with pytest.raises(PlanishError, match=r"cannot make .*optimised"):
+    with pytest.raises(PlanishError, match=r"cannot make .*optimized"):
         result.export(tmp_path / "out")
 
 
 def test_a_crash_of_llvm_while_it_exports_is_one_error(tmp_path: Path) -> None:
     level = LlvmLevel()
     task = task_of(level, level.load('define void @f() gc "nonsense" {\n  ret void\n}\n', {}), QUICK)
-    with pytest.raises(PlanishError, match=r"cannot make .*optimised.ll: LLVM does not .*killed by SIGABRT"):
+    with pytest.raises(PlanishError, match=r"cannot make .*optimized.ll: LLVM does not .*killed by SIGABRT"):
         level.export(task, Candidate(), tmp_path)
 
 
@@ -266,7 +266,7 @@ def test_that_it_was_not_run_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "searcher", ["random", "greedy1", "beam-dfs", "genetic", "annealing", "random-minimise"]
+    "searcher", ["random", "greedy1", "beam-dfs", "genetic", "annealing", "random-minimize"]
 )
 def test_every_searcher_runs(tmp_path: Path, searcher: str) -> None:
     settings = replace(QUICK, searcher=searcher, finalists=1)

@@ -72,12 +72,12 @@ def _wrong_refs(ref: Ref) -> Iterator[tuple[str, Ref]]:
     for position, (loop, stride) in enumerate(ref.strides):
         rest = (*ref.strides[:position], *ref.strides[position + 1 :])
         yield "reads the same again", replace(ref, strides=rest)
-        yield "reads the neighbour", replace(ref, offset=ref.offset + stride)
+        yield "reads the neighbor", replace(ref, offset=ref.offset + stride)
         for other, away in ref.strides[position + 1 :]:
             swapped = {**dict(ref.strides), loop: away, other: stride}
             yield "strides exchanged", replace(ref, strides=tuple(swapped.items()))
     if ref.offset:
-        yield "reads the neighbour", replace(ref, offset=ref.offset - 1)
+        yield "reads the neighbor", replace(ref, offset=ref.offset - 1)
 
 
 def _wrong_values(value: Value) -> Iterator[tuple[str, Value]]:

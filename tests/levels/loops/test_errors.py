@@ -299,6 +299,6 @@ def test_a_bracket_that_is_not_closed_is_named() -> None:
         parse("C[m,n] += A[m,k * B[k,n]", {"m": 4, "n": 4, "k": 4})
 
 
-def test_the_notation_of_einsum_is_recognised() -> None:
+def test_the_notation_of_einsum_is_recognized() -> None:
     with pytest.raises(ProgramError, match=r"is in the notation of einsum. Write .* or call planish.einsum"):
         level_of("mk,kn->mn")

@@ -139,7 +139,7 @@ def test_the_target_is_filled_where_its_own_loops_begin(golden: Golden) -> None:
 
 
 def test_the_default_schedule_sums_the_channels_in_registers() -> None:
-    """Windows are walked around that sum: neighbours in them write the same elements."""
+    """Windows are walked around that sum: neighbors in them write the same elements."""
     made = parse("O[k, 2*t+r] += X[c,t] * W[c,k,r]", {}, {"X": (64, 500), "W": (64, 64, 4)})
     orders = [[axis for axis, _ in schedule.loops[0]] for schedule in samples(made, "avx2", 8)]
     for order in orders:

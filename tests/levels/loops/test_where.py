@@ -90,7 +90,7 @@ HOLDS: Mapping[str, Callable[[Array, Array], Array]] = {
 @both
 @pytest.mark.parametrize("test", HOLDS)
 @pytest.mark.parametrize("size", [1, 5, 16, 37])
-def test_numbers_and_their_neighbours(backend: str, dtype: str, test: str, size: int) -> None:
+def test_numbers_and_their_neighbors(backend: str, dtype: str, test: str, size: int) -> None:
     a = np.linspace(-1, 1, size, dtype=dtype)
     b = np.stack([a, np.nextafter(a, a.dtype.type(2)), np.nextafter(a, a.dtype.type(-2))])
     text = f"O[j,i] = where(A[i] {test} B[j,i], A[i] * 2, B[j,i] - 1)"

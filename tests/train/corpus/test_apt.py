@@ -59,10 +59,10 @@ def _opened(folder: Path, system: Path, line: str) -> Apt:
     return open_apt(folder / "private", system, codename="./")
 
 
-def test_a_package_with_its_version_and_licences(apt: Apt, build: Build, tmp_path: Path) -> None:
+def test_a_package_with_its_version_and_licenses(apt: Apt, build: Build, tmp_path: Path) -> None:
     build(tmp_path / "out", DebianPackage("little", apt))
     rows = list(read_corpus(tmp_path / "out"))
-    assert sorted((row.function, row.file, row.licence) for row in rows) == [
+    assert sorted((row.function, row.file, row.license) for row in rows) == [
         ("f1", "x.c", "GPL-2+"),
         ("f2", "free/y.c", "Expat"),
     ]

@@ -31,7 +31,7 @@ def test_rows_tell_where_functions_are_from(build: Build, tmp_path: Path) -> Non
     assert {name: row.file for name, row in rows.items()} == {"f1": "one.c", "twice": "one.c", "f2": "two.c"}
     row = rows["twice"]
     assert (row.package, row.kind, row.split) == ("pkg", "folder", split_of("folder", "pkg"))
-    assert row.licence == "unknown"
+    assert row.license == "unknown"
     assert row.chars == len(row.ir)
     assert row.identity == identity(row.ir)
     module = open_backend().parse(row.ir)

@@ -22,7 +22,7 @@ def test_random_programs_are_apart(build: Build, tmp_path: Path) -> None:
     rows = list(read_corpus(tmp_path / "out", "csmith"))
     assert card["functions"] == len(rows) > 10
     assert {row.file for row in rows} == {"seed-5.c", "seed-6.c", "seed-7.c"}
-    assert {(row.kind, row.licence) for row in rows} == {("csmith", "CC0-1.0")}
+    assert {(row.kind, row.license) for row in rows} == {("csmith", "CC0-1.0")}
 
 
 def test_many_programs_come_in_batches() -> None:

@@ -38,6 +38,6 @@ def test_it_is_small_and_may_be_handed_on() -> None:
     attribution = (SAMPLE.parent / "ATTRIBUTION.md").read_text()
     assert SAMPLE.stat().st_size + len(attribution) < 2_000_000
     for row in read_corpus():
-        free = [name for name in row.licence.split(" or ") if not name.startswith(NEEDS_MORE_THAN_A_NOTICE)]
-        assert free, row.licence
+        free = [name for name in row.license.split(" or ") if not name.startswith(NEEDS_MORE_THAN_A_NOTICE)]
+        assert free, row.license
         assert row.kind == "csmith" or f"## {row.package}\n" in attribution

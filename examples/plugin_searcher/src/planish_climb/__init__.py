@@ -18,7 +18,7 @@ PATIENCE = 1_000
 
 
 class Climb(RoundSearcher):
-    """Hill climbing: moves to the best of a few neighbours, and begins elsewhere where none is better."""
+    """Hill climbing: moves to the best of a few neighbors, and begins elsewhere where none is better."""
 
     needs = CanEvolve
 
@@ -29,7 +29,7 @@ class Climb(RoundSearcher):
         seed: int,
         context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
-        tries: Annotated[int, Option("neighbours that are measured before it moves", least=1)] = 8,
+        tries: Annotated[int, Option("neighbors that are measured before it moves", least=1)] = 8,
     ) -> None:
         super().__init__(objectives, climb(space, seed, tries))
 
@@ -42,7 +42,7 @@ def climb(space: CanEvolve, seed: int, tries: int) -> Rounds:
     Args:
         space: where to search.
         seed: the randomness of the i-th climb is `rng(seed, i)`.
-        tries: neighbours of each round.
+        tries: neighbors of each round.
     """
     seen: set[str] = set()
     for index in count():
@@ -54,10 +54,10 @@ def climb(space: CanEvolve, seed: int, tries: int) -> Rounds:
         # A start that failed is no hill: nothing tells where up is.
         while cost is not None:
             draw = partial(space.mutate, here)
-            neighbours = list(islice(_new(draw, generator, seen, 10 * tries), tries))
-            costs = yield neighbours
+            neighbors = list(islice(_new(draw, generator, seen, 10 * tries), tries))
+            costs = yield neighbors
             below = cost
-            for each in neighbours:
+            for each in neighbors:
                 if (found := costs[each.hash]) is not None and found < cost:
                     here, cost = each, found
             if cost == below:

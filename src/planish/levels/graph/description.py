@@ -24,7 +24,7 @@ from planish.levels.graph.relevance import Relevance, known_relevance
 from planish.levels.graph.sessions import PROVIDERS, SessionSettings, configuration, level_name, weights_of
 from planish.levels.graph.space import settings_of, widest_settings
 from planish.levels.graph.starting_lists import class_lists, recognition_of
-from planish.levels.graph.task_setup import evaluator_spec_of, unoptimised
+from planish.levels.graph.task_setup import evaluator_spec_of, unoptimized
 from planish.measure import deadline, seconds_left
 
 
@@ -70,8 +70,8 @@ def node_counts(probe: PassProbe, chosen: Selection) -> Mapping[str, Any]:
     level = chosen.session.get("optimization", "")
     return {
         "counts": [counted(partial(probe.counts, each)) for each in lists],
-        "after": counted(lambda: probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).counts),
-        "usual": counted(lambda: probe.optimised(()).counts),
+        "after": counted(lambda: probe.optimized(chosen.rewrites, sorted(chosen.disabled), level).counts),
+        "usual": counted(lambda: probe.optimized(()).counts),
     }
 
 
@@ -127,7 +127,7 @@ def compared_selections(program: GraphProgram, chosen: Selection) -> Mapping[str
     lists = [each.leaving_out(program.without) for each in class_lists(program)[:1]]
     return {
         defaults_of(program): program.baseline,
-        "no optimisation": unoptimised(),
+        "no optimization": unoptimized(),
         **({"its class's list": lists[0]} if lists else {}),
         "this selection": chosen,
         **({} if chosen.elsewhere else {"this selection, offline": replace(chosen, offline=True)}),
@@ -222,7 +222,7 @@ def described(
 def introduced(task: Task[GraphProgram]) -> Sequence[str]:
     """List what is known of a model before it is measured: its classes and why, and how many passes matter.
 
-    Relevance is not analysed here: there is no line of it where it is not known.
+    Relevance is not analyzed here: there is no line of it where it is not known.
     """
     program = task.program
     known = known_relevance(program, widest_settings(task))
@@ -286,7 +286,7 @@ def _compared(program: GraphProgram, others: Mapping[str, Selection], found: Fig
 def relevance_text(known: Relevance | None) -> str:
     """Return how far the passes were pruned for a model."""
     if known is None:
-        return "not analysed yet: see 'planish inspect'"
+        return "not analyzed yet: see 'planish inspect'"
     after = ", ".join(f"{name} (after {first})" for name, first in known.after.items())
     lines = [
         f"{known.kept} of {known.known} passes change this model, or may: the others left the space.",
@@ -304,7 +304,7 @@ def relevance_text(known: Relevance | None) -> str:
     return "\n".join(lines)
 
 
-_SCRIPT = '''"""Runs a model that planish optimised; needs onnxruntime alone."""
+_SCRIPT = '''"""Runs a model that planish optimized; needs onnxruntime alone."""
 
 import json, pathlib, numpy, onnxruntime
 
@@ -330,7 +330,7 @@ for port, value in zip(session.get_outputs(), session.run_with_ort_values(None, 
     print(port.name, port.type, value.shape() if value.is_tensor() else "")
 '''
 
-_BY_OPENVINO = '''"""Runs a model that planish optimised; needs openvino and numpy."""
+_BY_OPENVINO = '''"""Runs a model that planish optimized; needs openvino and numpy."""
 
 import json, pathlib, numpy, openvino
 
@@ -347,7 +347,7 @@ _ANSWER_S = 600.0
 
 
 def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-    """Write an optimised model, and a script that runs it with onnxruntime alone.
+    """Write an optimized model, and a script that runs it with onnxruntime alone.
 
     Returns:
         What `deliver_model` does, and the script. It raises the same too.
@@ -361,10 +361,10 @@ def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> 
 
 
 def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-    """Write an optimised model and what was chosen for it.
+    """Write an optimized model and what was chosen for it.
 
     Returns:
-        The files: the model; its weights, where it was optimised offline; the passes and the session's
+        The files: the model; its weights, where it was optimized offline; the passes and the session's
         settings as JSON.
 
     Raises:
@@ -396,7 +396,7 @@ def deliver_model(task: Task[GraphProgram], candidate: Candidate, path: Path) ->
                 "inter_op_num_threads": settings.cores,
                 "enable_cpu_mem_arena": settings.arena,
                 "execution_mode": f"ORT_{settings.execution.upper()}",
-                # What was optimised offline is loaded as it is.
+                # What was optimized offline is loaded as it is.
                 "graph_optimization_level": level_name("none" if chosen.offline else settings.optimization),
             },
             "disabled_optimizers": [] if chosen.offline else sorted(chosen.disabled),

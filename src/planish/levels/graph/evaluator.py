@@ -19,7 +19,7 @@ from planish.levels.graph.feeds import (
     accuracy,
     check_labels,
     derived,
-    labelled,
+    labeled,
     make_feeds,
 )
 from planish.levels.graph.machine import Meter, peak_memory
@@ -183,7 +183,7 @@ class GraphEvaluator:
         # The folder of temporary files is the worker's own, and ends with it.
         self._rewriter = rewriter or Rewriter(spec.program, spec.model_cache, Path(tempfile.mkdtemp()))
         self.feeds = list(make_feeds(spec.program, self._rewriter.original, further=not spec.remember))
-        self._labels = labelled(spec.program)
+        self._labels = labeled(spec.program)
         answers = self._answers(self.feeds)
         # As of a logarithm of what stays positive where numbers are of both signs.
         if spec.program.data is None and not_finite(answers[BELOW_0]):
@@ -216,7 +216,7 @@ class GraphEvaluator:
         self._timer = _Timer(spec, baseline, self.feeds[0])
 
     def _answers(self, feeds: Sequence[Feed]) -> list[Sequence[Any]]:
-        """Run the model as it came, with every optimisation off."""
+        """Run the model as it came, with every optimization off."""
         path = self._program.file
         try:
             # The runtime's own passes are among the candidates, so what they make cannot be the reference.

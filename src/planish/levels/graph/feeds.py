@@ -32,7 +32,7 @@ _FOLLOWED = (
 )
 _SMALL = 2
 _OF_IMAGES = {"uint8": 1 << 8, "int8": 1 << 7}
-"""Upper bound of 8-bit integers: they are mostly pixels, or quantised."""
+"""Upper bound of 8-bit integers: they are mostly pixels, or quantized."""
 
 
 def make_feeds(program: GraphProgram, model: ModelProto, *, further: bool = False) -> Sequence[Feed]:
@@ -202,10 +202,10 @@ def check_given(program: GraphProgram) -> None:
     """
     if program.data is not None:
         batches(program, arrays_in(program.data.file))
-    labelled(program)
+    labeled(program)
 
 
-def labelled(program: GraphProgram) -> NDArray[np.int64] | None:
+def labeled(program: GraphProgram) -> NDArray[np.int64] | None:
     """Return the labels of the user's inputs; None where there are none.
 
     Raises:
@@ -229,7 +229,7 @@ def check_labels(labels: NDArray[np.int64], answers: Answers) -> None:
     """
     first = [outputs[0] for outputs in answers]
     if not getattr(first[0], "shape", ()) or not first[0].size:
-        raise ProgramError("the model's first output has no rows to be labelled", "Leave the labels out.")
+        raise ProgramError("the model's first output has no rows to be labeled", "Leave the labels out.")
     count, classes = len(_classes_in(answers)), first[0].shape[-1]
     if not count <= len(labels) < count + max(count // len(first), 1):
         what = f"there are {len(labels)} labels, and the model has {count} answers"

@@ -179,10 +179,10 @@ class GraphLevel(Level["GraphProgram"]):
         return identities(task)
 
     def final_checks(self, task: Task[GraphProgram]) -> FinalChecks:
-        """Measure ONNX Runtime without any optimisation beside the baseline at the end."""
-        from planish.levels.graph.task_setup import no_optimisation
+        """Measure ONNX Runtime without any optimization beside the baseline at the end."""
+        from planish.levels.graph.task_setup import no_optimization
 
-        return FinalChecks(partial(no_optimisation, task))
+        return FinalChecks(partial(no_optimization, task))
 
     def summary(self, task: Task[GraphProgram]) -> Sequence[str]:
         """List the class and why; and how many passes are relevant, once the search has found that out."""
@@ -205,13 +205,13 @@ class GraphLevel(Level["GraphProgram"]):
         return described(task, candidate, analysis)
 
     def export(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write the optimised model, the selection as JSON, and a script that runs it."""
+        """Write the optimized model, the selection as JSON, and a script that runs it."""
         from planish.levels.graph.description import export_model
 
         return export_model(task, candidate, path)
 
     def write_artifacts(self, task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write the optimised model, and the selection as JSON."""
+        """Write the optimized model, and the selection as JSON."""
         from planish.levels.graph.description import deliver_model
 
         return deliver_model(task, candidate, path)

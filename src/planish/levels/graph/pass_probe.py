@@ -45,12 +45,12 @@ class Question(Step):
     """A question about a model after some passes.
 
     Args:
-        what: "model_key", "counts", "load", "effective", "optimised" or "write".
+        what: "model_key", "counts", "load", "effective", "optimized" or "write".
         rewrites: rewriting passes, in their order.
         disabled: the runtime's passes that are left out.
         optimization: the session's level; by default that of the settings.
         file: where to write the model; empty where it is not written.
-        offline: whether the runtime optimises the model that is written.
+        offline: whether the runtime optimizes the model that is written.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Question(Step):
 
 
 @dataclass(frozen=True)
-class Optimised:
+class Optimized:
     """A model that the runtime made: its identity, and its nodes by type."""
 
     key: str
@@ -121,12 +121,12 @@ class PassProbe:
         found = self._ask(Question("effective", tuple(rewrites)))
         return {name: value != 0 for name, value in found.values.items()}
 
-    def optimised(
+    def optimized(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
-    ) -> Optimised:
+    ) -> Optimized:
         """Return what the runtime makes of the model after some rewriting passes."""
-        found = self._ask(Question("optimised", tuple(rewrites), tuple(sorted(disabled)), optimization))
-        return Optimised(_key_in(found), _counts_in(found))
+        found = self._ask(Question("optimized", tuple(rewrites), tuple(sorted(disabled)), optimization))
+        return Optimized(_key_in(found), _counts_in(found))
 
     def write(
         self, rewrites: Sequence[str], file: Path, disabled: Sequence[str] = (), *, offline: bool
@@ -134,8 +134,8 @@ class PassProbe:
         """Write the model after some rewriting passes.
 
         Args:
-            file: where to write it; its weights go beside it (`weights_of`) where it is optimised offline.
-            offline: whether the runtime optimises it, too.
+            file: where to write it; its weights go beside it (`weights_of`) where it is optimized offline.
+            offline: whether the runtime optimizes it, too.
 
         Raises:
             OSError: a file cannot be written.
@@ -246,16 +246,16 @@ class _Evaluator:
                 for name, modified in _MODIFIED.findall(log):
                     found[name.decode()] += int(modified)
                 return _measured(counts=found)
-            case "optimised":
-                return self._optimised(question)
+            case "optimized":
+                return self._optimized(question)
             case _:
                 self._write(question)
                 return _measured()
 
-    def _optimised(self, question: Question) -> Measured:
+    def _optimized(self, question: Question) -> Measured:
         import onnx
 
-        file, kept = self._rewriter.rewritten(question.rewrites).file, self._scratch / "optimised.onnx"
+        file, kept = self._rewriter.rewritten(question.rewrites).file, self._scratch / "optimized.onnx"
         settings = replace(self._settings, optimization=question.optimization or self._settings.optimization)
         open_session(file, settings, question.disabled, keep=kept)
         made = onnx.load(kept, load_external_data=False)

@@ -111,7 +111,7 @@ class Disable(Step):
 
 @dataclass(frozen=True)
 class Offline(Step):
-    """Optimise once: what ONNX Runtime makes is kept as a file, and loaded as it is."""
+    """Optimize once: what ONNX Runtime makes is kept as a file, and loaded as it is."""
 
     def __str__(self) -> str:
         return "offline"
@@ -134,7 +134,7 @@ class Set(Step):
         return f"{self.name}={self.value}"
 
 
-UNOPTIMISED = Set("optimization", "none")
+UNOPTIMIZED = Set("optimization", "none")
 """Sets ONNX Runtime to do nothing of its own."""
 ONE_THREAD = Set("threads", "1")
 BY_OPENVINO = Set("provider", OPENVINO)
@@ -165,10 +165,10 @@ class Selection:
     def candidate(self) -> Candidate:
         """The candidate: the rewriting passes, then what is left out in the catalogue's order, then the rest.
 
-        Where the session is set to optimise nothing, there is nothing to leave out; where it is set to one
+        Where the session is set to optimize nothing, there is nothing to leave out; where it is set to one
         thread, ONNX Runtime runs nothing in parallel; another runtime has none of these settings.
         """
-        out = sorted(self.disabled, key=_positions().__getitem__) if self.optimises else []
+        out = sorted(self.disabled, key=_positions().__getitem__) if self.optimizes else []
         offline = [Offline()] if self.offline and not self.elsewhere else []
         idle = ["execution"] if ONE_THREAD in self.settings else []
         idle += ["optimization", "execution", "arena"] if self.elsewhere else []
@@ -181,9 +181,9 @@ class Selection:
         return {each.name: each.value for each in self.settings}
 
     @property
-    def optimises(self) -> bool:
-        """Return whether ONNX Runtime optimises: it is not set to do nothing, nor another runtime chosen."""
-        return UNOPTIMISED not in self.settings and not self.elsewhere
+    def optimizes(self) -> bool:
+        """Return whether ONNX Runtime optimizes: it is not set to do nothing, nor another runtime chosen."""
+        return UNOPTIMIZED not in self.settings and not self.elsewhere
 
     @property
     def elsewhere(self) -> bool:
@@ -191,8 +191,8 @@ class Selection:
         return not self.settings.isdisjoint((BY_OPENVINO, IN_BFLOAT16))
 
     def leaving_out(self, names: Collection[str]) -> Selection:
-        """Leave out more of the runtime's passes, where it is ONNX Runtime that optimises."""
-        return replace(self, disabled=self.disabled.union(names)) if self.optimises else self
+        """Leave out more of the runtime's passes, where it is ONNX Runtime that optimizes."""
+        return replace(self, disabled=self.disabled.union(names)) if self.optimizes else self
 
     @property
     def changes(self) -> tuple[str, ...]:

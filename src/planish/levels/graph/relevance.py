@@ -135,7 +135,7 @@ _AFTER = 3
 """After so many rewriting passes, those that leave the fewest nodes, the runtime's passes are looked at."""
 
 
-def analyse(probe: PassProbe, budget_s: float = BUDGET_S) -> Relevance:
+def analyze(probe: PassProbe, budget_s: float = BUDGET_S) -> Relevance:
     """Find out which passes change a model at all, alone and after each other (section 3.2 of the paper).
 
     First each rewriting pass is tried alone; then each that changed nothing, after those that did. A pass is
@@ -267,19 +267,19 @@ class _Analysis:
         self._runtime |= {name for name, modified in found.items() if modified}
 
     @cached_property
-    def _optimised(self) -> str:
+    def _optimized(self) -> str:
         """The identity of what the runtime makes of the model as it came; empty where there is no answer."""
         try:
-            return self._probe.optimised(()).key
+            return self._probe.optimized(()).key
         except PassProbeError as error:
             self._problems.append(f"the model that the runtime makes: {error.message}")
             return ""
 
     def _try_rule(self, name: str) -> None:
         """Note a rule without which the runtime makes something else of the model as it came."""
-        whole = self._optimised
+        whole = self._optimized
         try:
-            matters = not whole or self._probe.optimised((), [name]).key != whole
+            matters = not whole or self._probe.optimized((), [name]).key != whole
         except PassProbeError:  # to leave it out is a candidate's failure, in its turn
             matters = True
         if matters:

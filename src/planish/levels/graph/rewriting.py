@@ -73,7 +73,7 @@ def convolution(node: NodeProto, constants: Constants, opset: int) -> Branch | N
     """Describe a convolution that may be joined with others along its output channels.
 
     Kernel sizes, strides, dilations and paddings have to be the same, and all of them have a bias, or none.
-    Grouped convolutions are left alone: more output channels would belong to other groups. So are quantised
+    Grouped convolutions are left alone: more output channels would belong to other groups. So are quantized
     ones, whose weights come with scales.
     """
     del opset
@@ -102,7 +102,7 @@ _NEGATIVE_AXES = 11
 def product(node: NodeProto, constants: Constants, opset: int) -> Branch | None:
     """Describe a product that may be joined with others along its columns.
 
-    A bias is joined where each has one of its own columns' length; products of quantised numbers are other
+    A bias is joined where each has one of its own columns' length; products of quantized numbers are other
     operators, and are left alone.
     """
     weights = constants.get(node.input[1]) if len(node.input) > 1 else None
@@ -383,17 +383,17 @@ def _by_intent(model: ModelProto, name: str, feeds: Sequence[Feed]) -> ModelProt
     return made
 
 
-def _through_files(model: ModelProto, quantise: Callable[[Path, Path], None]) -> ModelProto:
-    """Run a quantiser that reads one file and writes another."""
+def _through_files(model: ModelProto, quantize: Callable[[Path, Path], None]) -> ModelProto:
+    """Run a quantizer that reads one file and writes another."""
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
         plain = onnx.ModelProto()
         plain.CopyFrom(model)
-        del plain.graph.value_info[:]  # exporters leave shapes there that the quantiser takes for wrong
+        del plain.graph.value_info[:]  # exporters leave shapes there that the quantizer takes for wrong
         onnx.save(plain, before)
-        quantise(before, after)
+        quantize(before, after)
         return onnx.load(after)
 
 

@@ -189,7 +189,7 @@ def open_session(
     Args:
         settings: of the session; they name the runtime. What follows is for ONNX Runtime alone.
         disabled: its passes that are left out; it ignores names that it does not know.
-        as_it_is: whether the runtime optimises nothing.
+        as_it_is: whether the runtime optimizes nothing.
         keep: where the model is written that the runtime made of it.
         apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
             not read it.

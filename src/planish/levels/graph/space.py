@@ -32,7 +32,7 @@ from planish.levels.graph.passes import (
     selection_of,
 )
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.relevance import analyse, remembered
+from planish.levels.graph.relevance import analyze, remembered
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists, recognition_of
 
@@ -191,7 +191,7 @@ class SelectionSpace(Space):
         """List every pass that can be added or left out, and every setting that is still the target's."""
         chosen, vocabulary = selection_of(candidate), self.vocabulary
         more = vocabulary.rewrites if len(chosen.rewrites) < self._longest else ()
-        out = [name for name in vocabulary.disables if chosen.optimises and name not in chosen.disabled]
+        out = [name for name in vocabulary.disables if chosen.optimizes and name not in chosen.disabled]
         offline = [Offline()] if vocabulary.offline and not chosen.offline and not chosen.elsewhere else []
         # A setting may make others idle, which leave the candidate then: that is no step further.
         settings = [
@@ -241,7 +241,7 @@ class SelectionSpace(Space):
         # Of equal passes, a swap makes the same list.
         if len(set(chosen.rewrites)) > 1:
             changes.append(partial(_swapped, chosen, rng))
-        if vocabulary.disables and chosen.optimises:
+        if vocabulary.disables and chosen.optimizes:
             disables = vocabulary.disables
             toggle = lambda: replace(chosen, disabled=chosen.disabled ^ {*_drawn(disables, 1, rng)})  # noqa: E731
             changes += [toggle] * 2
@@ -378,7 +378,7 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
     """Make a space of a task.
 
     Args:
-        task: the model; by its objectives, files may be optimised offline or not.
+        task: the model; by its objectives, files may be optimized offline or not.
         name: "relevant": of the passes that change this model; "exact": the same, where models are equal that
             some lists make, and to find that out takes the passes' time; "all": of every pass.
     """
@@ -392,7 +392,7 @@ def space_of(task: Task[GraphProgram], name: str) -> SelectionSpace:
         if name == "all":
             rewrites, out = ([each.name for each in passes_of_kind(*kinds)] for kinds in (EXACT, RUNTIME))
         else:
-            found = remembered(program, settings, partial(analyse, probe))
+            found = remembered(program, settings, partial(analyze, probe))
             rewrites, out = found.rewrites, found.runtime
         # Another runtime runs none of ONNX Runtime's passes.
         return PassVocabulary((*rewrites, *inexact(task)), () if elsewhere else tuple(out), offline, changes)

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 
 from planish.core import Candidate, ProgramError, Step
-from planish.levels.graph.architecture.recognition import CLASSES, Recognition, recognise, recognise_file
+from planish.levels.graph.architecture.recognition import CLASSES, Recognition, recognize, recognize_file
 from planish.levels.graph.passes import (
     RUNTIME,
     Disable,
@@ -50,7 +50,7 @@ ORDERS: tuple[tuple[str, ...], ...] = (
 
 LEFT_OUT = {"BR": frozenset({"SkipLayerNormFusion", "BiasSkipLayerNormFusion"})}
 """Of table 4's passes, those that made a class slower where it was measured: a BERT of 4 layers took 6.3 ms
-with ONNX Runtime's skip layer normalisation and 5.2 ms without it, on one core of an x86-64 (Zen 5)."""
+with ONNX Runtime's skip layer normalization and 5.2 ms without it, on one core of an x86-64 (Zen 5)."""
 
 _RULES = ("Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer")
 
@@ -135,21 +135,21 @@ GOOD_LISTS: Sequence[Selection] = (
 
 
 @lru_cache(maxsize=4)
-def _analyse(program: GraphProgram) -> tuple[Recognition, int]:
-    """Recognise a model's class, and read the version of the standard operators that it uses."""
+def _analyze(program: GraphProgram) -> tuple[Recognition, int]:
+    """Recognize a model's class, and read the version of the standard operators that it uses."""
     model = load_checked(program)
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
-    return recognise(model), max(opsets, default=1)
+    return recognize(model), max(opsets, default=1)
 
 
 def recognition_of(program: GraphProgram) -> Recognition:
-    """Recognise a model's class by its graph; raises ProgramError where its file was moved or changed."""
-    return _analyse(program)[0]
+    """Recognize a model's class by its graph; raises ProgramError where its file was moved or changed."""
+    return _analyze(program)[0]
 
 
 def class_lists(program: GraphProgram) -> Sequence[Selection]:
     """Return the lists that the model's class begins with, the best first; none for a model of no class."""
-    found, opset = _analyse(program)
+    found, opset = _analyze(program)
     lists = [selection_of(starting_list(found, order)) for order in range(len(ORDERS))]
     # Without the passes whose operators the opset lacks: with them the model would be invalid.
     valid = [
@@ -407,7 +407,7 @@ def records_of(text: str, outcomes: Outcomes) -> Iterator[RidgeRow]:
 
 @lru_cache(maxsize=256)
 def _classes(file: Path, digest: str) -> tuple[str, ...]:
-    """Recognise a model's file, once: its classes are kept in the user's folder of caches.
+    """Recognize a model's file, once: its classes are kept in the user's folder of caches.
 
     What the digest names may have changed since, which its class survives.
     """
@@ -415,7 +415,7 @@ def _classes(file: Path, digest: str) -> tuple[str, ...]:
     if known := user_cache().get_json(key):
         return tuple(known)
     try:
-        classes = recognise_file(file).classes
+        classes = recognize_file(file).classes
     except ProgramError:  # it is gone
         return ()
     user_cache().put_json(key, classes)

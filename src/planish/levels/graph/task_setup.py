@@ -60,7 +60,7 @@ def evaluator_spec_of(
     )
 
 
-def unoptimised() -> Selection:
+def unoptimized() -> Selection:
     """Select nothing: every pass of the runtime is left out."""
     return Selection(disabled=frozenset(each.name for each in passes_of_kind(*RUNTIME)))
 
@@ -72,13 +72,13 @@ def compared(task: Task[GraphProgram], candidate: Candidate) -> Sequence[Candida
     return [each.candidate for each in fitting(task, others)]
 
 
-def no_optimisation(task: Task[GraphProgram]) -> SecondaryBaseline:
-    """Return the model as it came, with every optimisation of ONNX Runtime left out.
+def no_optimization(task: Task[GraphProgram]) -> SecondaryBaseline:
+    """Return the model as it came, with every optimization of ONNX Runtime left out.
 
     Where the target is another runtime, it is compared with ONNX Runtime's defaults.
     """
     if not settings_of(task).elsewhere:
-        return SecondaryBaseline("no optimisation", unoptimised().candidate)
+        return SecondaryBaseline("no optimization", unoptimized().candidate)
     spec = evaluator_spec_of(task, final=True)
     return SecondaryBaseline(
         "ONNX Runtime", Candidate(), replace(spec, settings=spec.settings.of_onnxruntime)
@@ -94,7 +94,7 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
     """Provide what names selections: by the model that ONNX Runtime makes in the end, and runs.
 
     Where an objective is of the file, or of the time and memory to load it, the file, what the runtime leaves
-    out and the session's level count too. Whether a selection is optimised offline always counts, and so do
+    out and the session's level count too. Whether a selection is optimized offline always counts, and so do
     the session's other settings. A selection that fails names itself.
     """
     by_file = not _OF_FILES.isdisjoint(objective.name for objective in task.objectives)
@@ -113,7 +113,7 @@ def identities(task: Task[GraphProgram]) -> Generator[Callable[[Candidate], str]
                 else:
                     # Which level it is shows in what is made, so its name does not count.
                     level = session.pop("optimization", "")
-                    key = probe.optimised(chosen.rewrites, sorted(chosen.disabled), level).key
+                    key = probe.optimized(chosen.rewrites, sorted(chosen.disabled), level).key
                     made = " ".join([key, *(f"{name}={value}" for name, value in sorted(session.items()))])
             except PassProbeError:
                 return candidate.hash
@@ -151,7 +151,7 @@ def without_failing_passes(task: Task[GraphProgram], executor: Executor) -> Grap
 def fewest(names: Sequence[str], is_enough: Callable[[Sequence[str]], bool]) -> Sequence[str]:
     """Leave out of names what is not needed: parts of half of them, of a quarter, and so on to single ones.
 
-    That is the minimising of delta debugging (Zeller and Hildebrandt, 2002) without its tries of single
+    That is the minimizing of delta debugging (Zeller and Hildebrandt, 2002) without its tries of single
     parts: of n names one of which is needed it takes some 2 log n tries.
     """
     kept, size = list(names), len(names) // 2

@@ -229,7 +229,7 @@ _TYPES = ("float16", "float32", "float64")
 def moved_answers(
     model: ModelProto, feeds: Sequence[Feed], settings: SessionSettings, scratch: Path
 ) -> list[Sequence[Any]]:
-    """Run a model, not optimised, where each weight and each input is the next number up or down, at random.
+    """Run a model, not optimized, where each weight and each input is the next number up or down, at random.
 
     Its answers are as right as those of the model itself, whose numbers were rounded too; so what they differ
     by is what rounding comes to in this model. Monte Carlo arithmetic (Parker, 1997) moves each result.
@@ -315,7 +315,7 @@ class Batch:
 
 
 class Verifier:
-    """Compares answers with those of the model as it came, with every optimisation off.
+    """Compares answers with those of the model as it came, with every optimization off.
 
     Where something is off by more than its tolerance, the model's own rounding decides: numbers may be off by
     twice what the baseline is off by, where that is right, and by four times what answers change by when

@@ -165,7 +165,7 @@ class HloLevel(Level["ScoredProgram"]):
         return described(task, candidate)
 
     def export(self, task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write the optimised module, its text for compilers, the patch, and what it changes."""
+        """Write the optimized module, its text for compilers, the patch, and what it changes."""
         from planish.levels.hlo.patch import export_module
 
         return export_module(task, candidate, path)

@@ -277,7 +277,7 @@ def _named_text(module: EditableModule) -> str:
     return text
 
 
-OPTIMISED, COMPILED, PATCH, DIFF = "optimised.mlir", "main.mlir", "patch.json", "changes.diff"
+OPTIMIZED, COMPILED, PATCH, DIFF = "optimized.mlir", "main.mlir", "patch.json", "changes.diff"
 
 
 def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
@@ -297,7 +297,7 @@ def export_module(task: Task[ScoredProgram], candidate: Candidate, path: Path) -
     strip_uids(whole)
     edits = ",\n ".join(canonical_json(step.to_json()) for step in candidate.steps)
     texts = {
-        OPTIMISED: normal_text(whole),
+        OPTIMIZED: normal_text(whole),
         COMPILED: entry_text(finished(module), module.function),
         PATCH: f"[{edits}]\n",
         DIFF: difference(original(program), module) + "\n",

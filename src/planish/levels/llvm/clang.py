@@ -73,7 +73,7 @@ class Compiler:
         Args:
             path: the file; what errors call it where `source` is given.
             flags: further arguments, as `-I` and `-D`.
-            level: of optimisation; at "O0" nothing forbids passes to optimise later, and `FAST` is what those
+            level: of optimization; at "O0" nothing forbids passes to optimize later, and `FAST` is what those
                 of -O3 start from.
             source: the C text, instead of the file's.
             seconds: after which the compiler is killed.

@@ -115,7 +115,7 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
         what: {name: outcome_from_json(each) for name, each in analysis.get(what, {}).items()}
         for what in _asked(leads)
     }
-    sizes = {"unoptimised": Candidate(), ", ".join(base): candidate_of(base)}
+    sizes = {"unoptimized": Candidate(), ", ".join(base): candidate_of(base)}
     if is_of_functions(candidate):
         functions = _functions_table(task, candidate, analysis)
         return {
@@ -271,7 +271,7 @@ def _verified(task: Task[IRProgram], analysis: Mapping[str, Any]) -> str:
     done = "it was" if was_run else "and, if it can be linked and two runs of it agree, it is"
     return (
         f"by LLVM's verifier; {done} run {how},\n"
-        "and its exit code and output compared with the unoptimised program's;\n"
+        "and its exit code and output compared with the unoptimized program's;\n"
         f"programs are confined by {sandbox_status()}"
     )
 
@@ -305,7 +305,7 @@ _LIST = 70
 def _measure_functions(
     task: Task[IRProgram], candidate: Candidate, executor: Executor
 ) -> dict[str, dict[str, Any]]:
-    """Measure the functions of the unoptimised module, of the baseline's and of a candidate's.
+    """Measure the functions of the unoptimized module, of the baseline's and of a candidate's.
 
     Returns:
         By what is counted, the hash of each candidate to its outcome as JSON; its parts are the functions

@@ -103,7 +103,7 @@ COUNTS = frozenset({"instructions", "text_bytes"})
 
 _SLOWER = 20.0
 _LEAST_S = 2.0
-"""A candidate may run so many times longer than the unoptimised program did, and so many seconds at least."""
+"""A candidate may run so many times longer than the unoptimized program did, and so many seconds at least."""
 
 
 @dataclass(frozen=True)
@@ -336,7 +336,7 @@ class _Evaluator:
         return {name: float(count) for name, count in single(module).definitions().instructions().items()}
 
     def _run(self, code: bytes, clock: StageClock, values: dict[str, float]) -> Outcome:
-        """Compare the answer with the unoptimised program's, and take the time, where it can run."""
+        """Compare the answer with the unoptimized program's, and take the time, where it can run."""
         if self._runner is None:
             return Measured(values)
         # Different texts often become the same code: that is run once.

@@ -28,7 +28,7 @@ from planish.sandbox.tool import run_tool
 
 OUTPUT_MOST = 64 << 20
 LIMIT_S = 10.0
-"""Seconds that the unoptimised program may run when its answer is found."""
+"""Seconds that the unoptimized program may run when its answer is found."""
 _LINK_S = 60.0
 _PIECE = 1 << 16
 _SAID = 2000
@@ -185,7 +185,7 @@ class Runner:
 
 
 def reference_answer(code: bytes, runner: Runner) -> RunAnswer:
-    """Run the unoptimised program twice, and return its answer.
+    """Run the unoptimized program twice, and return its answer.
 
     Raises:
         NotRunnableError: it cannot be linked or ended, or its two answers differ.
@@ -193,7 +193,7 @@ def reference_answer(code: bytes, runner: Runner) -> RunAnswer:
     with runner.executable(code) as path:
         first, second = runner.answer(path), runner.answer(path)
     if wrong := second.differs(first):
-        raise NotRunnableError(f"two runs of the unoptimised program differ: {wrong}")
+        raise NotRunnableError(f"two runs of the unoptimized program differ: {wrong}")
     # The lesser: the first run may have waited for the disk.
     return RunAnswer(first.code, first.output, min(first.seconds, second.seconds))
 

@@ -36,9 +36,9 @@ from planish.levels.llvm.passes.pipeline import parse_pipeline, passes_of, print
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import prepared
 
-PREPARED, OPTIMISED, OBJECT = "prepared.ll", "optimised.ll", "optimised.o"
+PREPARED, OPTIMIZED, OBJECT = "prepared.ll", "optimized.ll", "optimized.o"
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"
-MANIFEST, BITCODE = "manifest.json", "optimised.bc"
+MANIFEST, BITCODE = "manifest.json", "optimized.bc"
 
 
 def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
@@ -72,12 +72,12 @@ def commands(task: Task[IRProgram], passes: tuple[str, ...]) -> str:
     end only: with `-disable-llvm-passes` it makes an object of what `opt` wrote.
     """
     pipeline = shlex.quote(print_pipeline(passes))
-    optimise = f"opt -passes={pipeline} {PREPARED} -S -o" if passes else f"cp {PREPARED}"
+    optimize = f"opt -passes={pipeline} {PREPARED} -S -o" if passes else f"cp {PREPARED}"
     return f"""\
 # LLVM {task.target.toolchain.get("llvm", "")}; 'planish export' writes {PREPARED}
-{optimise} {OPTIMISED}
-llc -O2 -relocation-model=pic -filetype=obj {OPTIMISED} -o {OBJECT}
-# or: clang -O2 -fPIC -Xclang -disable-llvm-passes -c {OPTIMISED} -o {OBJECT}"""
+{optimize} {OPTIMIZED}
+llc -O2 -relocation-model=pic -filetype=obj {OPTIMIZED} -o {OBJECT}
+# or: clang -O2 -fPIC -Xclang -disable-llvm-passes -c {OPTIMIZED} -o {OBJECT}"""
 
 
 def _export_list(task: Task[IRProgram], ir: str, passes: tuple[str, ...], path: Path) -> Sequence[Path]:
@@ -85,7 +85,7 @@ def _export_list(task: Task[IRProgram], ir: str, passes: tuple[str, ...], path: 
     (path / PIPELINE).write_text(print_pipeline(passes) + "\n")
     (path / READ_ME).write_text(
         f"""{PREPARED}   the module that the passes start from
-{OPTIMISED}  the module that they make
+{OPTIMIZED}  the module that they make
 {OBJECT}    the same, compiled
 {PIPELINE}   the passes, as opt takes them
 
@@ -95,18 +95,18 @@ To repeat it:
 """
     )
 
-    def optimised() -> tuple[str, bytes]:
+    def optimized() -> tuple[str, bytes]:
         with closing(open_backend(task.target.toolchain["backend"]).parse(ir, PREPARED)) as module:
             module.run(print_pipeline(passes))
             return module.text(), module.object_code()
 
     try:
-        text, code = survived(optimised, tuple[str, bytes], "this pass list")
+        text, code = survived(optimized, tuple[str, bytes], "this pass list")
     except PlanishError as error:
-        raise PlanishError(f"cannot make {path / OPTIMISED}: {error.message}") from error
-    _write_text(path / OPTIMISED, text)
+        raise PlanishError(f"cannot make {path / OPTIMIZED}: {error.message}") from error
+    _write_text(path / OPTIMIZED, text)
     (path / OBJECT).write_bytes(code)
-    return [path / name for name in (PREPARED, OPTIMISED, OBJECT, PIPELINE, READ_ME)]
+    return [path / name for name in (PREPARED, OPTIMIZED, OBJECT, PIPELINE, READ_ME)]
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,13 @@ class _Exported:
 
 
 def _export_program(ir: str, backend: str, candidate: Candidate, folder: Path) -> Sequence[Path]:
-    def optimised() -> _Exported:
+    def optimized() -> _Exported:
         builder = ProgramBuilder(ir, open_backend(backend))
         build, recipe = builder.build(candidate), builder.recipe(candidate)
         with closing(open_backend(backend).parse(build.bitcode)) as module:
             return _Exported(module.text(), build.bitcode, build.code, recipe, begun_names(ir, recipe))
 
-    made = survived(optimised, _Exported)
+    made = survived(optimized, _Exported)
     lists = {name: step.pipeline for step in function_lists(candidate) for name in step.functions}
     return _write_module(folder, ir, made, {"functions": lists})
 
@@ -163,12 +163,12 @@ def _write_module(folder: Path, ir: str, made: _Exported, manifest: Mapping[str,
     """Write what is made of a module, a manifest, and the script that makes it again; return the files."""
     write_script(made.recipe, made.names, folder)
     _write_text(folder / PREPARED, ir)
-    _write_text(folder / OPTIMISED, made.text)
+    _write_text(folder / OPTIMIZED, made.text)
     (folder / BITCODE).write_bytes(made.bitcode)
     (folder / OBJECT).write_bytes(made.code)
     described = {"llvm": whole_backend().version, **manifest, "recipe": asdict(made.recipe)}
     (folder / MANIFEST).write_text(json.dumps(versioned(described), indent=1) + "\n")
-    return [folder / name for name in (PREPARED, OPTIMISED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
+    return [folder / name for name in (PREPARED, OPTIMIZED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -228,8 +228,8 @@ def write_script(recipe: ModuleRecipe, begun: BegunNames, folder: Path) -> None:
     lines = [
         _head(whole_backend().version),
         *script.lines,
-        f'"$opt" {shlex.join((_MACHINE, f"-passes={recipe.last}", _STEP, "-S", "-o", OPTIMISED))}',
-        f'"$llc" -O2 {_MACHINE} -filetype=obj {OPTIMISED} -o {OBJECT}',
+        f'"$opt" {shlex.join((_MACHINE, f"-passes={recipe.last}", _STEP, "-S", "-o", OPTIMIZED))}',
+        f'"$llc" -O2 {_MACHINE} -filetype=obj {OPTIMIZED} -o {OBJECT}',
         f"rm {_STEP}",
     ]
     (folder / REPEAT).write_text("\n".join(lines) + "\n")
@@ -240,7 +240,7 @@ def _head(version: str) -> str:
     major = version.partition(".")[0]
     return f"""\
 #!/bin/sh
-# Makes {OPTIMISED} and {OBJECT} of {PREPARED} again, by LLVM {version}'s opt and llc.
+# Makes {OPTIMIZED} and {OBJECT} of {PREPARED} again, by LLVM {version}'s opt and llc.
 # No pass runs on a function that is optnone: before each list all functions but its own become so,
 # and after it they are so no longer. Only the last module is valid as LLVM's verifier sees it.
 set -e

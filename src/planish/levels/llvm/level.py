@@ -43,7 +43,7 @@ class LlvmLevel(Level[IRProgram]):
         "time_s": Objective("time_s", "s"),
     }
     spaces = ("passes", "uniform", "safe", "functions")
-    searchers = ("portfolio", "random-minimise", "genetic", "random")
+    searchers = ("portfolio", "random-minimize", "genetic", "random")
     summary_sections = ("functions", "size", "passes", "verified", "repeat")
 
     @property
@@ -190,7 +190,7 @@ class LlvmLevel(Level[IRProgram]):
         return described(task, candidate, analysis)
 
     def export(self, task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write the optimised module and its object, the module before, the pipeline, and the command."""
+        """Write the optimized module and its object, the module before, the pipeline, and the command."""
         from planish.levels.llvm.export import export_module
 
         return export_module(task, candidate, path)

@@ -234,7 +234,7 @@ def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
     return replace(small, fast=fast)
 
 
-_UNOPTIMISED = ("-Xclang", "-disable-llvm-passes")
+_UNOPTIMIZED = ("-Xclang", "-disable-llvm-passes")
 
 
 def read_for_size(source: str, options: Mapping[str, str]) -> IRProgram:
@@ -253,5 +253,5 @@ def read_for_size(source: str, options: Mapping[str, str]) -> IRProgram:
     name = options.get("backend", "")
     backend = open_backend(name)
     if source.endswith(".c"):
-        source = compiler_of(backend).to_ir(source, _UNOPTIMISED, "Oz")
+        source = compiler_of(backend).to_ir(source, _UNOPTIMIZED, "Oz")
     return replace(read_program(source, options, backend), backend=name)

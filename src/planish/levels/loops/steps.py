@@ -561,7 +561,7 @@ class Reorder(LoopStep):
 
 @dataclass(frozen=True)
 class Vectorize(LoopStep):
-    """Make a loop the innermost, which is the one that code generators vectorise (thesis 3.4.2).
+    """Make a loop the innermost, which is the one that code generators vectorize (thesis 3.4.2).
 
     ::
 

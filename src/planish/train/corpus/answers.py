@@ -257,7 +257,7 @@ def answers_of(
         parameters: of it.
         tokenizer: of it.
         examples: functions; long ones are cut, as they are where the model is used.
-        code: whether it writes the optimised code, too, which takes most of the time.
+        code: whether it writes the optimized code, too, which takes most of the time.
     """
     names = ("[end]",) if code else ("[code]", "[end]")
     ends: Set[int] = {tokenizer.token(name) for name in names}

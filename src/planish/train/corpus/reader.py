@@ -34,7 +34,7 @@ CARD = "card.json"
 PAGE = "card.md"
 _PERCENTILES = (5, 25, 50, 75, 90, 95, 99)
 _PACKAGE_COLUMNS = ("package", "version", "split", "files", "failed_files", "found", "different", "kept")
-_COLUMNS = ["instructions", "chars", "licence", "duplicates"]
+_COLUMNS = ["instructions", "chars", "license", "duplicates"]
 
 
 def write_card(folder: Path, manifest: Manifest, command: str) -> Mapping[str, Any]:
@@ -85,13 +85,13 @@ def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:
     entries = manifest.done()
     packages: dict[str, dict[str, Any]] = {}
     sizes: dict[str, list[tuple[int, int]]] = {split: [] for split in SPLITS}
-    licences: Counter[str] = Counter()
+    licenses: Counter[str] = Counter()
     for entry in entries:
         split = split_of(entry.kind, entry.package)
         shard = read_table(folder / DATA / split / f"{entry.key}.parquet", _COLUMNS)
         columns = {name: shard[name].to_pylist() for name in _COLUMNS}
         sizes[split] += zip(columns["instructions"], columns["chars"], strict=True)
-        licences.update(columns["licence"])
+        licenses.update(columns["license"])
         packages[entry.key] = {
             "kind": entry.kind,
             "package": entry.package,
@@ -120,7 +120,7 @@ def _counted(folder: Path, manifest: Manifest, command: str) -> dict[str, Any]:
         },
         "left_out": dict(_summed(entry.left_out for entry in entries)),
         "failures": dict(_summed(entry.failures for entry in entries).most_common(20)),
-        "licences": dict(licences.most_common()),
+        "licenses": dict(licenses.most_common()),
         "packages": packages,
         "failed_packages": {e.key: e.reason for e in manifest.entries.values() if e.state == "failed"},
         "recipe": dict(manifest.recipe),
@@ -170,11 +170,11 @@ def page(card: Mapping[str, Any]) -> str:
         "",
         *_size_table(card, "chars"),
         "",
-        "## Licences",
+        "## Licenses",
         "",
         "As debian/copyright states them for each file.",
         "",
-        *table(("licence", "functions"), [(name, f"{n:,}") for name, n in card["licences"].items()]),
+        *table(("license", "functions"), [(name, f"{n:,}") for name, n in card["licenses"].items()]),
         "",
         "## Packages",
         "",

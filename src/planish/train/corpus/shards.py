@@ -36,11 +36,11 @@ class Row:
         version: the package's.
         file: the path within the package.
         function: its name there.
-        licence: the short name of the file's licence (DEP-5); "unknown" where it is not stated.
+        license: the short name of the file's license (DEP-5); "unknown" where it is not stated.
         kind: of the source.
         split: what it is for; the same for all of a package.
-        ir: the normalised text.
-        instructions: of the IR as it stands, unoptimised.
+        ir: the normalized text.
+        instructions: of the IR as it stands, unoptimized.
         chars: the IR's length in characters.
         duplicates: how many other functions, in this package and others, are the same.
     """
@@ -50,7 +50,7 @@ class Row:
     version: str
     file: str
     function: str
-    licence: str
+    license: str
     kind: Kind
     split: Split
     ir: str

@@ -233,11 +233,11 @@ _FIELD = re.compile(r"^(Files|License):[ \t]*(.*(?:\n[ \t].*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Licences:
-    """The licences of a package's files.
+class Licenses:
+    """The licenses of a package's files.
 
     Args:
-        rules: a pattern of paths and a licence's short name; the last rule that fits a path counts.
+        rules: a pattern of paths and a license's short name; the last rule that fits a path counts.
     """
 
     rules: Sequence[tuple[re.Pattern[str], str]]
@@ -247,13 +247,13 @@ class Licences:
         return next((name for pattern, name in reversed(self.rules) if pattern.fullmatch(path)), UNKNOWN)
 
 
-def read_licences(tree: Path) -> Licences:
+def read_licenses(tree: Path) -> Licenses:
     """Read debian/copyright of an unpacked package; where it is missing or free text, nothing is known."""
     file = tree / "debian" / "copyright"
-    return parse_licences(file.read_text(errors="replace") if file.is_file() else "")
+    return parse_licenses(file.read_text(errors="replace") if file.is_file() else "")
 
 
-def parse_licences(text: str) -> Licences:
+def parse_licenses(text: str) -> Licenses:
     """Read the stanzas of a copyright file that have `Files` and `License`."""
     rules: list[tuple[re.Pattern[str], str]] = []
     for stanza in re.split(r"\n[ \t]*\n", text):
@@ -262,7 +262,7 @@ def parse_licences(text: str) -> Licences:
         if names and "Files" in fields:
             name = " ".join(names[0].split())
             rules += [(_pattern(glob), name) for glob in fields["Files"].split()]
-    return Licences(rules)
+    return Licenses(rules)
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
@@ -276,7 +276,7 @@ def _piece(match: re.Match[str]) -> str:
     return ".*" if star else "." if one else re.escape(escaped or plain)
 
 
-RANDOM_LICENCE = "CC0-1.0"  # a random program has no author
+RANDOM_LICENSE = "CC0-1.0"  # a random program has no author
 
 
 class Package(Protocol):
@@ -390,14 +390,14 @@ class RandomPrograms:
         flags = ("-w", f"-isystem{self.headers}")
         seeds = range(self.first, self.first + self.count)
         units = [
-            SourceUnit(f"seed-{seed}.c", None, RANDOM_LICENCE, flags, (self.program, seed)) for seed in seeds
+            SourceUnit(f"seed-{seed}.c", None, RANDOM_LICENSE, flags, (self.program, seed)) for seed in seeds
         ]
         return Prepared(self.version, units)
 
 
 def _c_units(root: Path, stubs: Path, system: Sequence[Path], macros: Sequence[str] = ()) -> list[SourceUnit]:
-    tree, licences, defined = SourceTree(root, system, stubs), read_licences(root), [f"-D{m}" for m in macros]
+    tree, licenses, defined = SourceTree(root, system, stubs), read_licenses(root), [f"-D{m}" for m in macros]
     return [
-        SourceUnit(file, root / file, licences.of(file), (*tree.flags(file), *defined))
+        SourceUnit(file, root / file, licenses.of(file), (*tree.flags(file), *defined))
         for file in tree.c_files()
     ]

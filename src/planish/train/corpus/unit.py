@@ -13,7 +13,7 @@ from planish.core import PlanishError, ProgramError
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.backend.protocol import Backend, IRError
 from planish.levels.llvm.clang import Compiler
-from planish.levels.llvm.ir.functions import identity, normalise, split_module
+from planish.levels.llvm.ir.functions import identity, normalize, split_module
 from planish.sandbox.scratch import is_no_room
 from planish.train.corpus.programs import random_program
 
@@ -28,14 +28,14 @@ class SourceUnit:
     Args:
         name: its path within the package.
         path: where it is; None for a random program.
-        licence: its licence's short name.
+        license: its license's short name.
         flags: the compiler's arguments.
         csmith: the program that makes it, and its seed.
     """
 
     name: str
     path: Path | None
-    licence: str
+    license: str
     flags: tuple[str, ...] = ()
     csmith: tuple[str, int] | None = None
 
@@ -64,7 +64,7 @@ class Found:
     identity: str
     file: str
     function: str
-    licence: str
+    license: str
     ir: str
     instructions: int
 
@@ -137,7 +137,7 @@ def _functions(unit: SourceUnit, recipe: CorpusRecipe, left_out: Counter[str]) -
     found: list[Found] = []
     for function in split_module(_text(unit, recipe), left_out):
         try:
-            ir = normalise(function.text, alignment=recipe.alignment, noundef=recipe.noundef)
+            ir = normalize(function.text, alignment=recipe.alignment, noundef=recipe.noundef)
             if len(ir) > recipe.max_chars:
                 left_out["too long"] += 1
                 continue
@@ -146,7 +146,7 @@ def _functions(unit: SourceUnit, recipe: CorpusRecipe, left_out: Counter[str]) -
         except IRError:
             left_out["unreadable"] += 1
             continue
-        found.append(Found(identity(ir), unit.name, function.name, unit.licence, ir, count))
+        found.append(Found(identity(ir), unit.name, function.name, unit.license, ir, count))
     return found
 
 

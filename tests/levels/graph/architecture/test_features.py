@@ -153,12 +153,12 @@ def test_a_classifier_that_ends_in_a_softmax_attends_to_nothing() -> None:
     assert features(model).attentions == 0
 
 
-def test_layer_normalisation_is_counted_in_its_parts() -> None:
+def test_layer_normalization_is_counted_in_its_parts() -> None:
     sketch = Sketch()
-    centred = sketch.op("Sub", "x", sketch.op("ReduceMean", "x"))
-    squares = sketch.op("ReduceMean", sketch.op("Pow", centred, sketch.weight((1,))))
+    centered = sketch.op("Sub", "x", sketch.op("ReduceMean", "x"))
+    squares = sketch.op("ReduceMean", sketch.op("Pow", centered, sketch.weight((1,))))
     root = sketch.op("Sqrt", sketch.op("Add", squares, sketch.weight((1,))))
-    assert features(sketch.model(sketch.op("Div", centred, root))).norms == 1
+    assert features(sketch.model(sketch.op("Div", centered, root))).norms == 1
 
 
 def test_lookups_of_what_is_given_are_embeddings_and_those_of_places_are_not() -> None:

@@ -8,13 +8,13 @@ import onnx
 import pytest
 
 from levels.graph.architecture.nets import CASES, EXPECTED, SMALL, Sketch, renamed, small_model
-from planish.levels.graph.architecture import features, recognise
+from planish.levels.graph.architecture import features, recognize
 from planish.levels.graph.architecture.recognition import CLASSES
 
 
 @pytest.mark.parametrize(("name", "exporter"), CASES)
 def test_a_class_is_seen_whichever_exporter_wrote_the_file(name: str, exporter: str) -> None:
-    assert recognise(small_model(name, exporter)).classes == EXPECTED[name]
+    assert recognize(small_model(name, exporter)).classes == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -43,11 +43,11 @@ def test_a_class_is_seen_in_what_the_runtime_fused(
     settings.log_severity_level = 4
     settings.optimized_model_filepath = str(tmp_path / "fused.onnx")
     onnxruntime.InferenceSession(str(SMALL / f"{name}-small-{exporter}.onnx"), settings)
-    assert recognise(onnx.load(tmp_path / "fused.onnx")).classes == EXPECTED[name]
+    assert recognize(onnx.load(tmp_path / "fused.onnx")).classes == EXPECTED[name]
 
 
 def test_reasons_name_what_was_counted() -> None:
-    found = recognise(small_model("ssd-resnet50"))
+    found = recognize(small_model("ssd-resnet50"))
     assert str(found) == "SSD-like + ResNet-like"
     detector, backbone = found.matches
     assert detector.reasons[0].startswith("6 convolutions end at 3 scales")
@@ -60,7 +60,7 @@ def test_reasons_name_what_was_counted() -> None:
 def test_a_network_of_no_class_is_other() -> None:
     sketch = Sketch()
     model = sketch.model(sketch.op("Relu", sketch.op("MatMul", "x", sketch.weight((4, 4)))))
-    (match,) = recognise(model).matches
+    (match,) = recognize(model).matches
     assert (match.name, match.strength) == ("other", 0.0)
     assert "1 MatMul, 1 Relu" in match.reasons[0]
 
@@ -70,13 +70,13 @@ def test_a_network_that_is_nearly_of_a_class_tells_which() -> None:
     for _ in range(8):
         x = sketch.conv(x, 4, 4)
     model = sketch.model(sketch.op("Add", x, sketch.conv(sketch.conv(x, 4, 4), 4, 4)))
-    (match,) = recognise(model).matches
+    (match,) = recognize(model).matches
     assert match.name == "other"
     assert match.reasons[0] == "nearest is ResNet-like, with a strength of 0.25 where 0.5 is needed"
 
 
 def test_an_empty_graph_is_other() -> None:
-    found = recognise(Sketch().model())
+    found = recognize(Sketch().model())
     assert found.classes == ("other",)
     assert "no operations" in found.matches[0].reasons[0]
 

@@ -124,7 +124,7 @@ func.func public @main(%x: tensor<4x5x3xf32>, %v: tensor<6x3xf32>, %b: tensor<6x
   return %o : tensor<4x5x6xf32>
 }
 """
-"""A bias and a batch normalisation (2 the bias, 5 its mean, 8 its scale, 10 its shift); 12 is by rows."""
+"""A bias and a batch normalization (2 the bias, 5 its mean, 8 its scale, 10 its shift); 12 is by rows."""
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ func.func public @main(%x: tensor<4x5x3xf32>, %v: tensor<6x3xf32>, %b: tensor<6x
 def test_scales_pass_sums_and_shifts_become_one(
     edits: tuple[tuple[str, ...], ...], left: tuple[str, ...]
 ) -> None:
-    """A batch normalisation behind a product and a bias is a product and a bias."""
+    """A batch normalization behind a product and a bias is a product and a bias."""
     module = replay(program_from(SUMS), Candidate(tuple(map(Fold, edits))))
     infos = [module.infos[uid] for uid in module.live()]
     big = [info.name for info in infos if [*map(str, info.results)] == ["tensor<4x5x6xf32>"]]

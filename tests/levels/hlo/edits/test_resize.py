@@ -36,7 +36,7 @@ def resized(value: Any, target: TensorType) -> Any:
 
 
 def by_numpy(value: Any, target: TensorType) -> Any:
-    """Resize one dimension at a time: the last ones first, from their centres."""
+    """Resize one dimension at a time: the last ones first, from their centers."""
     surplus = value.ndim - len(target.shape)
     aligned = (1,) * surplus + target.shape[max(0, -surplus) :]
     for axis, wanted in enumerate(aligned):
@@ -70,7 +70,7 @@ def test_figure_3() -> None:
     np.testing.assert_array_equal(resized(cube, TensorType((2, 2), "f32")), cube[1, 1:3, 1:3])
 
 
-def test_figure_5_keeps_one_label_in_the_centre() -> None:
+def test_figure_5_keeps_one_label_in_the_center() -> None:
     labels = np.arange(320, dtype=np.float32).reshape(32, 10) + 5
     found = resized(labels, TensorType((32,), "f32"))
     np.testing.assert_array_equal(found, [*[1] * 11, *labels[15], *[1] * 11])

@@ -139,7 +139,7 @@ def test_what_no_loop_can_write_is_refused() -> None:
             "%y = stablehlo.reshape %r : (tensor<16xf32>) -> tensor<4x4xf32>"
         ),
         "%y = stablehlo.constant dense<1.0> : tensor<4x4xf32>",
-        (  # as the moments of an optimiser beside the gradient
+        (  # as the moments of an optimizer beside the gradient
             "%w = stablehlo.constant dense<2.0> : tensor<4x4xf32>\n"
             "%g = stablehlo.dot_general %w, %w, contracting_dims = [1] x [0]"
             " : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n"

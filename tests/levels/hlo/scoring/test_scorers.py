@@ -14,7 +14,7 @@ from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.scoring.metrics import error_of
 from planish.levels.hlo.scoring.scorers import CHANCE, Prediction, Race, error_half_width
 from planish.levels.hlo.workload.arguments import RoleCall
-from planish.levels.hlo.workload.examples import Labelled
+from planish.levels.hlo.workload.examples import Labeled
 
 BATCH, COUNT = 20, 1000
 
@@ -49,9 +49,9 @@ class Wrong:
 def scored(share: float, race: Race | None) -> tuple[float, int]:
     draws = np.random.default_rng(0).permutation(COUNT).astype(np.float32)[:, None] / COUNT
     call = RoleCall("main", (TensorType((BATCH, 1), "f32"),), ("images",), 0)
-    labelled = Labelled(draws, np.zeros(COUNT, np.int64))
+    labeled = Labeled(draws, np.zeros(COUNT, np.int64))
     module = Wrong(share)
-    prediction = Prediction(Knowing(), call, labelled, lambda a, t: error_of(a[0], t[0]))
+    prediction = Prediction(Knowing(), call, labeled, lambda a, t: error_of(a[0], t[0]))
     return prediction.error(module, {}, race), module.runs
 
 

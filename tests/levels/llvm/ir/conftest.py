@@ -16,11 +16,11 @@ FLAGS = {
     "plain": ("c", "-O0", "-Xclang", "-disable-O0-optnone", "-g0"),
     "debug": ("c", "-O0", "-g"),
     "named": ("c", "-O0", "-fno-discard-value-names"),
-    "optimised": ("c", "-O2", "-g"),
+    "optimized": ("c", "-O2", "-g"),
     "lifetimes": ("c", "-Oz", "-Xclang", "-disable-llvm-passes"),
     "vectors": ("c", "-O3", "-mavx2"),
     "cxx": ("c++", "-O0", "-g"),
-    "cxx-optimised": ("c++", "-O2"),
+    "cxx-optimized": ("c++", "-O2"),
 }
 
 

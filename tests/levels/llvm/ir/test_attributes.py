@@ -1,4 +1,4 @@
-"""Attributes of size and optimisation: on every definition, on nothing else, and only once."""
+"""Attributes of size and optimization: on every definition, on nothing else, and only once."""
 
 import re
 from collections.abc import Callable
@@ -7,9 +7,9 @@ import pytest
 
 from levels.llvm.ir.samples import ODD, definitions, printed
 from planish.levels.llvm.ir.attributes import for_size, without_optnone
-from planish.levels.llvm.ir.functions import normalise
+from planish.levels.llvm.ir.functions import normalize
 
-UNOPTIMISED = """define void @a() noinline optnone section "optnone" {
+UNOPTIMIZED = """define void @a() noinline optnone section "optnone" {
   ret void
 }
 define internal i32 @b(ptr byval(%"a)b") %0, i32 %1) unnamed_addr addrspace(0) #0 comdat($b) align 4 !dbg !3 {
@@ -58,7 +58,7 @@ def check(text: str, changed: str, wanted: set[str]) -> None:
 def test_every_real_definition_is_for_size(real: str) -> None:
     check(real, for_size(real), {"minsize", "optsize"})
     check(real, without_optnone(real), set())
-    check(normalise(real), for_size(normalise(real)), {"minsize", "optsize"})
+    check(normalize(real), for_size(normalize(real)), {"minsize", "optsize"})
 
 
 def test_odd_definitions_are_for_size() -> None:
@@ -72,21 +72,21 @@ def test_code_stays_as_it_is(real: str) -> None:
 
 @pytest.mark.parametrize("change", [for_size, without_optnone])
 def test_a_second_time_changes_nothing(change: Callable[[str], str], real: str) -> None:
-    for text in (real, ODD, UNOPTIMISED, ""):
+    for text in (real, ODD, UNOPTIMIZED, ""):
         assert change(change(text)) == change(text)
 
 
 def test_a_known_text() -> None:
-    expected = UNOPTIMISED.replace("@a() noinline optnone section", "@a() minsize optsize section")
+    expected = UNOPTIMIZED.replace("@a() noinline optnone section", "@a() minsize optsize section")
     expected = expected.replace("addrspace(0) #0", "addrspace(0) minsize optsize #2")
     expected = expected.replace("@d(){", "@d() minsize optsize{").replace(
         "@e() noinline", "@e() optsize noinline"
     )
     added = 'attributes #2 = { nounwind "frame-pointer"="all" " optnone "="1" }\n'
-    assert for_size(UNOPTIMISED) == expected + added
+    assert for_size(UNOPTIMIZED) == expected + added
 
 
-def test_optimised_code_keeps_its_noinline() -> None:
+def test_optimized_code_keeps_its_noinline() -> None:
     text = "define void @f() noinline {\n  ret void\n}\n"
     assert without_optnone(text) == text
     assert for_size(text) == "define void @f() minsize optsize noinline {\n  ret void\n}\n"

@@ -19,7 +19,7 @@ from planish.levels.llvm.ir.features import (
     observe_module,
     read_instructions,
 )
-from planish.levels.llvm.ir.functions import normalise, split_module
+from planish.levels.llvm.ir.functions import normalize, split_module
 
 BRANCHES = """define i32 @f(i32 %0, ptr %1) {
   %3 = alloca i64, align 8
@@ -137,7 +137,7 @@ def test_calls_for_an_integer_counted_by_hand(line: str) -> None:
 def test_real_modules_as_llvm_reads_them(real: str) -> None:
     zeroes = dict.fromkeys(FEATURES, 0)
     assert named(real) == zeroes | walk(real)
-    normal = normalise(real)
+    normal = normalize(real)
     assert named(normal) == zeroes | walk(normal)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from levels.llvm.ir.samples import ODD, definitions, printed
 from planish.levels.llvm.backend.protocol import IRError
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.functions import identity, normalise, split_module
+from planish.levels.llvm.ir.functions import identity, normalize, split_module
 
 ALONE = {f.name: f.text for f in split_module(ODD)}
 
@@ -145,7 +145,7 @@ def test_broken_statements_are_no_crash(statement: str) -> None:
     with contextlib.suppress(IRError):
         list(split_module(text))
     with contextlib.suppress(IRError):
-        normalise(text)
+        normalize(text)
     with contextlib.suppress(IRError):
         for_size(text)
 
@@ -161,25 +161,25 @@ OPTIONS = [{}, {"alignment": False}, {"noundef": False}, {"alignment": False, "n
 @pytest.mark.parametrize("options", OPTIONS)
 def test_real_functions_parse_with_the_same_instructions(real: str, options: dict[str, bool]) -> None:
     for function in split_module(real):
-        normal = normalise(function.text, **options)
+        normal = normalize(function.text, **options)
         dropped = function.text.count("call void @llvm.experimental.noalias")
         (count,) = definitions(function.text).values()
         assert definitions(normal) == {function.name: count - dropped}
-        assert normalise(normal, **options) == normal
-        assert identity(normalise(printed(normal), **options)) == identity(normal)
+        assert normalize(normal, **options) == normal
+        assert identity(normalize(printed(normal), **options)) == identity(normal)
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_odd_functions_parse(options: dict[str, bool]) -> None:
     for name, text in ALONE.items():
-        normal = normalise(text, **options)
+        normal = normalize(text, **options)
         assert list(definitions(normal)) == [name]
-        assert normalise(normal, **options) == normal
+        assert normalize(normal, **options) == normal
 
 
 def test_a_whole_module_parses(real: str) -> None:
     for text in (real, ODD):
-        assert list(definitions(normalise(text))) == list(definitions(text))
+        assert list(definitions(normalize(text))) == list(definitions(text))
 
 
 def test_what_makes_no_code_goes() -> None:
@@ -189,34 +189,34 @@ def test_what_makes_no_code_goes() -> None:
         re.MULTILINE,
     )  # fmt: skip
     for text in ALONE.values():
-        unquoted = re.sub('"[^"]*"', '""', normalise(text))
+        unquoted = re.sub('"[^"]*"', '""', normalize(text))
         assert not gone.search(unquoted)
 
 
 def test_quoted_text_stays_as_it_is() -> None:
-    normal = normalise(ALONE["odd_inline"])
+    normal = normalize(ALONE["odd_inline"])
     assert 'c"; comment? @name %x #0 !1 } { \\22\\00"' in normal
     assert 'asm sideeffect "mov #1, x0 ; } @counter"' in normal
 
 
 def test_attributes_that_bind_are_written_out() -> None:
-    inline = normalise(ALONE["odd_inline"])
+    inline = normalize(ALONE["odd_inline"])
     assert 'define i32 @odd_inline(i32 %0) "target-features"="+avx2,+cx8,+sse2" personality' in inline
-    assert "declare noundef i32 @printf(ptr noundef, ...) returns_twice\n" in normalise(ALONE["many globals"])
-    assert "{ i32, %struct.item } zeroinitializer) nobuiltin\n" in normalise(ALONE["variadic"])
-    assert "define fastcc zeroext i1 @callee(ptr noundef byval(%struct.list) align 8 %0, " in normalise(
+    assert "declare noundef i32 @printf(ptr noundef, ...) returns_twice\n" in normalize(ALONE["many globals"])
+    assert "{ i32, %struct.item } zeroinitializer) nobuiltin\n" in normalize(ALONE["variadic"])
+    assert "define fastcc zeroext i1 @callee(ptr noundef byval(%struct.list) align 8 %0, " in normalize(
         ALONE["callee"]
     )
 
 
 def test_metadata_operands_stay() -> None:
-    normal = normalise(ALONE["odd_inline"])
+    normal = normalize(ALONE["odd_inline"])
     assert normal.endswith('}\n!43 = !{!"rsp"}\n')
     assert "noalias.scope" not in normal
 
 
 def test_a_known_text() -> None:
-    assert normalise(ALONE["callee"]).split("@counter", 1)[1] == (
+    assert normalize(ALONE["callee"]).split("@counter", 1)[1] == (
         " = external global i32, align 4\n"
         "define fastcc zeroext i1 @callee(ptr noundef byval(%struct.list) align 8 %0, "
         "{ i32, %struct.item } %1) align 16 {\n"
@@ -228,7 +228,7 @@ def test_a_known_text() -> None:
 
 
 def test_alignment_goes_from_plain_accesses_alone() -> None:
-    normal = normalise(ALONE["recurses"], alignment=False)
+    normal = normalize(ALONE["recurses"], alignment=False)
     assert "%3 = alloca { i32, %struct.deep }\n" in normal
     assert "%4 = load atomic i32, ptr %1 seq_cst, align 4\n" in normal
     assert "store i32 %4, ptr %0\n" in normal
@@ -236,11 +236,11 @@ def test_alignment_goes_from_plain_accesses_alone() -> None:
 
 
 def test_noundef_goes() -> None:
-    assert "noundef" in normalise(ALONE["callee"])
-    assert "noundef" not in normalise(ALONE["callee"], noundef=False)
+    assert "noundef" in normalize(ALONE["callee"])
+    assert "noundef" not in normalize(ALONE["callee"], noundef=False)
 
 
-NORMAL = {name: normalise(text) for name, text in ALONE.items()}
+NORMAL = {name: normalize(text) for name, text in ALONE.items()}
 NAMES = st.sampled_from(sorted(NORMAL))
 FRESH = st.from_regex(r"[a-z][a-z0-9.]{0,8}", fullmatch=True)
 LOCAL = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
@@ -332,7 +332,7 @@ def test_a_first_blocks_label_does_not_count() -> None:
 
 def test_duplicates_are_found_across_flags_of_naming(clang: Callable[[str], str]) -> None:
     plain, named = (
-        {f.name: identity(normalise(f.text)) for f in split_module(clang(flags))}
+        {f.name: identity(normalize(f.text)) for f in split_module(clang(flags))}
         for flags in ("plain", "named")
     )
     assert plain == named

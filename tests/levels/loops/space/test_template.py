@@ -221,7 +221,7 @@ def test_samples_keep_to_the_register_file(target: Target, registers: int, lanes
         assert rows * (1 if choices["vector"] == "k" else -(-width // lanes)) <= registers
 
 
-def test_the_default_schedule_vectorises_what_lies_in_sequence_and_reuses_registers() -> None:
+def test_the_default_schedule_vectorizes_what_lies_in_sequence_and_reuses_registers() -> None:
     space = TemplateSpace(matmul(), AVX512)
     choices = space.choices(space.start())
     assert choices["vector"] == "n"
@@ -238,7 +238,7 @@ def test_the_default_schedule_packs_what_does_not_lie_in_sequence() -> None:
     assert choices["pack B"].startswith("n:")
 
 
-def test_a_matrix_vector_product_is_vectorised_along_the_rows_of_its_matrix() -> None:
+def test_a_matrix_vector_product_is_vectorized_along_the_rows_of_its_matrix() -> None:
     program = parse("y[m] += A[m,k] * x[k]", {"m": 512, "k": 512})
     assert TemplateSpace(program, AVX512).choices(TemplateSpace(program, AVX512).start())["vector"] == "k"
 

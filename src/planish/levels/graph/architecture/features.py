@@ -1,4 +1,4 @@
-"""Features of a model's graph, by which its class is recognised."""
+"""Features of a model's graph, by which its class is recognized."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REORDERS = frozenset({"ReorderInput", "ReorderOutput"})
 _HEAVY = _CONVOLUTIONS | _PRODUCTS | {"ConvTranspose", "LSTM", "GRU", "RNN"}
 _SKIPS = frozenset({"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})
 _ADDS = frozenset({"Add", "Sum", "QLinearAdd", "BiasAdd"}) | _SKIPS | _CONVOLUTIONS
-"""Sums of two results; ONNX Runtime's convolutions and normalisations may add one."""
+"""Sums of two results; ONNX Runtime's convolutions and normalizations may add one."""
 
 Scale = tuple[float, int]
 """How often a feature map was halved on its path (in strides), and how often cut at its border."""
@@ -237,7 +237,7 @@ class _Sequential:
 
     @property
     def norms(self) -> int:
-        """Normalisations in one operation, or in its parts."""
+        """Normalizations in one operation, or in its parts."""
         return sum(
             "LayerNorm" in node.op
             or "RMSNorm" in node.op
@@ -340,7 +340,7 @@ class _Sequential:
         return False
 
     def _is_mean_square(self, mean: Node) -> bool:
-        # A normalisation by the root of the mean square, in any form: x / sqrt(mean(x^2) + epsilon).
+        # A normalization by the root of the mean square, in any form: x / sqrt(mean(x^2) + epsilon).
         squared = any(
             before.op == "Pow" or (before.op == "Mul" and len(set(before.inputs)) == 1)
             for before in self._graph.before(mean)
@@ -401,7 +401,7 @@ _PASSING = frozenset(
 )
 
 
-def _neighbourhoods(graph: DataFlowGraph) -> int:
+def _neighborhoods(graph: DataFlowGraph) -> int:
     """Count how often states of nodes are added up: over edges, or by a matrix that is given."""
     edges, matrices = 0, Counter[str]()
     for node in graph.nodes:
@@ -409,7 +409,7 @@ def _neighbourhoods(graph: DataFlowGraph) -> int:
             edges += bool(_source(graph, node.inputs[1]))
         if node.op in _PRODUCTS and len(node.data) == 2:
             first, second = (_source(graph, name) for name in node.data)
-            # One factor is given and the other computed: a product of two inputs is no sum over neighbours.
+            # One factor is given and the other computed: a product of two inputs is no sum over neighbors.
             if bool(first) != bool(second):
                 matrices[first or second] += 1
     return max(edges, *matrices.values(), 0)
@@ -452,9 +452,9 @@ class Features:
     products: int  # matrix products
     attentions: int  # whole or in parts
     across: int  # attentions of one text to another
-    neighbourhoods: int  # sums over the neighbours in a graph that is given
+    neighborhoods: int  # sums over the neighbors in a graph that is given
     causal: int  # attentions that see only what came before
-    norms: int  # normalisations over each token
+    norms: int  # normalizations over each token
     embeddings: int  # tables looked up by what the model is given
     recurrent: int  # recurrent layers
     gates: int  # sigmoids that gate hyperbolic tangents
@@ -508,7 +508,7 @@ def features(model: ModelProto) -> Features:
         suppressions=counts["NonMaxSuppression"],
         products=sum(counts[op] for op in _PRODUCTS),
         attentions=len(texts.attentions),
-        neighbourhoods=_neighbourhoods(graph),
+        neighborhoods=_neighborhoods(graph),
         **counted(images, "pointwise", "over_frames", "patches", "swishes", "squeezes", "skips", "joints"),
         **counted(texts, "across", "causal", "norms", "embeddings", "recurrent", "gates"),
     )

@@ -2,7 +2,7 @@
 
 A class has indicators. Each states how strongly a graph shows one property, from 0 to 1; the class's strength
 is their product, so that each is needed. The numbers were chosen on the models of examples/graph/models that
-are not held out, with room to both sides; experiments/architecture_aware/recognise.py tests them on others.
+are not held out, with room to both sides; experiments/architecture_aware/recognize.py tests them on others.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _ATTENTIONS = _present("attentions", 2, " attentions")
 _DEPTHWISE = _present("depthwise", 3, " depthwise convolutions")
 _EMBEDDINGS = Indicator("{embeddings} embeddings of tokens", lambda f: 1.0 if f.embeddings else 0.7)
 _NO_OTHER_TEXT = _absent("across", 1, " attentions to another text")
-_NORMS = _present("norms", 2, " normalisations over each token")
+_NORMS = _present("norms", 2, " normalizations over each token")
 _PRODUCTS = _present("products", 2, " products")
 _ENDS = "{end_convolutions} convolutions end at {end_scales} scales of feature maps"
 
@@ -190,7 +190,7 @@ CLASSES: Mapping[str, NetworkClass] = {
     "graph": NetworkClass(
         "graph network",
         "RN",
-        _present("neighbourhoods", 2, " sums over neighbours in a graph that is given"),
+        _present("neighborhoods", 2, " sums over neighbors in a graph that is given"),
         _PRODUCTS,
     ),
     "recurrent": NetworkClass(
@@ -275,8 +275,8 @@ class Recognition:
         return " + ".join(match.title for match in self.matches)
 
 
-def recognise(model: ModelProto) -> Recognition:
-    """Recognise a network by its graph; names of the model, its nodes and its values play no part."""
+def recognize(model: ModelProto) -> Recognition:
+    """Recognize a network by its graph; names of the model, its nodes and its values play no part."""
     found = features(model)
     strengths = {name: kind.strength(found) for name, kind in CLASSES.items()}
     # The sort is stable: of equals, the first of the table leads.
@@ -301,8 +301,8 @@ def recognise(model: ModelProto) -> Recognition:
     return Recognition((Match(OTHER, "other", 0.0, reasons),), found)
 
 
-def recognise_file(path: Path) -> Recognition:
-    """Recognise the network of a file; its external data may be missing.
+def recognize_file(path: Path) -> Recognition:
+    """Recognize the network of a file; its external data may be missing.
 
     Raises:
         ProgramError: the file cannot be read, or is no model.
@@ -316,4 +316,4 @@ def recognise_file(path: Path) -> Recognition:
         raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
     except DecodeError as error:
         raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
-    return recognise(model)
+    return recognize(model)

@@ -18,7 +18,7 @@ from planish.levels.hlo.ir.mlir import PRODUCTS, Value, integers, ir, maker, sha
 
 @dataclass(frozen=True)
 class Fold(GroupRewrite):
-    """Multiply weights instead of what is computed with them, as the scale of a batch normalisation.
+    """Multiply weights instead of what is computed with them, as the scale of a batch normalization.
 
     A scale passes what is added to each channel before it, which it scales too; a shift goes into the shift
     before it. The weights have fewer numbers, and in a loop of tiles they are multiplied once; in a loop of

@@ -17,7 +17,7 @@ class Freeze(Rewrite):
     """Freeze parameters in a training step: it returns them unchanged and computes no gradients for them.
 
     Which argument a result is an update of is found by structure: the one of its type that is nearest to it,
-    by element-wise operations alone. So moments of an optimiser and running means may be frozen, too.
+    by element-wise operations alone. So moments of an optimizer and running means may be frozen, too.
 
     ::
 

@@ -1,7 +1,7 @@
 """Resizing of tensors from one type to another, as the paper repairs (section 4.1 and figure 3).
 
 Dimensions are aligned at the last one. One that is too large loses its edges, one that is too small is padded
-with 1; the old values stay in the centre. Missing dimensions are broadcast, surplus ones shrink to 1 and are
+with 1; the old values stay in the center. Missing dimensions are broadcast, surplus ones shrink to 1 and are
 reshaped away. Unlike the paper's, elements of another type are converted, last.
 """
 

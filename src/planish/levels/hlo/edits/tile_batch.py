@@ -116,7 +116,7 @@ def batch_of(block: ir.Block) -> FunctionBatch:
 
     It lies along the first dimension of one input or of several. What is tried first is as long as the first
     result, and is all inputs of that length. Where a function has convolutions or products, one of them reads
-    the batch: the moments of an optimiser have numbers that never meet, too, and are none.
+    the batch: the moments of an optimizer have numbers that never meet, too, and are none.
 
     Raises:
         ScheduleError: examples meet, as in the gradient of a training step, or there is no batch.

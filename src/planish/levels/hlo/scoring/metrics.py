@@ -157,12 +157,12 @@ def _by_first(
 
 def _top(most: int, answers: NDArray[Any], labels: NDArray[Any]) -> float:
     """Return the share of answers of which a label is not among the largest numbers."""
-    return float(1 - right_answers(*_labelled(answers, labels), most).mean())
+    return float(1 - right_answers(*_labeled(answers, labels), most).mean())
 
 
 def _cross_entropy(answers: NDArray[Any], labels: NDArray[Any]) -> float:
     """Return the mean of minus the logarithm of what the softmax of logits gives a label."""
-    rows, wanted = _labelled(answers, labels)
+    rows, wanted = _labeled(answers, labels)
     _all_finite(rows)
     shifted = rows - rows.max(axis=1, keepdims=True)
     own = np.take_along_axis(shifted, wanted[:, None], axis=1)[:, 0]
@@ -174,7 +174,7 @@ def _mse(answers: NDArray[Any], targets: NDArray[Any]) -> float:
     return float(np.square(answers - targets.reshape(answers.shape)).mean())
 
 
-def _labelled(answers: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _labeled(answers: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return a row of numbers for each label; what has none, as padding has, is left out."""
     rows, flat = answers.reshape(-1, answers.shape[-1]), labels.reshape(-1)
     known = flat >= 0

@@ -24,7 +24,7 @@ from planish.levels.hlo.backend import Backend, DeviceArray, Executable, device_
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import Fitted, RoleCall, first_parameters, labels_as
-from planish.levels.hlo.workload.examples import Arguments, Labelled, Part, Parts, WorkloadCalls
+from planish.levels.hlo.workload.examples import Arguments, Labeled, Part, Parts, WorkloadCalls
 from planish.levels.hlo.workload.spec import top_of
 from planish.measure import Runs, Samples, Timer, repeated
 
@@ -108,7 +108,7 @@ def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> d
 class Prediction:
     """Examples that a function answers for."""
 
-    def __init__(self, backend: Backend, call: RoleCall, examples: Labelled, metric: Metric) -> None:
+    def __init__(self, backend: Backend, call: RoleCall, examples: Labeled, metric: Metric) -> None:
         self._backend, self._call, self._metric = backend, call, metric
         self._labels, images = examples.labels, examples.images
         # The last batch is filled up with examples that do not count.

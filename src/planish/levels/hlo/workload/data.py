@@ -1,4 +1,4 @@
-"""Data sets of labelled images: IDX, CIFAR-10, folders and tars of images, npz files, and stand-ins.
+"""Data sets of labeled images: IDX, CIFAR-10, folders and tars of images, npz files, and stand-ins.
 
 - IDX files, as of MNIST: `train-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`, also compressed.
 - CIFAR-10's batches: pickles of Python (`data_batch_1`) or records (`data_batch_1.bin`).

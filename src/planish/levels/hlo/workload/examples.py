@@ -1,4 +1,4 @@
-"""Examples of a workload's parts, as a module takes them: labelled images, or calls of any arguments."""
+"""Examples of a workload's parts, as a module takes them: labeled images, or calls of any arguments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """Images as an argument takes them (N x the shape of one), and their labels (N whole numbers)."""
 
     images: NDArray[Any]
@@ -84,7 +84,7 @@ class Parts:
         """Count the examples of a part; raises as `read` does."""
         return len(self._drawn(part)[1])
 
-    def read(self, part: Part, call: RoleCall, some: NDArray[np.int64] | None = None) -> Labelled:
+    def read(self, part: Part, call: RoleCall, some: NDArray[np.int64] | None = None) -> Labeled:
         """Return the examples of a part, as a function takes them.
 
         Args:
@@ -101,7 +101,7 @@ class Parts:
             what = f"the data has the label {labels.max()}, the module gives {self._fitted.classes} classes"
             raise ProgramError(what, "Labels count from 0.")
         images = shaped(examples.images(positions), call.arguments[call.images], self._workload.images)
-        return Labelled(images, labels)
+        return Labeled(images, labels)
 
     def _drawn(self, part: Part) -> tuple[Examples, NDArray[np.int64]]:
         """Return the examples that a part is drawn from, and its positions among them."""

@@ -100,7 +100,7 @@ TARGETS = {
 """A triple's first word to LLVM's name of the target."""
 
 
-def initialisers(target: str) -> list[str]:
+def initializers(target: str) -> list[str]:
     """List the functions that make a target known; they take nothing, and some targets lack some."""
     parts = "TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser"
     return [f"LLVMInitialize{target}{part}" for part in parts]
@@ -109,7 +109,7 @@ def initialisers(target: str) -> list[str]:
 NAMES = (
     frozenset(COMMON)
     | {COUNT, COUNT_OF_ONE}
-    | {name for target in TARGETS.values() for name in initialisers(target)}
+    | {name for target in TARGETS.values() for name in initializers(target)}
 )
 """Every symbol that is looked for."""
 

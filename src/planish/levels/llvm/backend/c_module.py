@@ -8,7 +8,7 @@ from ctypes import CFUNCTYPE, byref, c_uint, c_void_p, cast, string_at
 from dataclasses import dataclass
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend.c_api import TARGETS, Functions, initialisers
+from planish.levels.llvm.backend.c_api import TARGETS, Functions, initializers
 from planish.levels.llvm.backend.c_definitions import Definitions, InstructionCounter
 from planish.levels.llvm.backend.protocol import IRError, Module, PassError, SharedContext
 from planish.levels.llvm.backend.reading import invalid, processor, target_line, unreadable
@@ -105,8 +105,8 @@ class Machines:
         architecture = triple.decode().partition("-")[0]
         for pattern, name in TARGETS.items():
             if re.fullmatch(pattern, architecture):
-                for initialise in filter(functions.has, initialisers(name)):
-                    functions.bind(initialise, (None,))()
+                for initialize in filter(functions.has, initializers(name)):
+                    functions.bind(initialize, (None,))()
         if functions.LLVMGetTargetFromTriple(triple, byref(target), byref(why)):
             raise TargetError(f"LLVM makes no code for {triple.decode()}: {functions.take(why)}")
         handle = functions.LLVMCreateTargetMachine(

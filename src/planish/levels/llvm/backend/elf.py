@@ -88,7 +88,7 @@ def code_bytes(data: bytes) -> int:
 
 
 def loaded_bytes(data: bytes) -> int:
-    """Add up what an object has to load: code, constants and initialised data; raises as `sections` does."""
+    """Add up what an object has to load: code, constants and initialized data; raises as `sections` does."""
     return sum(s.size for s in sections(data) if s.flags & _LOADED and s.kind != _NO_BITS)
 
 

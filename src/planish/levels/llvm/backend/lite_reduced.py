@@ -92,7 +92,7 @@ _PASSES = {
 _LEVELS = {**{f"default<O{level}>": level for level in range(4)}, "default<Os>": 2, "default<Oz>": 2}
 
 Element = int | str
-"""A level of optimisation, or the text between `add_` and `_pass` in llvmlite's method."""
+"""A level of optimization, or the text between `add_` and `_pass` in llvmlite's method."""
 
 
 def elements(pipeline: str) -> list[Element]:

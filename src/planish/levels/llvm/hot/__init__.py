@@ -1,1 +1,1 @@
-"""Optimisation of whole programs for run time: a pass list for each function in which they spend it."""
+"""Optimization of whole programs for run time: a pass list for each function in which they spend it."""

@@ -52,10 +52,10 @@ BEGIN = (
     "deadargelim,coro-cleanup,globalopt,globaldce,elim-avail-extern,rpo-function-attrs,recompute-globalsaa"
 )
 """What -O3 runs on the module up to where loops become vectors."""
-VECTORISE, UNROLL, DISTRIBUTE, SLP = "loop-vectorize", "loop-unroll<O3>", "loop-distribute", "slp-vectorizer"
+VECTORIZE, UNROLL, DISTRIBUTE, SLP = "loop-vectorize", "loop-unroll<O3>", "loop-distribute", "slp-vectorizer"
 USUAL: Parts = (
     *("drop-unnecessary-assumes", "float2int", "lower-constant-intrinsics", "chr"),
-    *("loop(loop-rotate<header-duplication>,loop-deletion)", DISTRIBUTE, "inject-tli-mappings", VECTORISE),
+    *("loop(loop-rotate<header-duplication>,loop-deletion)", DISTRIBUTE, "inject-tli-mappings", VECTORIZE),
     *("drop-unnecessary-assumes", "infer-alignment", "loop-load-elim", _COMBINE),
     *(_THOROUGH, SLP, "vector-combine", _COMBINE, UNROLL, "transform-warning", "sroa<preserve-cfg>"),
     *("infer-alignment", _COMBINE, _LICM, "alignment-from-assumptions", "loop-sink", "instsimplify"),

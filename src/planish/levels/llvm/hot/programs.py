@@ -110,7 +110,7 @@ class ProgramBuilder:
     """Builds the programs of candidates from one module.
 
     Args:
-        ir: the module, unoptimised; as text or bitcode.
+        ir: the module, unoptimized; as text or bitcode.
         backend: runs the passes.
 
     Raises:
@@ -140,7 +140,7 @@ class ProgramBuilder:
             return ProgramBuild(module.object_code(), module.bitcode())
 
     def recipe(self, candidate: Candidate) -> ModuleRecipe:
-        """Return how a candidate's program is made of the unoptimised module."""
+        """Return how a candidate's program is made of the unoptimized module."""
         *others, last = ((step.pipeline, step.functions) for step in function_lists(candidate))
         return ModuleRecipe(BEGIN, (*self._before(tuple(others), last[1]), last), LAST)
 

@@ -1,4 +1,4 @@
-"""Attributes that say what a program is optimised for."""
+"""Attributes that say what a program is optimized for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _TOKEN = re.compile(rf"{QUOTED}| (#\d+|[a-z]+)\b")
 # LLVM writes quotes within texts as \22, so this matches attributes alone.
 _AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="[^"]*"')
 _SIZE = ("minsize", "optsize")
-_UNOPTIMISED = frozenset(("optnone", "optdebug"))
+_UNOPTIMIZED = frozenset(("optnone", "optdebug"))
 
 
 def for_size(text: str) -> str:
     """Ask for small code: every definition becomes `minsize optsize`, as clang's -Oz has it.
 
-    `default<Oz>` alone optimises less for size. What clang's -O0 adds goes: `optnone`, which forbids
-    optimisation, and the `noinline` that comes with it.
+    `default<Oz>` alone optimizes less for size. What clang's -O0 adds goes: `optnone`, which forbids
+    optimization, and the `noinline` that comes with it.
 
     Returns:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.
@@ -31,7 +31,7 @@ def for_size(text: str) -> str:
 
 
 def without_optnone(text: str) -> str:
-    """Allow optimisation: every definition loses `optnone`, and the `noinline` that comes with it.
+    """Allow optimization: every definition loses `optnone`, and the `noinline` that comes with it.
 
     Returns:
         The module; given again, it comes back as it is. Declarations and calls keep their attributes.
@@ -73,7 +73,7 @@ def _changed(tail: str, groups: _Groups, wanted: Sequence[str]) -> str:
     words = _words(tail)
     names = words | {name for word in words for name in groups.names(word)}
     missing = [name for name in wanted if name not in names]
-    spare = names & _UNOPTIMISED
+    spare = names & _UNOPTIMIZED
     if "optnone" in spare:
         spare |= {"noinline"}
     if not missing and not spare:

@@ -54,7 +54,7 @@ LINKAGES = (
 )
 VISIBILITIES = "dso_local|dso_preemptable|default|hidden|protected|dllimport|dllexport"
 COMDAT = rf" comdat(?:\(\$(?:{QUOTED}|[^)]*)\))?(?= )"
-# A strong constant of at most so many characters keeps its value. Optimisations read it (strlen of a text,
+# A strong constant of at most so many characters keeps its value. Optimizations read it (strlen of a text,
 # an element of a small table), as they do when the whole module is compiled; longer tables would only
 # swell the text that a model reads.
 CONSTANT_CHARS = 256
@@ -284,7 +284,7 @@ def _at_home(text: str) -> str:
     return f"{header}\n{body}"
 
 
-# Without these an optimisation may change what the program does, or code cannot be made for it.
+# Without these an optimization may change what the program does, or code cannot be made for it.
 _BINDING = frozenset(
     {
         *("builtin", "convergent", "naked", "nobuiltin", "noduplicate", "null_pointer_is_valid"),
@@ -344,7 +344,7 @@ _ALIGNED = re.compile(
 )
 
 
-def normalise(text: str, *, alignment: bool = True, noundef: bool = True) -> str:
+def normalize(text: str, *, alignment: bool = True, noundef: bool = True) -> str:
     """Reduce a module, as `split_module` returns it, to its code.
 
     Comments, metadata, debug records, attribute groups, linkage, visibility, comdats, sections, the
@@ -376,7 +376,7 @@ def normalise(text: str, *, alignment: bool = True, noundef: bool = True) -> str
 
 
 def _statement(statement: ModuleStatement, calls: Mapping[str, str], definitions: Mapping[str, str]) -> str:
-    """Normalise one statement; empty when it goes."""
+    """Normalize one statement; empty when it goes."""
     text = statement.text
     if statement.kind == "define":
         header, _, body = text.partition("\n")
@@ -442,7 +442,7 @@ def identity(text: str) -> str:
     data layout, but not the triple: two compilers for one machine call it by different vendors.
 
     Args:
-        text: a normalised module of one function (with several, all count, in their order).
+        text: a normalized module of one function (with several, all count, in their order).
 
     Returns:
         A content hash: 32 hexadecimal digits.

@@ -1,1 +1,1 @@
-"""Optimisation of whole modules for size: what is inlined, and a pass list for each function."""
+"""Optimization of whole modules for size: what is inlined, and a pass list for each function."""

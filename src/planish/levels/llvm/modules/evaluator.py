@@ -183,7 +183,7 @@ class FunctionEvaluatorSpec:
     """Makes an evaluator of candidates of steps on functions, for a search that keeps its own time.
 
     Args:
-        bitcode: the module, unoptimised.
+        bitcode: the module, unoptimized.
         objective: `text_bytes` or `instructions`.
     """
 

@@ -2,7 +2,7 @@
 
 The canonical form is the only one that `print_pipeline` writes:
 
-- Neighbours in function managers share one: `function(sroa<modify-cfg>,gvn)`. In a module of several
+- Neighbors in function managers share one: `function(sroa<modify-cfg>,gvn)`. In a module of several
   functions LLVM then runs all of them on one function before it turns to the next, where separate
   managers would run each pass on all functions first. A function pass sees and changes its own function
   only, so the code is the same, and analyses are kept, which saves about a fifth of the time.

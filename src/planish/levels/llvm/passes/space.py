@@ -27,7 +27,7 @@ from planish.core import (
 )
 from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.functions import normalise
+from planish.levels.llvm.ir.functions import normalize
 from planish.levels.llvm.passes.catalogue import (
     PassElement,
     base_name,
@@ -52,7 +52,7 @@ class Compiled:
 
     Args:
         instructions: of it.
-        code: it, normalised as the corpus is.
+        code: it, normalized as the corpus is.
     """
 
     instructions: int
@@ -97,7 +97,7 @@ def _compiled(backend: Backend, ir: str, passes: Sequence[str], watchdog: Watchd
             return None
         with closing(backend.parse(for_size(ir))) as module:
             module.run(pipeline)
-            return None if module.verify() else Compiled(module.instructions(), normalise(module.text()))
+            return None if module.verify() else Compiled(module.instructions(), normalize(module.text()))
     except (ProgramError, PassError):  # a model may write IR that is malformed, and passes that do not exist
         return None
 

@@ -68,7 +68,7 @@ def position(ref: Ref, at: Positions) -> int:
 
 
 def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
-    """Return the cell of a reference in a piece of a vectorised loop; None for no such loop."""
+    """Return the cell of a reference in a piece of a vectorized loop; None for no such loop."""
     stride = ref.stride.get(loop.id, 0) if loop and piece.lanes > 1 else 0
     if stride == 0:
         return Cell(ref.buffer, position(ref, at))
@@ -76,7 +76,7 @@ def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
 
 
 def summed(leaf: Leaf, at: Positions, piece: Piece, part: int) -> Cell:
-    """Return the accumulator of a leaf that reduces along a vectorised loop."""
+    """Return the accumulator of a leaf that reduces along a vectorized loop."""
     target = leaf.target
     return Cell(target.buffer, position(target, at), 0, piece.lanes, piece.lanes, leaf.reduce or "", part)
 
@@ -178,7 +178,7 @@ class AnnotatedLoop(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Neighbouring nodes, executed one after another.
+    """Neighboring nodes, executed one after another.
 
     Args:
         nodes: of the tree.
@@ -203,7 +203,7 @@ The offset counts from where the buffer's references are when the region begins.
 
 
 class Region(NamedTuple):
-    """Neighbouring nodes whose results live in registers meanwhile.
+    """Neighboring nodes whose results live in registers meanwhile.
 
     Args:
         nodes: of the tree.
@@ -244,7 +244,7 @@ class Region(NamedTuple):
 
 
 class CellRegion(NamedTuple):
-    """Neighbouring nodes whose results live in registers meanwhile, as values with names.
+    """Neighboring nodes whose results live in registers meanwhile, as values with names.
 
     Args:
         nodes: of the tree.

@@ -92,7 +92,7 @@ Value = Ref | Const | Call
 class Leaf:
     """One element's computation: `target = value`, or `target = reduce(target, value)`.
 
-    Reductions are initialised by leaves of their own.
+    Reductions are initialized by leaves of their own.
     """
 
     target: Ref

@@ -249,7 +249,7 @@ class TensorType:
         return prod(self.shape)
 
     def strides(self) -> tuple[int, ...]:
-        """Elements between neighbours along each dimension."""
+        """Elements between neighbors along each dimension."""
         return tuple([prod(self.shape[d + 1 :]) for d in range(len(self.shape))])
 
 

@@ -26,7 +26,7 @@ class Location:
 
     Args:
         buffer: its name.
-        strides: for each dimension of the tensor, elements between neighbours.
+        strides: for each dimension of the tensor, elements between neighbors.
         depth: how many loops are around the buffer's lifetime.
         relative: for each dimension, whether it holds a tile: its subscripts then count from where those
             loops stand.
@@ -150,7 +150,7 @@ class Packed:
 
     @lazy
     def strides(self) -> tuple[int, ...]:
-        """Elements between neighbours, for each run."""
+        """Elements between neighbors, for each run."""
         return row_major([run.extent for run in self.runs])
 
     @property

@@ -160,7 +160,7 @@ def _shareable(
 
 
 class Copy(NamedTuple):
-    """A read or view node that is materialised.
+    """A read or view node that is materialized.
 
     Args:
         packed: its buffer.

@@ -60,7 +60,7 @@ class Allocation(NamedTuple):
     free: int
 
 
-class Analyser:
+class Analyzer:
     """Decides about scopes of one tree.
 
     Args:
@@ -314,7 +314,7 @@ def _annotated_loop(
 def _moves_held(loop: Loop, held: Allocation) -> bool:
     """Return whether iterations name different held vectors: a register's number is written into the code.
 
-    The analyser has seen to it that such a loop is short enough to be unrolled.
+    The analyzer has seen to it that such a loop is short enough to be unrolled.
     """
     for leaf in leaves(loop.body):
         for ref in leaf.refs:
@@ -359,7 +359,7 @@ def annotate(
         body.insert(0, _views(annotator))
     ahead = [annotator.function(nodes) for nodes in entry_groups(tree.ahead)]
     spaces = memory_space_of(tree, (*body, *ahead))
-    past = annotator.analyser.nontemporal_stores(nontemporal_from)
+    past = annotator.analyzer.nontemporal_stores(nontemporal_from)
     return AnnotatedTree(tree, vectors, tuple(body), tuple(ahead), spaces, past)
 
 
@@ -386,9 +386,9 @@ class _Annotator:
     def __init__(self, tree: LoopTree, vectors: Vectors, spare: int) -> None:
         self.tree = tree
         self.vectors = vectors
-        self.analyser = Analyser(tree, vectors, spare)
-        self._large = self.analyser.buffers_from(FETCHED_FROM)
-        self._flowing = self.analyser.buffers_from(FLOWS_FROM)
+        self.analyzer = Analyzer(tree, vectors, spare)
+        self._large = self.analyzer.buffers_from(FETCHED_FROM)
+        self._flowing = self.analyzer.buffers_from(FLOWS_FROM)
 
     def function(self, nodes: tuple[Node, ...]) -> Function:
         """Annotate some root nodes."""
@@ -402,7 +402,7 @@ class _Annotator:
     # Around regions
 
     def _nodes(self, nodes: tuple[Node, ...], inside: Inside) -> Item:
-        allocation = self.analyser.allocate(nodes, inside)
+        allocation = self.analyzer.allocate(nodes, inside)
         if allocation is not None:
             return self._region(nodes, inside, allocation)
         if len(nodes) == 1 and isinstance(nodes[0], Loop):
@@ -417,7 +417,7 @@ class _Annotator:
         for elements in (8 * lanes, 4 * lanes, 2 * lanes, lanes):
             strip = {**inside, loop.axis: elements}
             # Shorter than what is there: a strip as long as the loop was refused as a whole already.
-            allocation = elements < here and self.analyser.allocate((loop,), strip)
+            allocation = elements < here and self.analyzer.allocate((loop,), strip)
             if allocation:
                 region = self._region((loop,), strip, allocation)
                 return self._outer(loop, (loop,), inside, elements, full=region)
@@ -468,7 +468,7 @@ class _Annotator:
         made: list[set[str]] = []
         combines = copies > 1 or held.lanewise
         for node in nodes:
-            found = self.analyser.leaves(node)
+            found = self.analyzer.leaves(node)
             if False in [is_start(leaf, held.fresh, held.reduce) for leaf in found]:
                 items.append(self._inside(node, inside, None, allocation))
                 made.append({leaf.target.buffer for leaf in found if leaf.reduce} if combines else set())
@@ -485,11 +485,11 @@ class _Annotator:
             held.local,
             copies,
             free,
-            [loop for loop in loops(nodes) if self.analyser.moves_target(loop)],
+            [loop for loop in loops(nodes) if self.analyzer.moves_target(loop)],
         )
 
     def _inside(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
-        if isinstance(node, Leaf) or self.analyser.unrolls(node):
+        if isinstance(node, Leaf) or self.analyzer.unrolls(node):
             return Unrolled(node, inside, vector)
         # One that is reduced a vector at a time, or in turn.
         inner = node if node.side_by_side else None
@@ -501,13 +501,13 @@ class _Annotator:
             return items[0] if len(items) == 1 else Block(node.body, tuple(items))
 
         def how(full: int, _item: Item) -> Pass:
-            if inner is None and self.analyser.moves_target(node):
+            if inner is None and self.analyzer.moves_target(node):
                 return "unrolled", full, ()
             work = len(node.body)
             if inner is None:
                 within = {**inside, node.axis: unit}
                 work = instances(self.tree, node.body, within, self.vectors.lanes, UNROLLED_MAX)
-            # A short one is unrolled; a schedule that asks for it may have more code, as in the analyser.
+            # A short one is unrolled; a schedule that asks for it may have more code, as in the analyzer.
             most = 4 * UNROLLED_MAX if node.kind == "unroll" else UNROLL_WORK
             if full * work <= most or _moves_held(node, held):
                 return "unrolled", full, ()

@@ -1,6 +1,6 @@
 """Scopes of a loop tree: the loops that lead to its leaves, and what register allocation asks of them.
 
-A scope's facts hold whatever remains of its axes. They say what is vectorised, what is repeated, and which
+A scope's facts hold whatever remains of its axes. They say what is vectorized, what is repeated, and which
 vectors that touches.
 """
 
@@ -34,7 +34,7 @@ class Site:
         self._tree = tree
         self.leaf = leaf
         self.path = path
-        # The loop that it is vectorised along: the innermost, if its iterations are independent.
+        # The loop that it is vectorized along: the innermost, if its iterations are independent.
         self.vector = path[-1] if path and path[-1].side_by_side else None
         # From this depth on every loop has an axis of its own whose extent depends on no other.
         self._plain = len(path)
@@ -187,9 +187,9 @@ class Held:
         local: buffers that live inside the scope only, so that memory is not written.
         reduce: how the parts of a buffer's vectors are combined, for buffers that are reduced.
         lanewise: vectors that are summed lane by lane until the scope's end, as reduced buffers' scalars.
-        fresh: buffers that the scope initialises, so that memory is not read.
+        fresh: buffers that the scope initializes, so that memory is not read.
         stride: elements between lanes of each held buffer.
-        starts: the leaves that initialise; each must do so once only.
+        starts: the leaves that initialize; each must do so once only.
         written: how the targets go through their buffers.
         read: the same for what is read from registers.
         early: the reduced buffers that are read in the very node that reduces them, before it has ended.
@@ -207,7 +207,7 @@ class Held:
 
 
 class Scope:
-    """Some neighbouring nodes.
+    """Some neighboring nodes.
 
     Args:
         sites: the leaves of the nodes, in order.
@@ -286,7 +286,7 @@ class Scope:
         return None if held.early & held.lanewise else held
 
     def _vector(self, site: Site) -> Loop | None:
-        """Return the loop of the scope that a leaf is vectorised along."""
+        """Return the loop of the scope that a leaf is vectorized along."""
         return site.vector if len(site.path) > self.depth else None
 
     def _operands(self, site: Site) -> int:

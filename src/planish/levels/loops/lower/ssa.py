@@ -81,7 +81,7 @@ class Analysis:
         self._dtype = dtype
         self._depth: dict[int, int] = {}
         """Loop, by identity, to how many loops are around its body."""
-        self._vectorised: dict[tuple[int, int], bool] = {}
+        self._vectorized: dict[tuple[int, int], bool] = {}
         self._volumes: dict[object, int] = {}
         self._weights: dict[int, int] = {}
         self._moves: dict[tuple[int, frozenset[str]], bool] = {}
@@ -95,15 +95,15 @@ class Analysis:
 
     # Vectors
 
-    def vectorised(self, loop: Loop, inside: Remaining) -> bool:
+    def vectorized(self, loop: Loop, inside: Remaining) -> bool:
         """Return whether a loop is executed in vectors: an innermost loop of independent iterations."""
         if not loop.innermost:
             return False
         trip = self.trip(loop, inside)
         key = (id(loop), trip)
-        if key not in self._vectorised:
-            self._vectorised[key] = trip > 1 and self._independent(loop, trip)
-        return self._vectorised[key]
+        if key not in self._vectorized:
+            self._vectorized[key] = trip > 1 and self._independent(loop, trip)
+        return self._vectorized[key]
 
     def trip(self, loop: Loop, inside: Remaining) -> int:
         """Count a loop's iterations, the tail included."""
@@ -126,12 +126,12 @@ class Analysis:
         return True
 
     def lane_private(self, buffer: str, loop: Loop) -> bool:
-        """Return whether a temporary lives within one iteration of a vectorised loop."""
+        """Return whether a temporary lives within one iteration of a vectorized loop."""
         found = self.tree.buffer[buffer]
         return found.kind == "temporary" and found.scope == self._depth[id(loop)]
 
     def partial(self, leaf: Leaf, loop: Loop) -> bool:
-        """Return whether a leaf of a vectorised loop reduces along it."""
+        """Return whether a leaf of a vectorized loop reduces along it."""
         return loop.id not in leaf.target.stride and not self.lane_private(leaf.target.buffer, loop)
 
     def pieces(self, trip: int, whole: bool) -> tuple[int, int, list[Piece]]:
@@ -171,7 +171,7 @@ class Analysis:
     def _volume(self, node: Node, inside: Remaining) -> int:
         if isinstance(node, Leaf):
             return self.weight(node)
-        if self.vectorised(node, inside):
+        if self.vectorized(node, inside):
             _, full, tail = self.pieces(self.trip(node, inside), whole=False)
             return (full + len(tail)) * sum(map(self.weight, leaves(node.body)))
         full, tail = iterations(self.tree, inside, node)
@@ -225,7 +225,7 @@ class Analysis:
     def _lane_privates(self, node: Node, inside: Inside) -> set[str]:
         if isinstance(node, Leaf):
             return set()
-        if self.vectorised(node, inside):
+        if self.vectorized(node, inside):
             names = {leaf.target.buffer for leaf in leaves(node.body)}
             return {name for name in names if self.lane_private(name, node)}
         inner = self._first_iteration(node, inside)
@@ -241,7 +241,7 @@ class Analysis:
                     return False
                 continue
             inner = self._first_iteration(node, inside)
-            if not self.vectorised(node, inside) and not self._small(node.body, inner, buffers):
+            if not self.vectorized(node, inside) and not self._small(node.body, inner, buffers):
                 return False
         return True
 
@@ -274,7 +274,7 @@ class Analysis:
                 for ref in node.refs:
                     if ref.buffer in held.buffers:
                         yield Cell(ref.buffer, position(ref, at))
-            elif self.vectorised(node, inside):
+            elif self.vectorized(node, inside):
                 yield from self._vector_cells(node, inside, at, held)
             else:
                 full, tail = iterations(self.tree, inside, node)
@@ -427,7 +427,7 @@ class _Annotator:
     def _node(self, node: Node, state: State) -> Item:
         if isinstance(node, Leaf):
             return Unrolled(node, state.inside)
-        if self.analysis.vectorised(node, state.inside):
+        if self.analysis.vectorized(node, state.inside):
             return self._vector_loop(node, state)
         return self._loop(node, state)
 

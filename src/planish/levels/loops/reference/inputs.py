@@ -69,7 +69,7 @@ def terms_of(statement: Statement, program: Program) -> int:
     return many * prod(program.size[axis] for axis in statement.reduced_axes)
 
 
-def cancelled(statement: Statement, root_of_squares: float) -> float:
+def canceled(statement: Statement, root_of_squares: float) -> float:
     """Bound the partial sums of terms with random signs, in every order that does not depend on them.
 
     The sum of numbers with random signs has the root of the sum of their squares as its standard deviation,
@@ -93,7 +93,7 @@ def finest_levels(program: Program, highs: Mapping[str, float], *, cancel: bool 
     Args:
         program: what is computed.
         highs: input to the bound of its magnitudes, a power of two.
-        cancel: whether signs are random, so that long sums of them stay small (`cancelled`).
+        cancel: whether signs are random, so that long sums of them stay small (`canceled`).
 
     Returns:
         A power of two, no larger than the inputs' types have room for; `USUAL` where even `COARSEST` levels
@@ -136,7 +136,7 @@ def _of_statement(
         return value
     terms = terms_of(statement, program)
     if cancel and is_long(statement, program):
-        most = min(terms, _MARGIN * cancelled(statement, sqrt(terms)))
+        most = min(terms, _MARGIN * canceled(statement, sqrt(terms)))
         return _exactly(value[0], most * value[1], precision)
     return _exactly(value[0], terms * value[1], precision)
 

@@ -63,7 +63,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Misread(Probe):
-    """Read of a neighbour's element: a pointer that does not move, a step left out.
+    """Read of a neighbor's element: a pointer that does not move, a step left out.
 
     Args:
         dimensions: (tensor, dimension) of what is misread: inputs, or one that is computed and no output. An

@@ -44,7 +44,7 @@ from planish.levels.loops.reference.bounds import (
     with_special,
 )
 from planish.levels.loops.reference.checking import Expected, ReferenceOutputs
-from planish.levels.loops.reference.inputs import cancelled, is_long
+from planish.levels.loops.reference.inputs import canceled, is_long
 from planish.levels.loops.reference.views import (
     CHUNK,
     Array,
@@ -456,7 +456,7 @@ def _partial_sum_bound(nest: StatementEval, first: Expr, second: Expr) -> float:
         running[index] += part
         squares[index] += contract(a.value**2, b.value**2, nest.outputs)
         most = max(most, float(np.abs(part).max()), float(np.abs(running[index]).max()))
-    return max(SAFETY_FACTOR * most, cancelled(nest.statement, float(np.sqrt(squares.max()))))
+    return max(SAFETY_FACTOR * most, canceled(nest.statement, float(np.sqrt(squares.max()))))
 
 
 def factors(expr: Expr) -> tuple[Expr, Expr]:

@@ -43,7 +43,7 @@ class ArraySpec:
 
     Args:
         shape: the extents as the caller sees them.
-        strides: bytes between neighbours along each dimension.
+        strides: bytes between neighbors along each dimension.
         dtype: the element type's name.
     """
 

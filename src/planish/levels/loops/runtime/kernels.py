@@ -508,7 +508,7 @@ class LaunchRecord:
         self._entries = entries
         self._lanes = lanes
         n, width = len(entries), len(lanes)
-        # In integers, so that the ranges of neighbouring threads meet, and lengths differ by one at most.
+        # In integers, so that the ranges of neighboring threads meet, and lengths differ by one at most.
         range_limits = [e.iterations * lane // width for e in entries for lane in range(width + 1)]
         tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),

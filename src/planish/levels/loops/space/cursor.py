@@ -153,7 +153,7 @@ class Up(CursorStep):
     """
 
     def move(self, state: State) -> State:
-        return state[0], _neighbour(state, -1)
+        return state[0], _neighbor(state, -1)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Down(CursorStep):
     """
 
     def move(self, state: State) -> State:
-        return state[0], _neighbour(state, 1)
+        return state[0], _neighbor(state, 1)
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class CursorSpace(Space):
         self.actions: Sequence[CursorStep] = (*moves, *(SplitBy(factor) for factor in factors))
         self._program = program
         self._loops_max = loops_max
-        # Recursive on the prefix, which a neighbour has mostly left here: each candidate takes one step.
+        # Recursive on the prefix, which a neighbor has mostly left here: each candidate takes one step.
         self._state_after = lru_cache(maxsize=4096)(self._compute_state)
 
     def start(self) -> Candidate:
@@ -321,7 +321,7 @@ def _order(schedule: Schedule) -> Order:
     return schedule.loops[schedule.graph.main]
 
 
-def _neighbour(state: State, by: int) -> int:
+def _neighbor(state: State, by: int) -> int:
     schedule, cursor = state
     if not 0 <= cursor + by < len(_order(schedule)):
         raise ScheduleError(
@@ -332,7 +332,7 @@ def _neighbour(state: State, by: int) -> int:
 
 def _swapped(state: State, by: int) -> State:
     schedule, cursor = state
-    other = _neighbour(state, by)
+    other = _neighbor(state, by)
     order = _order(schedule)
     return Swap(loop_text(order[cursor]), loop_text(order[other])).apply(schedule), other
 

@@ -371,7 +371,7 @@ class RegisterTile:
 
     Args:
         rows: (axis, elements), outermost first; not over reduced axes.
-        vector: the axis that is vectorised.
+        vector: the axis that is vectorized.
         width: its elements.
     """
 

@@ -363,7 +363,7 @@ def _main(context: KnobContext) -> KnobContext:
 
 
 KNOWN_MAX = 4096
-"""Nodes of the tree that are cached: neighbours have most of their path in common."""
+"""Nodes of the tree that are cached: neighbors have most of their path in common."""
 
 BUILD_WEIGHT, BEST_BUILD = 0.5, 2.0
 """Weights of another code generator, where the target's own has 1; the second where it is the default."""

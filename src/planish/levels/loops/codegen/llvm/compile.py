@@ -110,7 +110,7 @@ class Site(NamedTuple):
     """Location in the IR where a leaf is written.
 
     Args:
-        loop: the vectorised loop around it; None if a single element is computed.
+        loop: the vectorized loop around it; None if a single element is computed.
         piece: which iterations of that loop.
         number: the piece's number, from 0.
         lanes: what the loop's passes do.
@@ -136,7 +136,7 @@ class Leaves:
         self._private: dict[Cell, Val] = {}
 
     def piece(self, lanes: Lanes, piece: Piece, number: int) -> None:
-        """Write all leaves of a vectorised loop for some of its iterations."""
+        """Write all leaves of a vectorized loop for some of its iterations."""
         self._private = {}
         for leaf in leaves(lanes.loop.body):
             self.leaf(leaf, Site(lanes.loop, piece, number, lanes))
@@ -328,7 +328,7 @@ class Nodes:
 def compile_tree(tree: LoopTree, *, vector_bits: int | None = None) -> MachineCode:
     """Generate vector code for this processor, and let LLVM translate it.
 
-    The innermost loop is vectorised, results are held in registers, and what is inside them unrolled
+    The innermost loop is vectorized, results are held in registers, and what is inside them unrolled
     (thesis 3.4.2), all in the IR: LLVM selects instructions and allocates registers, and runs no passes
     that look for loops or vectors.
 

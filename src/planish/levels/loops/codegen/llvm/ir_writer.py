@@ -280,7 +280,7 @@ class Arithmetic:
         return self.writer.widened(self.writer.number(value), lanes)
 
     def _magic(self, lanes: int) -> str:
-        """Return a number so large that its neighbours are integers: adding it rounds."""
+        """Return a number so large that its neighbors are integers: adding it rounds."""
         # One and a half, so that a negative number does not leave the binade either.
         return self._number(1.5 * 2.0 ** _MANTISSA[self.writer.bits], lanes)
 

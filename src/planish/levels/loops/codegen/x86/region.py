@@ -55,7 +55,7 @@ class Items:
         self._turns: dict[tuple[str, Slot], int] = {}
 
     def maker(self, leaf: Leaf, inner: Loop | None) -> Make | None:
-        """Prepare a leaf, vectorised along the loop `inner`; None if it has nothing to do."""
+        """Prepare a leaf, vectorized along the loop `inner`; None if it has nothing to do."""
         key = id(leaf), id(inner)
         if key not in self._made:
             self._made[key] = None if self._region.is_start(leaf) else self._maker(leaf, inner)
@@ -312,7 +312,7 @@ class Unroller:
             node = prepared.body[0]
         make, pointers = node
         last, firsts = chain[-1]
-        # Only the innermost loop can be vectorised, and `extent` is still that of its axis.
+        # Only the innermost loop can be vectorized, and `extent` is still that of its axis.
         lanes = [min(last.step, extent - first) if last.vector else 1 for first in firsts]
         moves: list[list[int]] = []
         for pointer in pointers:

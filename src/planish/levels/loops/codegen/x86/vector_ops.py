@@ -627,7 +627,7 @@ def reduce_lanes(asm: Assembler, isa: Isa, register: int, function: str) -> None
         combine(ymm, forms.functions_ymm)
     asm.emit(forms.upper_quarter, xmm(0), ymm(register), Imm(1))
     combine(xmm, forms.functions_xmm)
-    # The pairs are exchanged, then the neighbours.
+    # The pairs are exchanged, then the neighbors.
     for permutation in (0b01001110, 0b10110001) if isa.itemsize == 4 else (0b01,):
         asm.emit(forms.permute, xmm(0), xmm(register), Imm(permutation))
         combine(xmm, forms.functions_xmm)

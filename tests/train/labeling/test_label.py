@@ -18,13 +18,13 @@ import pytest
 from planish.core import LostError, PlanishError
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.ir.functions import identity, normalise
+from planish.levels.llvm.ir.functions import identity, normalize
 from planish.levels.llvm.passes import space
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split
-from planish.train.labelling.choice import Broadcasting, build_coreset, joined, most_saving
-from planish.train.labelling.label_plan import (
+from planish.train.labeling.choice import Broadcasting, build_coreset, joined, most_saving
+from planish.train.labeling.label_plan import (
     LABELS,
     Label,
     LabelPlan,
@@ -33,7 +33,7 @@ from planish.train.labelling.label_plan import (
     read_shard,
     write_labels,
 )
-from planish.train.labelling.run import LISTS, SEARCHED, Draw, label_corpus
+from planish.train.labeling.run import LISTS, SEARCHED, Draw, label_corpus
 from planish.tuning.progress import ProgressDisplay
 
 # -Oz leaves a return in each arm; a list with mergereturn has one.
@@ -104,7 +104,7 @@ def _rows(count: int) -> Iterator[Row]:
 
 
 def _row(text: str, package: str, split: Split) -> Row:
-    ir = normalise(open_backend().parse(text).text())
+    ir = normalize(open_backend().parse(text).text())
     return Row(identity(ir), package, "1", "f.c", "f", "MIT", "folder", split, ir, 17, len(ir), 0)
 
 
@@ -145,7 +145,7 @@ def test_labels_are_what_their_lists_give(labels: list[Label]) -> None:
     ]
     for label in labels:
         row = rows[label.identity]
-        assert label.unoptimised == _after(row, ())
+        assert label.unoptimized == _after(row, ())
         assert label.best == _after(row, label.passes) <= label.baseline == _after(row, ("default<Oz>",))
         assert label.found_by == "baseline" or label.saved > 0
 
@@ -178,7 +178,7 @@ def test_a_function_that_no_list_improves_is_given_up(tmp_path: Path) -> None:
 
 def test_a_search_without_the_coreset_does_not_give_up() -> None:
     assert [LabelPlan().gives_up, LabelPlan(coreset=False).gives_up] == [24, 0]
-    assert LabelPlan(searcher="random-minimise").gives_up == 0
+    assert LabelPlan(searcher="random-minimize").gives_up == 0
 
 
 def test_labels_made_otherwise_are_not_mixed(corpus: Path, tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_a_damaged_recipe_is_one_line(corpus: Path, tmp_path: Path) -> None:
 def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from planish.train.labelling import run\n"
-        "from planish.train.labelling.label_plan import LabelPlan\n"
-        "from planish.train.labelling.run import label_corpus\n"
+        "from planish.train.labeling import run\n"
+        "from planish.train.labeling.label_plan import LabelPlan\n"
+        "from planish.train.labeling.run import label_corpus\n"
         "run._SHARD = 4\n"
         "from planish.tuning.progress import ProgressDisplay\n"
         "class Slow(ProgressDisplay):\n"
@@ -307,7 +307,7 @@ def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(
     assert {label.found_by for label in labels} <= {"search", "baseline"}
 
 
-def test_children_that_others_kill_end_the_labelling_and_write_no_shard(
+def test_children_that_others_kill_end_the_labeling_and_write_no_shard(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> Label:
@@ -354,7 +354,7 @@ def test_two_lists_become_one_that_is_good_for_the_functions_of_both(tmp_path: P
     hoisted = [HOISTED.replace("i32", f"i{width}") for width in (8, 16, 32, 64)]
     rows = [_row(text, str(place), "train") for place, text in enumerate([*hoisted, LANES])]
     corpus, lists = _write(tmp_path, rows), [*[HOIST] * len(hoisted), VECTORIZE]
-    labels = [_labelled(row, passes) for row, passes in zip(rows, lists, strict=True)]
+    labels = [_labeled(row, passes) for row, passes in zip(rows, lists, strict=True)]
     write_labels(labels, tmp_path / LABELS / "00000.parquet")
 
     alone, both = (build_coreset(corpus, tmp_path, PLAN, 1, joining)["lists"] for joining in (0, 2))
@@ -365,19 +365,19 @@ def test_two_lists_become_one_that_is_good_for_the_functions_of_both(tmp_path: P
 
 
 def test_labels_of_another_corpus_are_an_error(tmp_path: Path) -> None:
-    write_labels([_labelled(_row(LANES, "one", "train"), VECTORIZE)], tmp_path / LABELS / "00000.parquet")
+    write_labels([_labeled(_row(LANES, "one", "train"), VECTORIZE)], tmp_path / LABELS / "00000.parquet")
 
     with pytest.raises(PlanishError, match="has none of the functions that"):
         build_coreset(_write(tmp_path, _rows(2)), tmp_path, PLAN, 1)
 
 
-def _labelled(row: Row, passes: tuple[str, ...]) -> Label:
+def _labeled(row: Row, passes: tuple[str, ...]) -> Label:
     baseline, best = _after(row, ("default<Oz>",)), _after(row, passes)
     counts = row.instructions, baseline, best, best
     return Label(row.identity, row.package, row.split, *counts, passes, "search", 2, ())
 
 
-def test_the_progress_of_labelling_has_what_is_saved() -> None:
+def test_the_progress_of_labeling_has_what_is_saved() -> None:
     clock = [100.0]
     status = LabelStatus("searching", 100)
     status.now, status.started = lambda: clock[0], clock[0]

@@ -79,7 +79,7 @@ class Training:
     def __init__(self, first: Tensors, device: str, rate: float, checkpoint: Path, recipe: object) -> None:
         self.weights: Tensors = {name: tensor.to(device).requires_grad_() for name, tensor in first.items()}
         self._rate = rate
-        self._optimiser = torch.optim.AdamW(self.weights.values(), rate, BETAS, weight_decay=DECAY)
+        self._optimizer = torch.optim.AdamW(self.weights.values(), rate, BETAS, weight_decay=DECAY)
         self.step, self.best, self.kept = 0, (0, math.inf), Tensors()
         self._checkpoint, self._recipe = checkpoint, json.dumps(recipe)
         if checkpoint.exists():
@@ -122,15 +122,15 @@ class Training:
         Returns:
             The sum.
         """
-        for group in self._optimiser.param_groups:
+        for group in self._optimizer.param_groups:
             group["lr"] = self._rate * share
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         whole = 0.0
         for loss in losses:
             loss.backward()
             whole += loss.item()
         torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-        self._optimiser.step()
+        self._optimizer.step()
         return whole
 
     def evaluated(self, error: float) -> None:
@@ -144,7 +144,7 @@ class Training:
             self.kept = {name: tensor.detach().clone() for name, tensor in self.weights.items()}
         tensors = self.weights | {f"best {name}": tensor for name, tensor in self.kept.items()}
         for name, tensor in self.weights.items():
-            tensors |= {f"{key} {name}": value for key, value in self._optimiser.state[tensor].items()}
+            tensors |= {f"{key} {name}": value for key, value in self._optimizer.state[tensor].items()}
         about = {"training": self._recipe, "about": json.dumps({"step": self.step, "best": self.best})}
         whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, about)
         try:
@@ -171,7 +171,7 @@ class Training:
             state = {key: tensors[f"{key} {name}"] for key in _STATE}
             # The count of steps stays on the processor, where AdamW keeps it whatever the weights' device.
             state |= {key: state[key].to(tensor.device) for key in _STATE[1:]}
-            self._optimiser.state[tensor] = state
+            self._optimizer.state[tensor] = state
         self.kept = {name: tensors[f"best {name}"] for name in self.weights if f"best {name}" in tensors}
         about = json.loads(metadata["about"])
         self.step, self.best = about["step"], (about["best"][0], about["best"][1])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from planish.train.labelling.choice import greedy_cover
+from planish.train.labeling.choice import greedy_cover
 
 TABLES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(0, 9))
 

@@ -1,6 +1,6 @@
-"""Minimisation: candidates without the steps that do not contribute, and searchers that minimise.
+"""Minimization: candidates without the steps that do not contribute, and searchers that minimize.
 
-`minimise` leaves out one step at a time and measures each attempt (thesis 4.3.2). `RandomMinimise` is the
+`minimize` leaves out one step at a time and measures each attempt (thesis 4.3.2). `RandomMinimize` is the
 thesis's autotuner that does so after each stage of random search; `Portfolio` begins with known good
 candidates and varies the best few instead. `shrink` tests many steps at once by delta debugging (Zeller and
 Hildebrandt, 2002), for tests that can answer for several candidates side by side.
@@ -110,7 +110,7 @@ def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate
         return space.selected(candidate, end.value) or candidate
 
 
-def minimise(space: CanShrink, archive: Archive, candidate: Candidate) -> Rounds:
+def minimize(space: CanShrink, archive: Archive, candidate: Candidate) -> Rounds:
     """Leave out one step after another while the cost does not rise.
 
     In the end no single step can be left out. As in the thesis, steps are tried one at a time; there in
@@ -144,10 +144,10 @@ def minimise(space: CanShrink, archive: Archive, candidate: Candidate) -> Rounds
 
 
 class Shrinkable(CanSample, CanShrink, Protocol):
-    """Space that `RandomMinimise` searches."""
+    """Space that `RandomMinimize` searches."""
 
 
-class RandomMinimise(RoundSearcher):
+class RandomMinimize(RoundSearcher):
     """Random search that then leaves out what does not contribute, again and again (thesis 4.3.2)."""
 
     needs = Shrinkable
@@ -159,16 +159,16 @@ class RandomMinimise(RoundSearcher):
         seed: int,
         context: SearchContext = EMPTY_CONTEXT,  # noqa: ARG002
         *,
-        samples: Annotated[int, Option("random candidates before each minimisation", least=1)] = 1000,
+        samples: Annotated[int, Option("random candidates before each minimization", least=1)] = 1000,
     ) -> None:
         recall = Recall()
-        super().__init__(objectives, random_minimise(space, seed, samples, recall), recall)
+        super().__init__(objectives, random_minimize(space, seed, samples, recall), recall)
 
 
-def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall | None = None) -> Rounds:
-    """Sample, minimise the best so far, and begin again, until the space seems used up.
+def random_minimize(space: Shrinkable, seed: int, samples: int, recall: Recall | None = None) -> Rounds:
+    """Sample, minimize the best so far, and begin again, until the space seems used up.
 
-    The thesis samples for 780 seconds and minimises once; here the budget belongs to the loop, so a stage
+    The thesis samples for 780 seconds and minimizes once; here the budget belongs to the loop, so a stage
     is counted in samples.
 
     Args:
@@ -184,7 +184,7 @@ def random_minimise(space: Shrinkable, seed: int, samples: int, recall: Recall |
         new = new_candidates(archive.visited, seed, range(first, first + samples), draw)
         yield from archive.measure(recording(new, drawn))
         for best in archive.best():
-            yield from minimise(space, archive, best)
+            yield from minimize(space, archive, best)
         # Fewer than were wanted: the draws met nothing new in many tries, so the next stage would not either.
         if len(drawn) < samples:
             return
@@ -199,7 +199,7 @@ class Varied(CanSeed, CanShrink, Protocol):
 
 
 class Portfolio(RoundSearcher):
-    """Known good candidates first, then variations of the best few, minimised after each stage."""
+    """Known good candidates first, then variations of the best few, minimized after each stage."""
 
     needs = Varied
 
@@ -210,7 +210,7 @@ class Portfolio(RoundSearcher):
         seed: int,
         context: SearchContext = EMPTY_CONTEXT,
         *,
-        stage: Annotated[int, Option("new candidates before each minimisation", least=1)] = 64,
+        stage: Annotated[int, Option("new candidates before each minimization", least=1)] = 64,
         few: Annotated[int, Option("best candidates that are varied", least=1)] = 8,
         explore: Annotated[float, Option("share of new candidates drawn afresh", least=0, most=1)] = 0.3,
     ) -> None:
@@ -243,7 +243,7 @@ def portfolio(
 ) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
 
-    At the end of a stage the best candidate is minimised, if it is a new one. The next stage draws the steps
+    At the end of a stage the best candidate is minimized, if it is a new one. The next stage draws the steps
     of the best few more often, if the space can do so (`CanSeed.focused`).
 
     Args:
@@ -253,7 +253,7 @@ def portfolio(
         context: what was learned before.
         recall: what was proposed before.
     """
-    archive, minimised = Archive(space, mixture.few, recall), None
+    archive, minimized = Archive(space, mixture.few, recall), None
     yield from archive.measure_new(space.seeds(context))
     for first in count(0, mixture.stage):
         best = archive.best()
@@ -261,10 +261,10 @@ def portfolio(
         indices = range(first, first + mixture.stage)
         new = list(new_candidates(archive.visited, seed, indices, variation.draw))
         yield from archive.measure(new)
-        # To minimise takes as many measurements as there are steps: once for each new best, no more.
-        if archive.best()[:1] not in ([], [minimised]):
-            yield from minimise(space, archive, archive.best()[0])
-            minimised = archive.best()[0]
+        # To minimize takes as many measurements as there are steps: once for each new best, no more.
+        if archive.best()[:1] not in ([], [minimized]):
+            yield from minimize(space, archive, archive.best()[0])
+            minimized = archive.best()[0]
         if len(new) < mixture.stage:
             return
 

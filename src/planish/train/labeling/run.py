@@ -1,4 +1,4 @@
-"""Labelling of a corpus, and its card."""
+"""Labeling of a corpus, and its card."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from planish.core.files import replace_text
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import CARD, PAGE, card_in, read_card, read_corpus, table
 from planish.train.corpus.shards import MANIFEST, SPLITS, Row, ours
-from planish.train.labelling.choice import Broadcasting, Searching, choose, drawn, most_saving
-from planish.train.labelling.function_search import Passes
-from planish.train.labelling.label_plan import (
+from planish.train.labeling.choice import Broadcasting, Searching, choose, drawn, most_saving
+from planish.train.labeling.function_search import Passes
+from planish.train.labeling.label_plan import (
     LABELS,
     Label,
     LabelBench,
@@ -78,7 +78,7 @@ class Summary:
         return (self.saved - self.lost) / self.baseline if self.baseline else 0.0
 
 
-def summarise(effects: Iterable[Saving], *, backup: bool = False) -> Summary:
+def summarize(effects: Iterable[Saving], *, backup: bool = False) -> Summary:
     """Add up what lists did.
 
     Args:
@@ -172,11 +172,11 @@ def _groups(splits: Iterable[str], labels: Sequence[Label]) -> list[tuple[str, S
 
 def _row(name: str, labels: Sequence[Label]) -> dict[str, Any]:
     """Make the two rows of figures 4.5 and 4.6: without -Oz behind the lists, and with it."""
-    alone = summarise(Saving(label.package, label.baseline, label.other) for label in labels)
-    behind = summarise(Saving(label.package, label.baseline, label.best) for label in labels)
+    alone = summarize(Saving(label.package, label.baseline, label.other) for label in labels)
+    behind = summarize(Saving(label.package, label.baseline, label.best) for label in labels)
     return {
         "split": name,
-        "unoptimised": sum(label.unoptimised for label in labels),
+        "unoptimized": sum(label.unoptimized for label in labels),
         "without_backup": _columns(alone),
         "with_backup": _columns(behind),
     }
@@ -233,9 +233,9 @@ _Item = TypeVar("_Item")
 def label_corpus(
     corpus: Path, folder: Path, plan: LabelPlan, display: ProgressDisplay, command: str = ""
 ) -> dict[str, Any]:
-    """Find a good pass list for each function of a corpus, or resume the labelling.
+    """Find a good pass list for each function of a corpus, or resume the labeling.
 
-    As in the thesis (4.3.2): a search on each function, its best list minimised; then the best of all
+    As in the thesis (4.3.2): a search on each function, its best list minimized; then the best of all
     lists are run on all functions ("broadcast"). There all unique lists are, here those of a greedy cover,
     chosen on training functions alone; all, where as many are asked for as there are candidates.
 
@@ -330,7 +330,7 @@ class _Run:
                 write_labels(read_shard(shard), self.folder / LABELS / shard.name)
             return
         work = Broadcasting(self.bench, lists)
-        self._stage("broadcasting", LABELS, self._labelled, work, lambda item: item[1], len(lists))
+        self._stage("broadcasting", LABELS, self._labeled, work, lambda item: item[1], len(lists))
 
     def _stage(
         self,
@@ -374,7 +374,7 @@ class _Run:
         while shard := list(islice(rows, _SHARD)):
             yield shard
 
-    def _labelled(self) -> Iterator[list[tuple[Row, Label]]]:
+    def _labeled(self) -> Iterator[list[tuple[Row, Label]]]:
         for rows, shard in zip(self._rows(), self._shards(SEARCHED), strict=True):
             labels = {label.identity: label for label in read_shard(shard)}
             yield [(row, labels[row.identity]) for row in rows if row.identity in labels]

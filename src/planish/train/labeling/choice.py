@@ -16,14 +16,14 @@ from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import CostTable
-from planish.train.labelling.function_search import (
+from planish.train.labeling.function_search import (
     FunctionCosts,
     Passes,
     candidates_of,
     search,
     shorten,
 )
-from planish.train.labelling.label_plan import Label, LabelBench, LabelPlan, bench, read_labels
+from planish.train.labeling.label_plan import Label, LabelBench, LabelPlan, bench, read_labels
 from planish.tuning.settings import Budget
 
 if TYPE_CHECKING:
@@ -150,14 +150,14 @@ def label_of(row: Row, costs: FunctionCosts, found_by: str) -> Label | None:
     """Make the label of what was found; None where -Oz, or the function as it is, cannot be measured."""
     ranking = costs.ranking
     best, baseline = ranking.best(), costs.cost(ranking.baseline)
-    if best is None or baseline is None or costs.unoptimised is None:
+    if best is None or baseline is None or costs.unoptimized is None:
         return None
     other = ranking.other()
     return Label(
         identity=row.identity,
         package=row.package,
         split=row.split,
-        unoptimised=costs.unoptimised,
+        unoptimized=costs.unoptimized,
         baseline=baseline,
         best=best[0],
         other=best[0] if other is None else other,
@@ -203,13 +203,13 @@ def joined(lists: Sequence[Passes], longest: int) -> list[Passes]:
 
 
 def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joining: int = 0) -> dict[str, Any]:
-    """Choose a coreset from a labelled corpus, on training functions alone.
+    """Choose a coreset from a labeled corpus, on training functions alone.
 
     Labels are the best lists of single functions. Two of them that are good for different functions are often
     good for both as one list, which is one evaluation; no search on one function has a reason to find it.
 
     Args:
-        corpus: what was labelled.
+        corpus: what was labeled.
         labels: its labels.
         plan: the objective, how many candidates, and on how many functions: of those that their labels
             improve, since the others hardly distinguish lists.

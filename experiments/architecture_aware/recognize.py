@@ -1,6 +1,6 @@
-"""Which class each network is recognised as: those that the recogniser was made with, and others.
+"""Which class each network is recognized as: those that the recognizer was made with, and others.
 
-    python experiments/architecture_aware/recognise.py --folder models
+    python experiments/architecture_aware/recognize.py --folder models
 
 The networks are small, with random weights, by both exporters, as they come and as ONNX Runtime leaves them.
 "Held out" are our own of other depths and kinds; "relatives" are by the authors of `transformers`, where it
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import onnx
 
-from planish.levels.graph.architecture import recognise
+from planish.levels.graph.architecture import recognize
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "graph"
 sys.path.insert(0, str(EXAMPLES))
@@ -69,10 +69,10 @@ def _relatives(folder: Path, exporter: Exporter) -> Iterator[Case]:
 
 
 def forms(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Recognise a file as it came, and as ONNX Runtime leaves it by default."""
+    """Recognize a file as it came, and as ONNX Runtime leaves it by default."""
     import onnxruntime
 
-    yield "as it came", recognise(onnx.load(case.file)).classes
+    yield "as it came", recognize(onnx.load(case.file)).classes
     fused = case.file.with_suffix(".fused")
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4
@@ -82,7 +82,7 @@ def forms(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
     except Exception as error:  # noqa: BLE001  a model that the runtime refuses is no failure of ours
         print(f"{case.file.name}: not run: {' '.join(str(error).split())[:100]}", file=sys.stderr)
         return
-    yield "fused", recognise(onnx.load(fused)).classes
+    yield "fused", recognize(onnx.load(fused)).classes
     fused.unlink()
 
 

@@ -1,4 +1,4 @@
-"""Delta debugging, and searches that minimise what they find."""
+"""Delta debugging, and searches that minimize what they find."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Measured, Trial, best_trial
 from planish.search import Rounds, RoundSearcher
-from planish.search.minimisation import Portfolio, RandomMinimise, ddmin, minimise, shrink
+from planish.search.minimization import Portfolio, RandomMinimize, ddmin, minimize, shrink
 from planish.search.proposals import Archive
 from planish.search.random_search import Random
 from planish.testing.lattice import Lattice, Set
@@ -17,7 +17,7 @@ from planish.testing.searchers import drive
 from search.spaces import TIME, Focusable, Words, holds, spell, word
 
 
-def _minimise(count: int, will_do: Callable[[set[int]], bool]) -> tuple[tuple[int, ...], int]:
+def _minimize(count: int, will_do: Callable[[set[int]], bool]) -> tuple[tuple[int, ...], int]:
     """Answer until the end; gives what is left, and how often was asked."""
     asking, asked = ddmin(count), 0
     answers: list[bool] | None = None
@@ -33,7 +33,7 @@ def _minimise(count: int, will_do: Callable[[set[int]], bool]) -> tuple[tuple[in
 @given(st.integers(0, 12), st.sets(st.integers(0, 11)))
 def test_what_is_needed_is_left_and_no_more(count: int, wanted: set[int]) -> None:
     needed = {index for index in wanted if index < count}
-    left, _ = _minimise(count, needed.issubset)
+    left, _ = _minimize(count, needed.issubset)
     assert set(left) == needed
     assert list(left) == sorted(left)
 
@@ -43,19 +43,19 @@ def test_no_place_can_be_left_out_alone_whatever_is_needed(ways: list[set[int]])
     def will_do(indices: set[int]) -> bool:
         return any(way <= indices for way in ways) and len(indices) != 4
 
-    left, _ = _minimise(8, will_do)
+    left, _ = _minimize(8, will_do)
     assert left == tuple(range(8)) or will_do(set(left))
     assert not any(will_do(set(left) - {index}) for index in left)
 
 
 def test_one_of_many_is_found_by_few_questions() -> None:
-    left, asked = _minimise(64, lambda indices: 17 in indices)
+    left, asked = _minimize(64, lambda indices: 17 in indices)
     assert left == (17,)
     assert asked < 30
 
 
 def test_idle_steps_are_left_out_together() -> None:
-    _, asked = _minimise(16, lambda indices: {0, 5, 10, 15} <= indices)
+    _, asked = _minimize(16, lambda indices: {0, 5, 10, 15} <= indices)
     assert asked < 45
 
 
@@ -112,8 +112,8 @@ def test_steps_alone_may_not_be_legal() -> None:
     ) == space.at((2, 0, 1))
 
 
-Kind = type[Portfolio] | type[RandomMinimise]
-BOTH = pytest.mark.parametrize("kind", [Portfolio, RandomMinimise])
+Kind = type[Portfolio] | type[RandomMinimize]
+BOTH = pytest.mark.parametrize("kind", [Portfolio, RandomMinimize])
 
 
 def _planted(text: str) -> float:
@@ -152,49 +152,49 @@ def test_seeds_come_first_and_are_built_upon() -> None:
 
 
 @given(st.text("abcdef", min_size=1, max_size=10), st.sets(st.sampled_from("abcdef")))
-def test_a_minimised_word_has_no_removable_letter(text: str, wanted: set[str]) -> None:
+def test_a_minimized_word_has_no_removable_letter(text: str, wanted: set[str]) -> None:
     """Each wanted letter stays once, and nothing else, at a price that is linear in the length."""
     space = Words(lambda each: 10.0 - len(wanted & set(each)))
     archive = Archive(space)
-    trials = _run(RoundSearcher([TIME], _minimised(space, archive, text)), space, 1_000)
+    trials = _run(RoundSearcher([TIME], _minimized(space, archive, text)), space, 1_000)
     assert sorted(word(archive.best()[0])) == sorted(wanted & set(text))
     assert len(trials) <= 1 + 2 * len(text)
 
 
-def _minimised(space: Words, archive: Archive, text: str) -> Rounds:
+def _minimized(space: Words, archive: Archive, text: str) -> Rounds:
     yield from archive.measure_new([spell(text)])
-    yield from minimise(space, archive, spell(text))
+    yield from minimize(space, archive, spell(text))
 
 
-def test_minimising_takes_a_gain_and_passes_by_failures() -> None:
+def test_minimizing_takes_a_gain_and_passes_by_failures() -> None:
     """Without "x" the word is better, without "a" it fails, and so does the empty word."""
     space = Words(lambda each: None if "a" not in each else 2.0 if "x" in each else 1.0)
     archive = Archive(space)
-    _run(RoundSearcher([TIME], _minimised(space, archive, "bxab")), space, 100)
+    _run(RoundSearcher([TIME], _minimized(space, archive, "bxab")), space, 100)
     assert word(archive.best()[0]) == "a"
     assert archive.cost(spell("")) is None
 
 
-def test_what_failed_is_not_minimised() -> None:
+def test_what_failed_is_not_minimized() -> None:
     space = Words(lambda _: None)
     archive = Archive(space)
-    assert len(_run(RoundSearcher([TIME], _minimised(space, archive, "abc")), space, 100)) == 1
+    assert len(_run(RoundSearcher([TIME], _minimized(space, archive, "abc")), space, 100)) == 1
     assert not archive.best()
 
 
 @BOTH
 @pytest.mark.parametrize("seed", range(3))
-def test_each_stage_ends_with_the_best_minimised(kind: Kind, seed: int) -> None:
+def test_each_stage_ends_with_the_best_minimized(kind: Kind, seed: int) -> None:
     """A word costs by what it holds alone, so the best one is short as soon as a stage is over."""
     space = Words(lambda each: 10.0 - holds(each, "ab"), letters="abcdefgh")
-    make = partial(Portfolio, stage=50) if kind is Portfolio else partial(RandomMinimise, samples=50)
+    make = partial(Portfolio, stage=50) if kind is Portfolio else partial(RandomMinimize, samples=50)
     words = _words(_run(make(space, [TIME], seed), space, 80))
     assert "ab" in words[50:]
 
 
-def test_random_minimise_samples_as_random_does_until_the_first_stage_ends() -> None:
+def test_random_minimize_samples_as_random_does_until_the_first_stage_ends() -> None:
     space = Words(_planted)
-    ours = _run(RandomMinimise(space, [TIME], 3, samples=40), space, 100)
+    ours = _run(RandomMinimize(space, [TIME], 3, samples=40), space, 100)
     theirs = _run(Random(space, [TIME], 3), space, 40)
     assert _words(ours)[:40] == _words(theirs)
     assert any(len(one) == len(other) - 1 for one in _words(ours)[40:41] for other in _words(ours)[:40])

@@ -7,7 +7,7 @@ from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.backend.protocol import IRError, PassError
 from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
-from planish.train.labelling.function_search import FunctionCosts, FunctionEvaluator, Ranking
+from planish.train.labeling.function_search import FunctionCosts, FunctionEvaluator, Ranking
 
 IR = """define i32 @f(i32 %x) {
   %p = alloca i32
@@ -45,7 +45,7 @@ def test_the_shortest_of_the_best_lists_wins_unless_oz_is_as_good() -> None:
     costs.cost(("sroa<modify-cfg>", "gvn"))
     costs.cost(("sroa<modify-cfg>",))
 
-    assert costs.unoptimised == 4
+    assert costs.unoptimized == 4
     assert costs.ranking.best() == (1, ("sroa<modify-cfg>",))
     assert costs.ranking.other() == 1
     costs.cost(costs.ranking.baseline)
@@ -91,7 +91,7 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: p
     assert costs.ranking.best() == (1, ("default<Oz>",))
 
 
-def test_what_no_list_is_to_blame_for_ends_the_labelling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_list_is_to_blame_for_ends_the_labeling(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard that is written without a label is never done again."""
     costs = _costs("instructions")
 

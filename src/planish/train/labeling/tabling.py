@@ -37,8 +37,8 @@ from planish.train.cost_tables import (
     require_same_baseline,
     write_costs,
 )
-from planish.train.labelling.function_search import FunctionEvaluator, Passes, Values, candidates_of, charge
-from planish.train.labelling.label_plan import OBJECTIVES, LabelBench, LabelStatus
+from planish.train.labeling.function_search import FunctionEvaluator, Passes, Values, candidates_of, charge
+from planish.train.labeling.label_plan import OBJECTIVES, LabelBench, LabelStatus
 from planish.tuning.progress import ProgressDisplay
 
 
@@ -112,15 +112,15 @@ class CostRows:
             return None
         with closing(evaluator), closing(self.bench.start(evaluator)) as executor:
             first = _outcomes(executor, [(), self.bench.baseline])
-            unoptimised, oz = map(self._counts, first)
-            if unoptimised is None or oz is None:
+            unoptimized, oz = map(self._counts, first)
+            if unoptimized is None or oz is None:
                 return None
             baseline |= dict(zip(self.objectives, oz, strict=True))
             costs = list(map(self._counts, _outcomes(executor, self.lists)))
             small = small_text(evaluator.module, self.bench.baseline)
         features = np.stack([autophase(row.ir), autophase(small)])
         names = row.identity, row.package, row.split
-        return CostRow(*names, unoptimised, oz, costs, features, count_lexemes(row.ir, small))
+        return CostRow(*names, unoptimized, oz, costs, features, count_lexemes(row.ir, small))
 
     def _counts(self, outcome: Outcome) -> list[int] | None:
         measured = charge(outcome)

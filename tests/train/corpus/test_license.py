@@ -1,6 +1,6 @@
 import pytest
 
-from planish.train.corpus.sources import parse_licences
+from planish.train.corpus.sources import parse_licenses
 
 TEXT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: little
@@ -22,7 +22,7 @@ License: GPL-2+
 
 
 @pytest.mark.parametrize(
-    ("path", "licence"),
+    ("path", "expected"),
     [
         ("a.c", "GPL-2+"),
         ("lib/a.c", "Expat or zlib"),
@@ -32,10 +32,10 @@ License: GPL-2+
         ("other/x1.c", "GPL-2+"),
     ],
 )
-def test_the_last_rule_that_fits_counts(path: str, licence: str) -> None:
-    assert parse_licences(TEXT).of(path) == licence
+def test_the_last_rule_that_fits_counts(path: str, expected: str) -> None:
+    assert parse_licenses(TEXT).of(path) == expected
 
 
 @pytest.mark.parametrize("text", ["", "This package was debianized by ...\nLicense:\n\nMIT\n"])
 def test_free_text_tells_nothing(text: str) -> None:
-    assert parse_licences(text).of("a.c") == "unknown"
+    assert parse_licenses(text).of("a.c") == "unknown"

@@ -1,4 +1,4 @@
-"""Plan of a labelling, its labels, and its progress."""
+"""Plan of a labeling, its labels, and its progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planish.levels.llvm.passes.space import PassSpace, oz_of, pass_space
 from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table
-from planish.train.labelling.function_search import (
+from planish.train.labeling.function_search import (
     FunctionCosts,
     FunctionEvaluator,
     Passes,
@@ -36,7 +36,7 @@ class Label:
         identity: the function's, as in its corpus.
         package: where it is from.
         split: what it is for.
-        unoptimised: what the function costs as it is, prepared for size; by the objective.
+        unoptimized: what the function costs as it is, prepared for size; by the objective.
         baseline: what it costs after -Oz.
         best: what it costs after `passes`.
         other: what it costs after the best list that is not -Oz itself; it may be more than the baseline.
@@ -49,7 +49,7 @@ class Label:
     identity: str
     package: str
     split: str
-    unoptimised: int
+    unoptimized: int
     baseline: int
     best: int
     other: int
@@ -108,13 +108,13 @@ def _label(row: dict[str, Any]) -> Label:
 
 
 OBJECTIVES = ("instructions", "text_bytes")
-SEARCHERS = ("portfolio", "random-minimise")
+SEARCHERS = ("portfolio", "random-minimize")
 _SEED_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class LabelPlan:
-    """Plan of labelling: objective, searcher, limits and seed.
+    """Plan of labeling: objective, searcher, limits and seed.
 
     Args:
         objective: one of `OBJECTIVES`.
@@ -129,7 +129,7 @@ class LabelPlan:
         searcher: one of `SEARCHERS`.
         coreset: whether searches begin with the shipped coreset. One that is made to replace it must not
             rest on it: it may have seen functions that this corpus holds back.
-        splits: what of the corpus is labelled.
+        splits: what of the corpus is labeled.
         functions: about so many are, drawn by their identity; 0: all.
         seed: of all randomness.
         jobs: processes; 0: as many as there are cores.
@@ -177,7 +177,7 @@ class LabelPlan:
 
 @dataclass(frozen=True)
 class LabelBench:
-    """Back end, space and baseline of labelling, made once before children are forked.
+    """Back end, space and baseline of labeling, made once before children are forked.
 
     Args:
         plan: how.
@@ -242,7 +242,7 @@ def bench(plan: LabelPlan) -> LabelBench:
 
 
 class LabelStatus(Status):
-    """State of a stage of labelling.
+    """State of a stage of labeling.
 
     Args:
         stage: "searching", "choosing" lists, or "broadcasting" them; "costing" functions.

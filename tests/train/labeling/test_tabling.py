@@ -20,8 +20,8 @@ from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import FAILED, CostRow, read_costs
-from planish.train.labelling.label_plan import LabelBench, LabelPlan, bench
-from planish.train.labelling.tabling import CostRows, draw_in_turns, table_corpus
+from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench
+from planish.train.labeling.tabling import CostRows, draw_in_turns, table_corpus
 from planish.tuning.progress import ProgressDisplay
 from train.corpus.sources import Recording
 
@@ -59,7 +59,7 @@ def test_a_table_holds_what_lists_give(file: Path) -> None:
         assert (table.packages[place], table.splits[row.package]) == (row.package, row.split)
         with closing(open_backend().parse(for_size(row.ir))) as original:
             counts = [original.instructions(), original.text_bytes()]
-            assert table.unoptimised[place].tolist() == counts
+            assert table.unoptimized[place].tolist() == counts
             known = zip([OZ, *LISTS], [table.baseline[place], *table.costs[place]], strict=True)
             for passes, costs in known:
                 with closing(original.clone()) as module:

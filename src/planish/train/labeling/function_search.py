@@ -29,7 +29,7 @@ from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_p
 from planish.levels.llvm.passes.space import PassSpace
 from planish.sandbox.fork_pool import Watchdog
 from planish.search import Rounds, RoundSearcher
-from planish.search.minimisation import Portfolio, RandomMinimise, minimise
+from planish.search.minimization import Portfolio, RandomMinimize, minimize
 from planish.search.proposals import Archive
 from planish.tuning.budget import SearchLimits
 from planish.tuning.recorder import Recorder
@@ -196,12 +196,12 @@ class FunctionCosts(Recorder):
     Attributes:
         executor: the same.
         ranking: the same.
-        unoptimised: what the function costs as it is.
+        unoptimized: what the function costs as it is.
     """
 
     def __init__(self, executor: Executor, ranking: Ranking, objective: str) -> None:
         self.executor, self.ranking, self._objective = executor, ranking, objective
-        self.unoptimised = self.cost(())
+        self.unoptimized = self.cost(())
 
     def cost(self, passes: Sequence[str]) -> int | None:
         """Return what the function costs after these passes; None where they fail or break it."""
@@ -290,9 +290,9 @@ class FunctionLimits(SearchLimits):
 
 
 _SAMPLES = 1000
-"""Samples before each minimisation of a search without a limit of lists, as of the searcher by itself."""
+"""Samples before each minimization of a search without a limit of lists, as of the searcher by itself."""
 _SHORTENING = 1000
-"""Lists that the minimisation at the end runs at most."""
+"""Lists that the minimization at the end runs at most."""
 
 
 def search(
@@ -310,16 +310,16 @@ def search(
         costs: of lists on the function.
         space: where to search.
         objective: what is made less.
-        budget: lists that are run, the minimisation at the end apart, and seconds of the processor.
+        budget: lists that are run, the minimization at the end apart, and seconds of the processor.
         seed: of all randomness.
-        searcher: "portfolio" (ours) or "random-minimise" (thesis 4.3.2).
+        searcher: "portfolio" (ours) or "random-minimize" (thesis 4.3.2).
         give_up: after so many lists the search ends if none is better than -Oz; 0: never.
     """
     objectives = (objective,)
     if searcher == "portfolio":
         made: Searcher = Portfolio(space, objectives, seed)
     else:
-        made = RandomMinimise(space, objectives, seed, samples=budget.trials or _SAMPLES)
+        made = RandomMinimize(space, objectives, seed, samples=budget.trials or _SAMPLES)
     _search(made, costs, FunctionLimits(costs.ranking, budget, give_up))
     shorten(costs, space, objective)
 
@@ -336,7 +336,7 @@ def shorten(costs: FunctionCosts, space: PassSpace, objective: Objective) -> Non
 def _shortened(space: PassSpace, best: Candidate) -> Rounds:
     archive = Archive(space)
     yield from archive.measure_new([best])
-    yield from minimise(space, archive, best)
+    yield from minimize(space, archive, best)
 
 
 def _search(searcher: Searcher, costs: FunctionCosts, limits: FunctionLimits) -> None:

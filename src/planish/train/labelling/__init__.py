@@ -1,1 +1,0 @@
-"""Labelling of a corpus: the best pass list of each function (thesis 4.3.2)."""
