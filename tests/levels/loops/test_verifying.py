@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from levels.loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
-from planish.levels.loops import export
+from planish.levels.loops import evaluator, export
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.build import compile_with, kernel_of, schedule_of, tree_of
 from planish.levels.loops.evaluator import (
@@ -391,3 +392,18 @@ def test_a_kernel_with_a_wrong_answer_is_no_function(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(export, "tree_of", wrong_of)
     with pytest.raises(PlanishError, match="this kernel computes a wrong answer: C"):
         LEVEL.function(task, Candidate())
+
+
+def test_the_reference_uses_as_many_cores_as_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, threads of BLAS that wait for each other make the reference ten times slower."""
+    seen: list[set[int]] = []
+
+    def count_threads(program: Program) -> Verifier:
+        seen.append({each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
+        return search_verifier(program)
+
+    monkeypatch.setattr(evaluator, "search_verifier", count_threads)
+    task = Task(matmul(8, 8, 8), this_machine(1), (LEVEL.objectives["time_s"],), LEVEL.version)
+    with threadpool_limits(2, user_api="blas"):
+        LoopsEvaluator(task.program, task.target)
+    assert seen == [{1}]

@@ -339,6 +339,9 @@ class LoopsEvaluator:
         library: Callable[[Program, Arrays], Callable[[], object]] = numpy_callable,
         clocks: Clocks = CLOCKS,
     ) -> None:
+        # The baseline must not use more cores than the target has. Nor may the reference: on a busy machine,
+        # threads of BLAS that wait for each other make it ten times slower.
+        threadpool_limits(target.cores, user_api="blas")
         self._program, self._target = program, target
         self._library, self._clocks = library, clocks
         self._timing = LAST_TIMING if final else SEARCH_TIMING
@@ -349,8 +352,6 @@ class LoopsEvaluator:
         self._roofline = Roofline(program, target.cores)
         self._best = math.inf
         self._known: dict[tuple[str, str | None], Outcome] = {}
-        # The baseline must not use more cores than the target has.
-        threadpool_limits(target.cores, user_api="blas")
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Build, verify, then time a candidate; another way to the same schedule has the same outcome."""
