@@ -46,7 +46,7 @@ def test_a_list_of_ones_own_is_shown(planish: Planish, module: Path) -> None:
     assert "this pass list" in said.out
     assert "opt -passes='function(mem2reg,simplifycfg,gvn)'" in said.out
     assert list(json.loads(planish("passes", module, "gvn", "--format", "json").out)) == [
-        *("size", "passes", "verified", "repeat")
+        *("schema_version", "size", "passes", "verified", "repeat")
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 EXITING = """
 import ctypes, os
-from planish.sandbox import ForkLimits, in_child
+from planish.sandbox.fork_pool import ForkLimits, in_child
 libc = ctypes.CDLL(None)
 libc.on_exit(libc.pause, None)
 print(in_child(lambda: libc.exit(3), None, ForkLimits(seconds=0.2)).cause, flush=True)

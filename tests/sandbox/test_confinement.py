@@ -137,7 +137,7 @@ def prober() -> Iterator[Prober]:
 
 
 BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
-    "write, make or remove files, but in the worker's scratch folder": [
+    "write, create or remove files outside of the worker's scratch folder": [
         ("write FILE", "EACCES"),
         ("truncate FILE", "EACCES"),
         ("remove FILE", "EACCES"),
@@ -145,11 +145,14 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
         ("remove file", "done"),
         ("write /dev/null", "done"),
     ],
-    "use the network, or any socket": [("connect PORT", "EPERM"), ("unix", "EPERM")],
+    "use the network or any socket": [("connect PORT", "EPERM"), ("unix", "EPERM")],
     "signal your other processes": [("kill OTHER", "EPERM")],
-    "set limits or priorities of your other processes": [("limit OTHER", "EPERM"), ("renice OTHER", "EPERM")],
+    "change limits or priorities of your other processes": [
+        ("limit OTHER", "EPERM"),
+        ("renice OTHER", "EPERM"),
+    ],
     "see the memory, open files or environment of your other processes": [("reach OTHER", "0")],
-    "trace processes, leave its session, make namespaces, mount, use io_uring, bpf or keys": [
+    "trace processes, leave its session, create namespaces, mount, use io_uring, bpf or keys": [
         ("ptrace", "EPERM"),
         ("attach OTHER", "EPERM"),
         ("setsid", "EPERM"),
@@ -159,7 +162,7 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
         ("bpf", "EPERM"),
         ("key", "EPERM"),
     ],
-    "change permissions, owners, times or attributes of files, or make devices and named pipes": [
+    "change permissions, owners, times or attributes of files, create devices or named pipes": [
         ("chmod FILE", "EPERM"),
         ("chown FILE", "EPERM"),
         ("utime FILE", "EPERM"),
@@ -168,7 +171,7 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
         ("mkfifo new", "EPERM"),
         ("mknod new", "EPERM"),
     ],
-    "make or use shared memory, semaphores or queues of System V, set the clock or the host's name": [
+    "create or use System V shared memory, semaphores or queues, set the clock or the host name": [
         ("shmget", "EPERM"),
         ("shmctl", "EPERM"),
         ("semctl", "EPERM"),
@@ -179,7 +182,7 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
         ("adjust", "EPERM"),
         ("hostname", "EPERM"),
     ],
-    "take memory, files or disk without end": [
+    "use unlimited memory, files or disk": [
         ("private 5", "ENOMEM"),
         ("private 1", "done"),
         ("raise", "EPERM"),
@@ -190,25 +193,25 @@ BOTH: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """Rows of the first table, and probes of each: what is tried, and what comes of it."""
 PROGRAMS: Mapping[str, Sequence[tuple[str, str]]] = {
-    "read files, but those of the system, Python and the compiler, its own, and paths among its `--args`": [
+    "read files, except those of the system, Python and the compiler, its own, and paths in its `--args`": [
         ("read FILE", "EACCES"),
         ("read /etc/passwd", "done"),
         ("read /dev/shm", "EACCES"),
         ("read /dev/ptmx", "EACCES"),
     ],
-    "signal its worker, or the worker's group": [
+    "signal its worker or the worker's process group": [
         ("kill WORKER", "EPERM"),
         ("tgkill WORKER", "EPERM"),
         ("kill 0", "EPERM"),
         ("kill -1", "EPERM"),
         ("signalled WORKER", "EPERM"),
     ],
-    "hold the lock of timed runs, or any that flock() takes": [("flock /etc/passwd", "EPERM")],
+    "hold the lock of timed runs, or any lock of flock()": [("flock /etc/passwd", "EPERM")],
     "see or write the memory, open files or environment of its worker": [
         ("reach WORKER", "0"),
         ("attach WORKER", "EPERM"),
     ],
-    "see variables of the environment, but those of the locale, the loader, the allocator and threads": [
+    "see environment variables other than those of the locale, the loader, the allocator and threads": [
         ("environment PLANISH_STORE", "not there"),
         ("environment PGPASSWORD", "not there"),
         ("environment OMP_NUM_THREADS", "2"),
@@ -232,8 +235,8 @@ def rows_of(page: str, header: str) -> list[str]:
 
 def test_each_row_of_the_page_has_probes() -> None:
     page = PAGE.read_text()
-    assert rows_of(page, "nothing in a sandbox may") == list(BOTH)
-    assert rows_of(page, "a program of your own may also not") == list(PROGRAMS)
+    assert rows_of(page, "a sandboxed process cannot") == list(BOTH)
+    assert rows_of(page, "your own program also cannot") == list(PROGRAMS)
 
 
 def trials(tables: Sequence[Mapping[str, Sequence[tuple[str, str]]]]) -> list[tuple[str, str]]:

@@ -132,7 +132,7 @@ def test_what_a_child_started_ends_with_it(tmp_path: Path) -> None:
 PARENT = """
 import os, subprocess, sys, time
 from pathlib import Path
-from planish.sandbox import forked
+from planish.sandbox.fork_pool import forked
 def work(item, watchdog):
     subprocess.Popen(["sleep", "1000"])
     with Path(sys.argv[1]).open("a") as file:
