@@ -106,7 +106,10 @@ def _notes(runs: Sequence[Result], programs: int) -> list[str]:
     if programs > 1:
         notes.append(f"The runs are of {programs} programs: compare their gains, and not their values.")
     if any(each.stored.target != runs[0].stored.target for each in runs):
-        notes.append("The runs are of different targets: their values were measured on different machines.")
+        targets = "another processor, number of cores, or version of a tool"
+        notes.append(
+            f"The runs differ in their target ({targets}): compare their gains, and not their values."
+        )
     return notes
 
 
