@@ -48,7 +48,7 @@ class _TooLargeError(Exception):
 
 @dataclass
 class Shown:
-    """What the pages show.
+    """Services of the pages.
 
     Args:
         runs: of each store, by its key.

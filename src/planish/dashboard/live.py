@@ -48,7 +48,7 @@ def _message(data: object, event: str = "") -> bytes:
 
 @dataclass
 class _Section:
-    """What is known of a section.
+    """State of a section.
 
     Args:
         html: as it was sent last.

@@ -5,7 +5,7 @@ A page on this machine is open to every site that the user's browser visits, unl
 - a name of an attacker's that resolves to this machine (DNS rebinding) is refused by the header `Host`, which
   has to name the machine itself;
 - a form or script of another site may send requests, but what changes something needs an `Origin` of ours;
-- texts of programs and of failures are somebody's, so scripts and styles run from files of planish alone.
+- texts of programs and of failures are not trusted, so scripts and styles run from files of planish alone.
 
 Where the page can be reached from other machines, every request needs a token, which the printed address
 holds: whoever opens that address is given a cookie. Then the name by which the machine is reached does not

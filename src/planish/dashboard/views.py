@@ -42,7 +42,7 @@ Sections = Mapping[str, Callable[[], Rendered]]
 
 
 class GoneError(PlanishError):
-    """What is shown is not in the store any more."""
+    """A run that is shown is no longer in the store."""
 
 
 @cache

@@ -223,7 +223,7 @@ class RayCluster:
         )
 
     def lose(self, host: _Host, why: str) -> None:
-        """Give up an actor; its node gets another one, unless one after the other is lost."""
+        """Drop an actor; its node gets another one, unless one after the other is lost."""
         import ray  # pyright: ignore[reportMissingImports]
 
         if self._hosts.get(host.node) is not host:

@@ -48,7 +48,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class Description:
-    """What a host reports of itself.
+    """Description of a host by itself.
 
     Args:
         name: of the machine.
@@ -65,7 +65,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a host must have to measure for a task.
+    """Requirements of a task on a host.
 
     Args:
         target: of the task; None where any will do.
@@ -106,7 +106,7 @@ def _difference(own: Target, wanted: Target) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of candidates on a host since the last report.
+    """Outcomes on a host since the last report.
 
     Args:
         replies: by the numbers that the head gave the candidates.

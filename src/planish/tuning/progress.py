@@ -85,7 +85,7 @@ class Status:
 
     @property
     def seconds(self) -> float:
-        """How long the work has taken."""
+        """Time that the work has taken."""
         return max(self.now() - self.started, 1e-3)
 
     @property
@@ -95,12 +95,12 @@ class Status:
 
     @property
     def pace(self) -> str:
-        """How many items are done in a second."""
+        """Items done in a second."""
         return f"{(self.done - self.known) / self.seconds:.3g}/s"
 
     @property
     def left(self) -> str:
-        """How long the work takes yet, at its pace so far; empty where that is not known."""
+        """Time left at the pace so far; empty if unknown."""
         new = self.done - self.known
         if not self.total or new <= 0:
             return ""
@@ -108,7 +108,7 @@ class Status:
 
     @property
     def detail(self) -> str:
-        """What else is known by now."""
+        """Further details."""
         return ""
 
     @property
@@ -300,7 +300,7 @@ class RunStatus(Status):
 
     @property
     def seconds(self) -> float:
-        """How long the search has taken."""
+        """Time that the search has taken."""
         return max((self.ended or self.now()) - self.started, 1e-3)
 
     @property
@@ -311,7 +311,7 @@ class RunStatus(Status):
 
     @property
     def plan(self) -> str:
-        """How long the run takes; empty where that is not known."""
+        """Time that the run takes; empty if unknown."""
         loading, most = self.progress.loading_s, self.budget.seconds
         parts = [f"loaded in {duration(loading)}"] if loading >= _SHOWN_S else []
         parts += [] if most is None else [f"at most {_round(most)} of search"]
@@ -351,14 +351,14 @@ class RunStatus(Status):
 
     @property
     def pace(self) -> str:
-        """How many trials there are, and how many are measured in a second."""
+        """Number of trials, and trials measured in a second."""
         trials, cached = self.progress.trials, self.progress.cached
         known = f" ({cached:,} known)" if cached else ""
         return f"{trials:,} trials{known}, {(trials - cached) / self.seconds:.3g}/s"
 
     @property
     def failed(self) -> str:
-        """How many failed, and why, and how many were lost with their workers; empty for none."""
+        """Numbers of failures by reason, and of lost workers; empty if there are none."""
         failures, lost = self.progress.failures, self.progress.lost
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in failures.most_common(_SHOWN))
         failed = f"{failures.total():,} failed ({reasons})" if failures else ""
@@ -378,7 +378,7 @@ class RunStatus(Status):
 
     @property
     def left(self) -> str:
-        """How long the search goes on, at its pace so far; empty once it is over."""
+        """Time left to the search at its pace so far; empty once it is over."""
         share, value = self.share, self.budget.target
         if self.ended is not None:
             return ""

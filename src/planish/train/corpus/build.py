@@ -334,7 +334,7 @@ class BuildStatus(Status):
 
     @property
     def pace(self) -> str:
-        """How many functions are made in a second."""
+        """Functions made in a second."""
         return f"{(self.functions - self._before) / self.seconds:.0f} functions/s"
 
 

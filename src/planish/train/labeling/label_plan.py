@@ -262,7 +262,7 @@ class LabelStatus(Status):
 
     @property
     def detail(self) -> str:
-        """What is saved so far, and how often LLVM's process ended."""
+        """Savings so far, and the number of times that LLVM's process ended."""
         crashes = f", {self.refused:,} crashes" if self.refused else ""
         return f"{self.saved / self.baseline if self.baseline else 0.0:.2%} under -Oz{crashes}"
 
