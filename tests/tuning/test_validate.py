@@ -13,7 +13,7 @@ from planish.measure import Plan
 from planish.measure.rounds import VariantTag
 from planish.store import open_store
 from planish.tuning import validate as module
-from planish.tuning.api import tune
+from planish.tuning.api import tune_source
 from planish.tuning.settings import Budget, Settings
 from planish.tuning.validate import validate
 
@@ -33,9 +33,9 @@ def test_a_result_that_cannot_be_measured_does_not_differ(
 ) -> None:
     monkeypatch.setattr(module, "Plan", partial(Plan, processes=1))
     with open_store(tmp_path / "store.db") as store:
-        found = tune(
+        found = tune_source(
             "C[m] += A[m,k] * B[k]",
-            size="m=8,k=8",
+            {"size": "m=8,k=8"},
             budget=Budget(trials=2),
             settings=Settings(searcher="random", workers=1, finalists=1),
             store=store,

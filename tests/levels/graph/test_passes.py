@@ -111,7 +111,7 @@ def test_where_the_session_optimizes_nothing_nothing_is_left_out() -> None:
         ((Disable("NchwcTransformer"), Disable("NchwcTransformer")), ScheduleError),
         ((Rewrite("NchwcTransformer"),), ScheduleError),
         ((Disable("onnxscript.optimize"),), ScheduleError),
-        ((Rewrite("onnxscript.optimize"),), PlanishError),
+        ((Rewrite("onnxscript.optimized"),), PlanishError),
         ((Set("arena", "off"), Offline()), ScheduleError),
         ((Set("execution", "parallel"), Set("arena", "off")), ScheduleError),
         ((Set("arena", "off"), Set("arena", "off")), ScheduleError),

@@ -199,7 +199,7 @@ def test_a_runtime_that_is_not_installed_is_one_clear_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(
-        TargetError, match=r"^OpenVINO is not installed\. Install it with: pip install 'planish"
+        TargetError, match=r"^OpenVINO is not installed\. Install it with: pip install .*\[openvino\]'"
     ):
         make_for(tmp_path, provider)
 

@@ -249,7 +249,7 @@ def test_back_ends_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         open_backend("ireee")
 
     monkeypatch.setattr(sys, "path", [])  # nothing is installed there
-    with pytest.raises(TargetError, match="pip install iree-base-compiler iree-base-runtime"):
+    with pytest.raises(TargetError, match=r"'iree' is not installed\. Install it.* pip install .*\[hlo\]"):
         versions("iree")
 
 
