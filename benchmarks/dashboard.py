@@ -69,7 +69,7 @@ def dashboard(store: Path) -> Generator[tuple[int, int]]:
         process.terminate()
 
 
-def read_events(port: int, path: str, clients: int, told: Connection) -> None:
+def read_events(port: int, path: str, clients: int, counts: Connection) -> None:
     """Read events as so many clients; send how many bytes came, once a second."""
     os.nice(19)
     chosen, read = selectors.DefaultSelector(), 0
@@ -86,9 +86,9 @@ def read_events(port: int, path: str, clients: int, told: Connection) -> None:
             if not part:
                 chosen.unregister(key.fileobj)
         if time.monotonic() - shown > 1:
-            told.send(read)
+            counts.send(read)
             shown = time.monotonic()
-    told.send(read)
+    counts.send(read)
 
 
 def newest_run(store: Path) -> str:
@@ -111,12 +111,12 @@ def watched(store: Path, trials: int, seed: int, clients: int) -> tuple[float, i
     """Search while clients look at the run; return the seconds, the bytes sent, and the CPU time."""
     context = get_context("spawn")
     with dashboard(store) as (port, pid):
-        told, telling = context.Pipe(duplex=False)
+        counts, sending = context.Pipe(duplex=False)
         readers: list[object] = []
 
         def look() -> None:
             path = f"/s/main/runs/{newest_run(store)}/events"
-            process = context.Process(target=read_events, args=(port, path, clients, telling), daemon=True)
+            process = context.Process(target=read_events, args=(port, path, clients, sending), daemon=True)
             process.start()
             readers.append(process)
 
@@ -127,9 +127,9 @@ def watched(store: Path, trials: int, seed: int, clients: int) -> tuple[float, i
         spent = cpu_seconds(pid) - before
         looking.join()
         read = 0
-        while told.poll(1.5):
-            read = told.recv()
-            if told.poll(0) is False:
+        while counts.poll(1.5):
+            read = counts.recv()
+            if counts.poll(0) is False:
                 break
     return took, read, spent
 

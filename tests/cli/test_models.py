@@ -98,15 +98,15 @@ def test_what_an_older_version_of_the_level_measured_is_left_out(
         assert old.code == 0
         (trials,) = re.findall(r"trials +(\d+) of 1 programs", old.out)
         assert not caplog.messages
-    told = f"skipped {trials} trials of 1 tasks, which other versions of the level 'loops' measured"
+    expected = f"skipped {trials} trials of 1 tasks, which other versions of the level 'loops' measured"
     none = planish(*fit)
     assert "the store has no trials of the level 'loops'" in none.error
-    assert caplog.messages == [told]
+    assert caplog.messages == [expected]
     assert planish("tune", *PROGRAM, "--trials", "9", "--store", store).code == 0
     some = planish(*fit, "--format", "json")
     assert json.loads(some.out)["rows"] < 15
     assert "knows 50 states of no program" in planish("policy", "evaluate", "loops", "--store", store).error
-    assert caplog.messages == 3 * [told]
+    assert caplog.messages == 3 * [expected]
 
 
 def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> None:

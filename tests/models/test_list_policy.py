@@ -220,11 +220,11 @@ def test_the_number_of_functions_read_in_part_is_reported(monkeypatch: pytest.Mo
     from planish.train.corpus.reader import SAMPLE
 
     monkeypatch.setattr(features, "BEFORE", 9)
-    with pytest.warns(features.CutWarning) as told:
+    with pytest.warns(features.CutWarning) as caught:
         assert len(read_list_dataset(SAMPLE, [sample_table(4)], "instructions", LISTS)) == 4
     # They have 22, 10, 7 and 9 instructions.
     expected = "of 2 of the 4 functions that are read, the end is cut off"
-    assert [str(one.message) for one in told] == [f"{expected}: they are longer than what is observed"]
+    assert [str(one.message) for one in caught] == [f"{expected}: they are longer than what is observed"]
 
 
 def test_a_file_that_is_none_is_reported(tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def test_interrupted_and_gone_on(folders: list[Path], slow: Path, tmp_path: Path
     process = start(out, folders, slow)
     until(lambda: finished(out) == 2)
     os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=LIMIT_S)
+    _, message = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
-    assert told == f"planish: error: stopped; {out} has what is done. Run the same command to resume.\n"
+    assert message == f"planish: error: stopped; {out} has what is done. Run the same command to resume.\n"
     until(lambda: not list(members(process.pid)))
     check_whole(out, folders, 2)
 
