@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from network.models import ModelWriter, run_onnxruntime
+from network_models import ModelWriter
 from planish.network.compiling import Compilation, compile_model
 from planish.network.runtime import CompiledNetwork
 
@@ -45,3 +46,14 @@ def small_model(path: Path) -> Path:
     w = ModelWriter()
     x = w.add("Relu", w.conv(w.input("x", (1, 3, 8, 8)), 3, 8, 3))
     return w.save(path, w.add("GlobalAveragePool", x))
+
+
+def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Run a model without optimizations."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return [np.asarray(each) for each in session.run(None, dict(feed))]

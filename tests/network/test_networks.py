@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 import planish
-from network.compiled import assert_same, compiled, small_model
-from network.models import ModelWriter, bert, dcgan, mobilenet, resnet18, run_onnxruntime
+from network.compiled import assert_same, compiled, run_onnxruntime, small_model
+from network_models import ModelWriter, bert, dcgan, mobilenet, resnet18
 from planish.core import PlanishError, ProgramError, TargetError
 from planish.network import plan
 from planish.network.runtime import CompiledNetwork

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from network.compiled import assert_same, compiled, operators
-from network.models import ModelWriter
+from network_models import ModelWriter
 from planish.core import ProgramError
 from planish.network.elementwise import ELEMENTWISE
 
