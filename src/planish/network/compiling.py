@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections import Counter
@@ -22,7 +21,7 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import TemplateSpace
 from planish.measure import PairedSamples, Plan
 from planish.network.fusion import Kernel, kernels_of
-from planish.network.library import Built, build, compile_schedule, link, write_files
+from planish.network.library import Built, build, compile_schedule, write_files, write_library
 from planish.network.model import Network
 from planish.network.runtime import CompiledNetwork
 
@@ -102,7 +101,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
 
     Raises:
         ProgramError: the model cannot be read or is not covered, or the library computes a wrong answer.
-        TargetError: a package or a C compiler is missing.
+        TargetError: a package is missing.
 
     Examples:
         >>> net = planish.compile("model.onnx", output="net")  # doctest: +SKIP
@@ -207,8 +206,7 @@ def _working_folder() -> Path:
 
 
 def _library(built: Built, folder: Path) -> CompiledNetwork:
-    link(built, folder)
-    (folder / "manifest.json").write_text(json.dumps(built.manifest))
+    write_library(built, folder)
     return CompiledNetwork(folder)
 
 

@@ -1,13 +1,14 @@
-"""Shared library of a network: machine code of its kernels, a C file that calls them, and the weights.
+"""Shared library of a network: machine code of its kernels, the functions that call them, and the weights.
 
 The library's one entry is `model_run(inputs, outputs, workspace)`. It keeps no state: constant inputs are
-packed while the library is made, and all else is in the workspace of the call.
+packed while the library is made, and all else is in the workspace of the call. No compiler is needed: LLVM
+compiles what calls the kernels (`planish.network.dispatch`), and `planish.network.elf` links.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,28 +18,43 @@ from typing import Any
 
 import numpy as np
 
-from planish.core import Candidate, PlanishError, Target, TargetError
+from planish.core import Candidate, PlanishError, Target
 from planish.core.documents import versioned
 from planish.core.files import copy_regular
 from planish.levels.loops.build import backend_of, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
+from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.objects import Section
 from planish.levels.loops.ir.tree import LoopTree, leaves
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import DTYPES, Program
 from planish.levels.loops.runtime.kernels import Kernel as LoopsKernel
 from planish.levels.loops.runtime.kernels import LaunchRecord
+from planish.network.dispatch import (
+    INPUTS,
+    NONE,
+    OUTPUTS,
+    OWN,
+    WEIGHTS,
+    WORKSPACE,
+    Address,
+    Step,
+    functions,
+    most_dimensions,
+    port_tables,
+    step_tables,
+)
+from planish.network.elf import Architecture, architecture_of, link
 from planish.network.fusion import Kernel
 from planish.network.model import Array, Network
-from planish.network.plan import Arena, Lifetime, plan_arena, rounded
-from planish.sandbox.tool import run_tool
+from planish.network.plan import ALIGNMENT, Arena, Lifetime, plan_arena, rounded
 
-MOST_BUILD_S = 300.0
-"""Seconds that the C compiler may take."""
+_C_TYPES = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
 _FEATURES: Mapping[str, Sequence[str]] = {
     "x86-avx512": ("avx512f", "avx512vl", "avx512dq", "fma"),
     "x86-avx2": ("avx2", "fma"),
 }
-_C_TYPES = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
+"""What the code of a back end needs of the processor."""
 _SCRATCH = "scratch"
 
 
@@ -89,36 +105,36 @@ class Weights:
         return self._offsets[digest]
 
     @property
-    def content(self) -> bytes:
-        """Return the block."""
-        return b"".join(self._parts)
+    def parts(self) -> Sequence[bytes]:
+        """Return the parts of the block, in their order; it is not empty."""
+        return self._parts or [bytes(ALIGNMENT)]
 
 
 @dataclass(frozen=True)
 class Built:
-    """Text and constants of a library.
+    """Content of a library.
 
     Args:
-        c: of the C file.
-        assembly: of the kernels.
+        sections: code and tables.
+        architecture: of the code.
         header: of the C header.
         manifest: what the library is, and its layers.
-        weights: the constants.
+        weights: the constants, in parts.
         arena: the plan of the workspace.
     """
 
-    c: str
-    assembly: str
+    sections: Sequence[Section]
+    architecture: Architecture
     header: str
     manifest: Mapping[str, Any]
-    weights: bytes
+    weights: Sequence[bytes]
     arena: Arena
 
 
 def build(
     network: Network, kernels: Sequence[Kernel], schedules: Mapping[str, Schedule], target: Target
 ) -> Built:
-    """Write the parts of a library.
+    """Make the parts of a library.
 
     Args:
         network: what is computed.
@@ -126,12 +142,12 @@ def build(
         schedules: by the text of a kernel's program.
         target: the machine that they are for.
     """
-    names = {text: f"model_kernel{index}" for index, text in enumerate(schedules)}
+    machine = jit.describe(jit.host_machine().triple, "", "")
+    architecture = architecture_of(machine.triple)
+    names = _names(kernels)
     writer = _Writer(network, kernels, schedules, names)
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
-    assembly = "\n".join(schedules[text].code.assembly(name) for text, name in names.items())
-    backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in schedules.values()}
     manifest = versioned(
         {
             "network": network.name,
@@ -156,8 +172,26 @@ def build(
             ],
         }
     )
-    c = _c_file(network, steps, writer, sorted({f for b in backends for f in _FEATURES.get(b, ())}))
-    return Built(c, assembly, _header(network, writer.arena), manifest, writer.weights.content, writer.arena)
+    backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in schedules.values()}
+    features = sorted({feature for backend in backends for feature in _FEATURES.get(backend, ())})
+    sections = [
+        *(part for text, name in names.items() for part in schedules[text].code.sections(name)),
+        *step_tables(steps, architecture),
+        *port_tables("model_inputs", network, network.inputs, architecture),
+        *port_tables("model_outputs", network, network.outputs, architecture),
+        *functions(steps, features, machine, needs_workspace=bool(writer.arena.size)),
+    ]
+    header = _header(network, writer.arena)
+    return Built(sections, architecture, header, manifest, writer.weights.parts, writer.arena)
+
+
+def _names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
+    """Name each distinct program for debuggers and profilers, by the operators of the first kernel of it."""
+    names = dict[str, str]()
+    for kernel in kernels:
+        operators = re.sub(r"\W+", "_", kernel.operators).lower()[:60]
+        names.setdefault(kernel.program.text, f"kernel{len(names)}_{operators}")
+    return names
 
 
 def _port(network: Network, name: str) -> Mapping[str, Any]:
@@ -166,7 +200,7 @@ def _port(network: Network, name: str) -> Mapping[str, Any]:
 
 
 class _Writer:
-    """Writes steps, by where each tensor is: an argument of the call, a weight, or in the workspace."""
+    """Makes steps, by where each tensor is: an argument of the call, a weight, or in the workspace."""
 
     def __init__(
         self,
@@ -199,51 +233,48 @@ class _Writer:
             if scratch := self.schedules[kernel.program.text].scratch_bytes:
                 yield Lifetime(f"{_SCRATCH} {index}", scratch, index, index)
 
-    def address(self, tensor: str, own: Mapping[str, Array]) -> str:
-        """Write the address of a tensor."""
+    def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
+        """Return the address of a tensor."""
         root = self.network.root(tensor)
         if root in own or root in self.network.constants:
             array = own.get(root, self.network.constants.get(root))
             assert array is not None
-            return f"(void *)(model_weights + {self.weights.add(np.ascontiguousarray(array).tobytes())})"
+            return Address(OWN, WEIGHTS, self.weights.add(np.ascontiguousarray(array).tobytes()))
         if root in self.network.inputs:
-            return f"(void *)(uintptr_t)call->inputs[{self.network.inputs.index(root)}]"
+            return Address(INPUTS, self.network.inputs.index(root))
         if root in self.direct:
-            return f"call->outputs[{self.direct[root]}]"
-        return f"call->workspace + {self.arena.offsets[root]}"
+            return Address(OUTPUTS, self.direct[root])
+        return Address(OWN, WORKSPACE, self.arena.offsets[root])
 
-    def step(self, index: int, kernel: Kernel) -> str:
-        """Write the function of a kernel's call."""
+    def step(self, index: int, kernel: Kernel) -> Step:
+        """Make the step of a kernel."""
         schedule, name = self.schedules[kernel.program.text], self.names[kernel.program.text]
         packed = self._packed(kernel, schedule)
         read = {ref.buffer for leaf in leaves(schedule.tree.body) for ref in leaf.refs}
         read |= set(schedule.tree.indices)
-        words = list[str]()
+        arguments = list[Address]()
         for buffer in schedule.tree.buffers:
             if buffer.kind == "ahead":
-                words.append(f"(void *)(model_weights + {self.weights.add(packed[buffer.name])})")
+                arguments.append(Address(OWN, WEIGHTS, self.weights.add(packed[buffer.name])))
             elif buffer.kind == "temporary":
                 continue
             elif buffer.name in kernel.operands:
                 needed = buffer.name in read
-                words.append(self.address(kernel.operands[buffer.name], kernel.constants) if needed else "0")
+                tensor = kernel.operands[buffer.name]
+                arguments.append(self.address(tensor, kernel.constants) if needed else Address(OWN, NONE))
             else:
-                words.append(self.address(kernel.output, {}))
+                arguments.append(self.address(kernel.output, {}))
         scratch = self.arena.offsets.get(f"{_SCRATCH} {index}", 0)
-        words.append(f"call->workspace + {scratch}")
-        words.append(f"call->workspace + {scratch + schedule.code.layout.shared_bytes}")
-        calls = "".join(
-            f"    {name}_run{i}(args, 0, {entry.iterations});\n"
-            for i, entry in enumerate(schedule.code.entries)
-        )
-        listed = ",\n        ".join(words)
-        return f"{{\n    void *args[] = {{\n        {listed}\n    }};\n{calls}}}\n"
+        arguments.append(Address(OWN, WORKSPACE, scratch))
+        arguments.append(Address(OWN, WORKSPACE, scratch + schedule.code.layout.shared_bytes))
+        calls = [(f"{name}_run{i}", entry.iterations) for i, entry in enumerate(schedule.code.entries)]
+        return Step(arguments, calls)
 
-    def copy(self, name: str, index: int) -> str:
-        """Write the step that copies a tensor to an output: one an input, a weight or another output."""
+    def copy(self, name: str, index: int) -> Step:
+        """Make the step that copies a tensor to an output: one an input, a weight or another output."""
         value = self.network.values[name]
-        size = value.size * DTYPES[value.dtype]
-        return f"{{\n    memcpy(call->outputs[{index}], {self.address(name, {})}, {size});\n}}\n"
+        words = value.size * DTYPES[value.dtype] // 4
+        return Step([self.address(name, {}), Address(OUTPUTS, index)], [("model_copy", words)])
 
     def _packed(self, kernel: Kernel, schedule: Schedule) -> Mapping[str, bytes]:
         """Run the part of a kernel that goes ahead of all calls; return what it fills."""
@@ -267,70 +298,11 @@ class _Writer:
         return np.ascontiguousarray(array, numpy_type(wanted.dtype)).reshape(wanted.shape)
 
 
-_RUN = """
-static int model_check(const void *const *inputs, void *const *outputs, void *workspace)
-{{
-{check}
-    if (!inputs || !outputs || (!workspace && MODEL_WORKSPACE_BYTES))
-        return MODEL_NO_MEMORY;
-    return (uintptr_t)workspace % MODEL_ALIGNMENT ? MODEL_MISALIGNED : MODEL_OK;
-}}
-
-int model_run_layers(
-    const void *const *inputs, void *const *outputs, void *workspace, int first, int behind)
-{{
-    const struct model_call call = {{inputs, outputs, workspace}};
-    int code = model_check(inputs, outputs, workspace);
-    for (int i = first; code == MODEL_OK && i < behind; i++)
-        model_steps[i](&call);
-    return code;
-}}
-
-int model_run(const void *const *inputs, void *const *outputs, void *workspace)
-{{
-    return model_run_layers(inputs, outputs, workspace, 0, MODEL_LAYERS);
-}}
-"""
-
-
-def _c_file(network: Network, steps: Sequence[str], writer: _Writer, features: Sequence[str]) -> str:
-    """Write the C file: a function for each step, and the entries that call them in turn."""
-    hidden = '__attribute__((visibility("hidden")))'
-    entries = [
-        f"{hidden} void {name}_run{i}(void **args, int64_t begin, int64_t end);"
-        for text, name in writer.names.items()
-        for i in range(len(writer.schedules[text].code.entries))
-    ]
-    supported = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in features)
-    check = f"    if (!({supported}))\n        return MODEL_NO_INSTRUCTIONS;" if features else ""
-    listed = ", ".join(f"step{i}" for i in range(len(steps)))
-    parts = [
-        '#include "model.h"\n\n#include <string.h>\n',
-        f"{hidden} extern const char model_weights[];",
-        "struct model_call { const void *const *inputs; void *const *outputs; char *workspace; };",
-        *entries,
-        _ports("model_inputs", network, network.inputs),
-        _ports("model_outputs", network, network.outputs),
-        *(f"static void step{i}(const struct model_call *call)\n{step}" for i, step in enumerate(steps)),
-        f"#define MODEL_LAYERS {len(steps)}",
-        f"static void (*const model_steps[])(const struct model_call *) = {{{listed}}};",
-        _RUN.format(check=check),
-    ]
-    return "\n".join(parts)
-
-
-def _ports(name: str, network: Network, tensors: Sequence[str]) -> str:
-    rows = [
-        f"    {{{json.dumps(tensor)}, {json.dumps(value.dtype)}, {len(value.shape)}, "
-        f"{{{', '.join(map(str, value.shape)) or '0'}}}}}"
-        for tensor in tensors
-        for value in (network.values[tensor],)
-    ]
-    return f"const struct model_tensor {name}[] = {{\n" + ",\n".join(rows) + "\n};\n"
+# Files
 
 
 def _header(network: Network, arena: Arena) -> str:
-    rank = max([len(network.shape(name)) for name in (*network.inputs, *network.outputs)] + [1])
+    rank = most_dimensions(network)
     lines = [
         f"{kind} {index}: {_C_TYPES[network.values[name].dtype]} {list(network.shape(name))}"
         for kind, names in (("inputs", network.inputs), ("outputs", network.outputs))
@@ -380,41 +352,22 @@ int model_run_layers(
 """
 
 
-_WEIGHTS = """
-    .section .rodata
-    .p2align 6
-    .globl model_weights
-    .hidden model_weights
-model_weights:
-    .incbin "weights.bin"
-    .byte 0
-    .section .note.GNU-stack,"",@progbits
-"""
+EXPORTED = ("model_inputs", "model_outputs", "model_run", "model_run_layers")
+"""Symbols of a library that programs see."""
 
 
-def link(built: Built, folder: Path) -> None:
-    """Make the library by the C compiler: `model.so` beside the sources of it.
+def write_library(built: Built, folder: Path) -> None:
+    """Link a library; write `model.so`, its header and its manifest to a folder."""
+    parts = link(built.sections, built.weights, built.architecture, "model.so", EXPORTED)
+    with (folder / "model.so").open("wb") as file:
+        file.writelines(parts)
+    (folder / "model.h").write_text(built.header)
+    write_manifest(built.manifest, folder)
 
-    Raises:
-        TargetError: there is no C compiler, or it fails.
-    """
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        what = "there is no C compiler to make the library with"
-        raise TargetError(what, "Install gcc or clang: apt-get install gcc.")
-    texts = {"model.c": built.c, "model.h": built.header, "kernels.s": built.assembly, "weights.s": _WEIGHTS}
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    (folder / "weights.bin").write_bytes(built.weights)
-    command = [compiler, "-O2", "-shared", "-fPIC", "-fvisibility=default", "-o", "model.so"]
-    command += ["model.c", "kernels.s", "weights.s", "-Wl,-soname,model.so"]
-    try:
-        ran = run_tool([*command, "-Wl,-z,noexecstack"], seconds=MOST_BUILD_S, folder=folder)
-    except (OSError, TimeoutError) as error:
-        raise TargetError(f"the C compiler fails: {error}") from error
-    if ran.code:
-        line = next((line for line in ran.message.splitlines() if "error" in line.lower()), ran.message)
-        raise TargetError(f"the C compiler fails: {line.strip()[:300]}", "Use gcc or clang of this system.")
+
+def write_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Write what a library is beside it."""
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 WRITTEN = ("model.so", "model.h", "manifest.json")
@@ -429,7 +382,7 @@ def write_files(built: Built, made: Path, output: Path) -> list[Path]:
     """
     try:
         output.mkdir(parents=True, exist_ok=True)
-        (made / "manifest.json").write_text(json.dumps(built.manifest, indent=2) + "\n")
+        write_manifest(built.manifest, made)
         with tempfile.TemporaryDirectory(dir=output, prefix=".planish-") as folder:
             for name in WRITTEN:
                 copy_regular(made / name, Path(folder) / name)

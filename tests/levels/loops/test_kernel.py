@@ -67,7 +67,9 @@ def test_entries_run_in_order_and_parallel_ones_in_parts(cores: int) -> None:
     functions = {"first": entry("first"), "shared": entry("shared")}
     first, shared = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions.values())
     nothing = Layout({}, frozenset(), 0, 0)
-    code = MachineCode((Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, nothing, str)
+    code = MachineCode(
+        (Entry(first), Entry(shared, 7, True)), (Entry(first),), functions, nothing, str, lambda _: ()
+    )
     inputs, outputs = arrays_of(MATMUL)
     bound = Kernel(MATMUL, lower(unscheduled(MATMUL)), code, cores).bind(inputs, outputs)
     assert calls == [("first", 0, 1)]

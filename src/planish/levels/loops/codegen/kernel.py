@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from planish.core import TargetError
 from planish.levels.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
 from planish.levels.loops.ir.tree import LoopTree, leaves
 from planish.levels.loops.lang.program import ARITHMETIC, DTYPES
+
+if TYPE_CHECKING:
+    from planish.levels.loops.codegen.objects import Section
 
 ALIGNMENT = 64
 """Every temporary, workspace and ahead buffer starts at a multiple of this many bytes."""
@@ -61,6 +65,8 @@ class MachineCode:
         layout: where the temporaries lie that the functions have in memory.
         assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
             and the ahead entries as P_prepare0, ...
+        sections: given a prefix P, returns the sections of the entries, with symbols as in `assembly`, to be
+            linked.
         annotated: the decisions that the functions carry out; None where the back end made its own.
         again: generates the same code once more; it is what is pickled, for addresses hold in one process
             alone. None where that is not possible.
@@ -71,6 +77,7 @@ class MachineCode:
     owner: object
     layout: Layout
     assembly: Callable[[str], str]
+    sections: Callable[[str], Sequence[Section]]
     annotated: AnnotatedTree | None = None
     again: Callable[[], MachineCode] | None = None
 

@@ -24,6 +24,7 @@ from planish.levels.loops.codegen.llvm.ir_writer import (
     total,
 )
 from planish.levels.loops.codegen.llvm.jit import Machine, host_machine
+from planish.levels.loops.codegen.objects import Section, read_object
 from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
@@ -345,10 +346,10 @@ def compile_tree(tree: LoopTree, *, vector_bits: int | None = None) -> MachineCo
     owner, addresses = jit.load(text, [n for group in names for n in group], machine)
     functions = zip((*annotated.body, *annotated.ahead), addresses, strict=True)
     entries = tuple([Entry(address, *f.iterations(tree)) for f, address in functions])
-    split = len(names[0])
-    write = partial(emit, tree, machine=machine)
+    run, prepare = entries[: len(names[0])], entries[len(names[0]) :]
+    write, parts = partial(emit, tree, machine=machine), partial(sections, tree, machine=machine)
     again = partial(compile_tree, tree, vector_bits=vector_bits)
-    return MachineCode(entries[:split], entries[split:], owner, layout(annotated), write, annotated, again)
+    return MachineCode(run, prepare, owner, layout(annotated), write, parts, annotated, again)
 
 
 def emit(tree: LoopTree, prefix: str, machine: Machine) -> str:
@@ -363,6 +364,13 @@ def emit(tree: LoopTree, prefix: str, machine: Machine) -> str:
         TargetError: the tree mixes types to compute in, or LLVM does not know the architecture.
     """
     return jit.assembly(module(annotated_for(tree, machine), machine, prefix)[0], machine)
+
+
+def sections(tree: LoopTree, prefix: str, machine: Machine) -> list[Section]:
+    """Return a tree's functions as sections to be linked; see `emit` for the arguments."""
+    return read_object(
+        jit.object_code(module(annotated_for(tree, machine), machine, prefix)[0], machine), prefix
+    )
 
 
 def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:

@@ -146,3 +146,8 @@ def load(text: str, names: list[str], machine: Machine) -> tuple[object, list[in
 def assembly(text: str, machine: Machine) -> str:
     """Compile a module to position-independent assembly."""
     return target_machine(machine, OPT_LEVEL, jit=False).emit_assembly(llvm.parse_assembly(text))
+
+
+def object_code(text: str, machine: Machine) -> bytes:
+    """Compile a module to a position-independent relocatable object."""
+    return target_machine(machine, OPT_LEVEL, jit=False).emit_object(llvm.parse_assembly(text))

@@ -12,6 +12,7 @@ import mmap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import TYPE_CHECKING
 
 from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Register
 
@@ -34,6 +35,9 @@ from planish.levels.loops.ir.annotated import (
 )
 from planish.levels.loops.ir.tree import Loop, LoopTree, Node, Ref, leaves
 from planish.levels.loops.lower.regalloc import NONTEMPORAL_FROM, annotate
+
+if TYPE_CHECKING:
+    from planish.levels.loops.codegen.objects import Section
 
 # Executable memory
 
@@ -130,6 +134,13 @@ def _lines(code: bytes) -> Iterator[str]:
     rest = code[decoder.ip :]
     for start in range(0, len(rest), 16):
         yield f"\t.byte {','.join(f'0x{b:02x}' for b in rest[start : start + 16])}"
+
+
+def sections(prefix: str, run: Sequence[bytes]) -> list[Section]:
+    """Return functions as sections to be linked, which are named PREFIX_run0, ..."""
+    from planish.levels.loops.codegen.objects import CODE, Section, Symbol  # only libraries are linked
+
+    return [Section(CODE, code, [Symbol(f"{prefix}_run{i}", 0, len(code))]) for i, code in enumerate(run)]
 
 
 # Functions
@@ -362,7 +373,8 @@ def compile_tree(
     run, prepare = entries[: len(codes[0])], entries[len(codes[0]) :]
     again = partial(compile_tree, tree, isa, extras, nontemporal_from)
     text = partial(assembly, run=codes[0], prepare=codes[1])
-    return MachineCode(run, prepare, memory, layout(annotated), text, annotated, again)
+    parts = partial(sections, run=codes[0])
+    return MachineCode(run, prepare, memory, layout(annotated), text, parts, annotated, again)
 
 
 _Codes = tuple[list[bytes], list[bytes]]

@@ -1,0 +1,156 @@
+"""Dispatch in a library: the functions that compute a network step by step, and the tables that they read.
+
+The functions are `dispatch.ll`, which LLVM compiles; all that is of one network is in the tables.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.objects import (
+    CODE,
+    CONSTANTS,
+    RELOCATED,
+    Relocation,
+    Section,
+    Symbol,
+    read_object,
+)
+from planish.network.elf import Architecture
+from planish.network.model import Network
+
+# Steps
+
+OWN, INPUTS, OUTPUTS = 0, 1, 2
+"""Tables of addresses in a call: the library's own, and its arguments."""
+NONE, WEIGHTS, WORKSPACE = 0, 1, 2
+"""Indices in `OWN`."""
+
+
+class Address(NamedTuple):
+    """Address of a tensor in a call.
+
+    Args:
+        table: `OWN`, `INPUTS` or `OUTPUTS`.
+        entry: index of an address there.
+        offset: is added, in bytes.
+    """
+
+    table: int
+    entry: int
+    offset: int = 0
+
+
+class Step(NamedTuple):
+    """Step of a call: some functions, all with the same arguments.
+
+    Args:
+        arguments: their addresses.
+        calls: symbols of the functions, each with its iterations.
+    """
+
+    arguments: Sequence[Address]
+    calls: Sequence[tuple[str, int]]
+
+
+# Functions
+
+_OSXSAVE = 1 << 27
+_BITS: Mapping[str, tuple[str, int]] = {
+    "fma": ("LEAF1_ECX", 12),
+    "avx2": ("LEAF7_EBX", 5),
+    "avx512f": ("LEAF7_EBX", 16),
+    "avx512dq": ("LEAF7_EBX", 17),
+    "avx512vl": ("LEAF7_EBX", 31),
+}
+"""Feature to the register of CPUID that has it, and the bit."""
+_NO_CHECK = """
+define internal i1 @has_instructions() nounwind {
+  ret i1 true
+}
+"""
+_FOLDER = Path(__file__).parent
+_CPUID = bytes.fromhex("53 4989d0 89f8 89f1 0fa2 418900 41895804 41894808 4189500c 5b c3")
+"""push rbx; mov r8, rdx; mov eax, edi; mov ecx, esi; cpuid; eax, ebx, ecx, edx to [r8]; pop rbx; ret"""
+_XGETBV = bytes.fromhex("31c9 0f01d0 c3")
+"""xor ecx, ecx; xgetbv; ret"""
+
+
+def functions(
+    steps: Sequence[Step], features: Sequence[str], machine: jit.Machine, *, needs_workspace: bool
+) -> Iterator[Section]:
+    """Compile the functions that compute steps.
+
+    Args:
+        steps: all of them.
+        features: of x86-64, which the processor must have.
+        machine: the processor's architecture.
+        needs_workspace: whether a call without a workspace is refused.
+    """
+    text = (_FOLDER / "dispatch.ll").read_text()
+    text += (_FOLDER / "cpuid.ll").read_text() if features else _NO_CHECK
+    masks = {"LEAF1_ECX": _OSXSAVE, "LEAF7_EBX": 0}
+    for feature in features:
+        register, bit = _BITS[feature]
+        masks[register] |= 1 << bit
+    wide = any(feature.startswith("avx512") for feature in features)
+    values: dict[str, object] = {name: _signed(mask) for name, mask in masks.items()}
+    values |= {"XCR0": 0xE6 if wide else 0x6, "STEPS": len(steps)}
+    values |= {"ARGUMENTS": max([len(step.arguments) for step in steps], default=1)}
+    values |= {"NEEDS_WORKSPACE": "true" if needs_workspace else "false"}
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", str(value))
+    yield from read_object(jit.object_code(text, machine), "dispatch")
+    if features:
+        yield Section(CODE, _CPUID, [Symbol("model_cpuid", 0, len(_CPUID))])
+        yield Section(CODE, _XGETBV, [Symbol("model_xgetbv", 0, len(_XGETBV))])
+
+
+def _signed(mask: int) -> int:
+    """Return 32 bits as LLVM writes them."""
+    return mask - (1 << 32) if mask >> 31 else mask
+
+
+def step_tables(steps: Sequence[Step], architecture: Architecture) -> Iterator[Section]:
+    """Write the records of the steps, and the index of where each begins."""
+    words, index, relocations = list[int](), list[int](), list[Relocation]()
+    for step in steps:
+        index.append(len(words))
+        words += [len(step.arguments), len(step.calls)]
+        for address in step.arguments:
+            words += address
+        for function, iterations in step.calls:
+            relocations.append(Relocation(8 * len(words), architecture.distance, function))
+            words += [0, iterations]
+    for name, listed, moved in (("model_steps", words, relocations), ("model_index", index, ())):
+        content = struct.pack(f"<{len(listed)}q", *listed) or bytes(8)
+        yield Section(CONSTANTS, content, [Symbol(name, 0, len(content), is_function=False)], moved)
+
+
+def port_tables(
+    name: str, network: Network, tensors: Sequence[str], architecture: Architecture
+) -> Iterator[Section]:
+    """Write an array of `struct model_tensor`, and the strings that it points to."""
+    content, strings, relocations = bytearray(), bytearray(), list[Relocation]()
+    for tensor in tensors:
+        value = network.values[tensor]
+        for offset, text in ((0, tensor), (8, value.dtype)):
+            relocations.append(
+                Relocation(len(content) + offset, architecture.absolute, f"{name}.text", len(strings))
+            )
+            strings += text.encode() + b"\0"
+        extents = value.shape + (0,) * (most_dimensions(network) - len(value.shape))
+        content += struct.pack(f"<QQi4x{len(extents)}q", 0, 0, len(value.shape), *extents)
+    content = content or bytearray(8)
+    symbols = [Symbol(name, 0, len(content), is_function=False)]
+    yield Section(RELOCATED, bytes(content), symbols, relocations)
+    yield Section(CONSTANTS, bytes(strings) or b"\0", [Symbol(f"{name}.text", 0, 0, is_function=False)])
+
+
+def most_dimensions(network: Network) -> int:
+    """Return the extent of the array `shape` in `struct model_tensor`."""
+    return max([len(network.shape(name)) for name in (*network.inputs, *network.outputs)] + [1])
