@@ -126,6 +126,12 @@ def test_a_winner_is_exported(kept: Kept, planish: Planish, tmp_path: Path) -> N
     assert json.loads(said.out) == versioned({"run": kept.run, "files": [str(folder / "place.json")]})
 
 
+def test_a_level_that_has_no_other_targets_refuses_one(kept: Kept, planish: Planish, tmp_path: Path) -> None:
+    said = planish("export", kept.run, tmp_path / "out", "--target", "aarch64")
+    assert said.error == "level 'lattice' exports nothing for 'aarch64'. Leave --target out."
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_that_cannot_be_made_is_an_error(kept: Kept, planish: Planish) -> None:
     said = planish("export", kept.run, kept.place / "out")
     assert said.code == 2

@@ -69,6 +69,8 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     assert [str(step) for step in result.candidate.steps] == ["Library(name='numpy')"]
     assert (result.gain, result.exported) == (1.0, result.finalists[1].candidate)
     assert planish("export", run, tmp_path / "again").code == 0
+    assert planish("export", run, tmp_path / "arm", "--target", "aarch64").code == 0
+    assert "fmla\tv" in next((tmp_path / "arm").glob("*.s")).read_text()
 
 
 @pytest.mark.parametrize(

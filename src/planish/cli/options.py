@@ -321,6 +321,15 @@ OutputFile = Annotated[
         help="File to write. Default: planish-ID.html; planish-comparison.html for several runs.",
     ),
 ]
+TargetName = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="loops: processor to generate code for: aarch64, x86-64, x86-64-v3 (AVX2) or x86-64-v4 "
+        "(AVX-512). Default: this one.",
+    ),
+]
 ExportFolder = Annotated[
     Path | None,
     typer.Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -190,15 +190,20 @@ def export(
     run_id: given.RunId,
     folder: given.Folder,
     pick: given.Pick = 1,
+    target: given.TargetName = "",
     file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
     """Write the winner of a run for use without planish, and print the files.
 
-    A kernel becomes assembly and a C header, a module of LLVM IR an object and its pass list.
+    A kernel becomes assembly and a C header, a module of LLVM IR an object and its pass list. With --target,
+    a kernel's assembly is for another processor: the schedule is the one that was fast here, its answers are
+    verified here, and its speed there is not known.
 
         planish export 1a2b3c4d out/
+
+        planish export 1a2b3c4d out/ --target aarch64
     """
     from planish.cli.output import document, say, writing
     from planish.cli.summary import report_stand_in
@@ -207,10 +212,11 @@ def export(
 
     with open_store(store, read_only=True) as opened:
         result = read_result(opened, run_id, pick, file or ())
-        exported = result.exported  # before a folder is made
+        level, exported = result.level, result.exported  # before a folder is made
+        task = replace(result.task, target=level.cross_target(target)) if target else result.task
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            files = [str(file) for file in result.level.export(result.task, exported, folder)]
+            files = [str(file) for file in level.export(task, exported, folder)]
         report_stand_in(result)
     if form == "json":
         document({"run": result.run.id, "files": files})

@@ -98,6 +98,14 @@ class Level(ABC, Generic[ProgramT]):
             TargetError: it lacks what is asked of it.
         """
 
+    def cross_target(self, name: str) -> Target:
+        """Describe another processor, for which candidates can be exported; by default there is none.
+
+        Raises:
+            PlanishError: the level makes no code for a processor of this name.
+        """
+        raise PlanishError(f"level '{self.name}' exports nothing for '{name}'", "Leave --target out.")
+
     @abstractmethod
     def runs(self, task: Task[ProgramT]) -> bool:
         """Return whether candidates of a task may do anything that their user may, and not only compute.

@@ -21,7 +21,7 @@ import numpy as np
 from planish.core import Candidate, PlanishError, Target
 from planish.core.documents import versioned
 from planish.core.files import copy_regular
-from planish.levels.loops.build import backend_of, compile_with, tree_of
+from planish.levels.loops.build import backend_of, code_of, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import Section
@@ -83,8 +83,7 @@ class Schedule:
 def compile_schedule(program: Program, candidate: Candidate, target: Target) -> Schedule:
     """Compile a kernel's schedule."""
     tree = tree_of(program, candidate)
-    code = compile_with(backend_of(candidate) or target.toolchain["backend"], tree)
-    return Schedule(program, candidate, tree, code)
+    return Schedule(program, candidate, tree, code_of(candidate, target, tree))
 
 
 class Weights:

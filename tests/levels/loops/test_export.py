@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ from planish.core import (
     Task,
     candidate_from_json,
 )
+from planish.core.errors import UnknownNameError
+from planish.core.hashing import rng
 from planish.levels.loops import export
-from planish.levels.loops.backends import available_backends
+from planish.levels.loops.backends import available_backends, cross_target
 from planish.levels.loops.build import Backend, Library, tree_of
 from planish.levels.loops.export import export_kernel
 from planish.levels.loops.ir.tree import LoopTree
@@ -29,7 +32,7 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.space import STEPS
+from planish.levels.loops.space import STEPS, TemplateSpace
 from planish.levels.loops.steps import Pack, Parallel, Reorder, Split
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
@@ -84,7 +87,7 @@ def bytes_of(program: Program, name: str) -> int:
     return kind.size * numpy_type(kind.dtype).itemsize
 
 
-def build(folder: Path, source: str, compiler: list[str]) -> None:
+def build(folder: Path, source: str, compiler: Sequence[str]) -> None:
     """Compile a main program with the kernel `f`."""
     (folder / "main.source").write_text(source)
     files = ["main.source", "-x", "none", "f.s", "-o", "main"]
@@ -92,7 +95,9 @@ def build(folder: Path, source: str, compiler: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def run_in_c(program: Program, folder: Path, calls: list[str]) -> dict[str, np.ndarray]:
+def run_in_c(
+    program: Program, folder: Path, calls: list[str], compiler: Sequence[str] = C, runner: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
     """Build a program of these calls, run it on files with the inputs, and read the outputs."""
     inputs = make_inputs(program)
     lines: list[str] = []
@@ -107,8 +112,8 @@ def run_in_c(program: Program, folder: Path, calls: list[str]) -> dict[str, np.n
             inputs[name].tofile(folder / f"{name}.in")
     lines += calls
     lines += [f'save({name}, {bytes_of(program, name)}, "{name}.out");' for name in program.outputs]
-    build(folder, MAIN.format(body="\n".join(f"    {line}" for line in lines)), C)
-    subprocess.run([str(folder / "main")], cwd=folder, check=True)
+    build(folder, MAIN.format(body="\n".join(f"    {line}" for line in lines)), compiler)
+    subprocess.run([*runner, str(folder / "main")], cwd=folder, check=True)
     return {
         name: np.fromfile(folder / f"{name}.out", numpy_type(kind.dtype)).reshape(kind.shape)
         for name, kind in program.types
@@ -214,6 +219,50 @@ def test_the_c_program_of_the_tutorial_runs(backend: str, tmp_path: Path) -> Non
     subprocess.run(command, cwd=tmp_path, check=True)
     ran = subprocess.run([str(tmp_path / "main")], check=True, capture_output=True, text=True)
     assert ran.stdout == "17\n"
+
+
+AARCH64 = ["aarch64-linux-gnu-gcc", *C[1:], "-static"]
+CONVOLUTION = parse(
+    "O[k,y,x] += relu(I[c,y+r,x+s]) * W[k,c,r,s]", {"k": 9, "y": 6, "x": 7, "c": 3, "r": 3, "s": 3}
+)
+SOFTMAX = parse(
+    "M[b] max= X[b,i]; E[b,i] = exp(X[b,i] - M[b]); S[b] += E[b,i]; Y[b,i] = E[b,i] / S[b]", {"b": 5, "i": 23}
+)
+CROSS = {
+    "a product": parse(GEMM, SIZES),
+    "with packed weights": parse(GEMM, SIZES).with_constants(["B"]),
+    "narrow": parse(GEMM, SIZES, dtype=NARROW),
+    "of float64": parse(GEMM, SIZES, dtype="float64"),
+    "whole": parse(GEMM, SIZES, dtype="int8"),
+    "a convolution": CONVOLUTION,
+    "softmax": SOFTMAX,
+}
+
+
+@pytest.mark.skipif(
+    not (shutil.which(AARCH64[0]) and shutil.which("qemu-aarch64")),
+    reason="there is no compiler and emulator of aarch64 (packages gcc-aarch64-linux-gnu and qemu-user)",
+)
+@pytest.mark.parametrize("name", CROSS)
+def test_a_kernel_for_another_processor_computes_there(name: str, tmp_path: Path) -> None:
+    """The default schedule for the other processor, and samples, are called as the header shows it."""
+    program, target = CROSS[name], cross_target("aarch64")
+    space, task = TemplateSpace(program, target), Task(program, target, (Objective("time_s", "s"),), "1")
+    for number, candidate in enumerate([space.start(), *(space.sample(rng(seed)) for seed in range(2))]):
+        folder = tmp_path / str(number)
+        header = export_kernel(task, candidate, folder, "f")[1].read_text()
+        assert "Made by planish for aarch64." in header
+        calls = [f"{line[7:].split(';')[0]};" for line in header.splitlines() if line.startswith(" *     f")]
+        memory = [name for name in ("prepared", "workspace") if f"F_{name.upper()}_BYTES " in header]
+        calls = [*(f"void *{name} = memory(F_{name.upper()}_BYTES, 0);" for name in memory), *calls]
+        assert right(program, run_in_c(program, folder, calls, AARCH64, ["qemu-aarch64"])), candidate
+
+
+def test_an_unknown_target_is_refused() -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"level 'loops' has no target 'aarch65'\. Did you mean 'aarch64'"
+    ):
+        cross_target("aarch65")
 
 
 @needs_compiler

@@ -12,7 +12,17 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
-from planish.core import Machine, Target, TargetError, caches, processor, registry, unknown, usable_cores
+from planish.core import (
+    Cache,
+    Machine,
+    Target,
+    TargetError,
+    caches,
+    processor,
+    registry,
+    unknown,
+    usable_cores,
+)
 from planish.core.cores import cpu_features
 
 if TYPE_CHECKING:
@@ -195,6 +205,36 @@ def this_machine(cores: int, backend: str = "") -> Target:
     toolchain = {"backend": chosen} | {name: version(name) for name in made.packages}
     machine = made.machine if made.machine.caches else replace(made.machine, caches=caches())
     return Target(processor(), frozenset({chosen}), cores, toolchain, machine)
+
+
+# Other processors
+
+_LINUX = "unknown-linux-gnu"
+_CROSS: Mapping[str, tuple[str, str, str, Machine]] = {
+    "aarch64": (f"aarch64-{_LINUX}", "generic", "", Machine(16, 32, (Cache(1, 64 << 10), Cache(2, 1 << 20)))),
+    "x86-64": (f"x86_64-{_LINUX}", "x86-64", "", Machine(16, 16)),
+    "x86-64-v3": (f"x86_64-{_LINUX}", "x86-64-v3", "+avx2,+fma,+f16c", Machine(32, 16)),
+    "x86-64-v4": (f"x86_64-{_LINUX}", "x86-64-v4", "+avx512f,+avx512vl,+avx512dq,+avx512bw", Machine(64, 32)),
+}
+"""Name to LLVM's triple, processor and features, and to registers that all processors of the name have."""
+
+
+def cross_target(name: str, cores: int = 1) -> Target:
+    """Describe another processor, for which the portable back end writes assembly; nothing of it runs here.
+
+    Args:
+        name: "aarch64" (with vectors of 128 bits, NEON), or a level of x86-64: "x86-64", "x86-64-v3" (AVX2),
+            "x86-64-v4" (AVX-512).
+        cores: how many a kernel may use.
+
+    Raises:
+        PlanishError: the name is unknown.
+    """
+    if name not in _CROSS:
+        raise unknown("level 'loops' has no target", name, _CROSS)
+    triple, cpu, features, machine = _CROSS[name]
+    toolchain = {"backend": PREFERRED[-1], "triple": triple, "cpu": cpu, "features": features}
+    return Target(name, frozenset(), cores, toolchain | {"llvmlite": version("llvmlite")}, machine)
 
 
 @dataclass(frozen=True)

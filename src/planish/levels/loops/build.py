@@ -108,6 +108,27 @@ def compile_with(backend: str, tree: LoopTree) -> MachineCode:
     return found.generate(tree)
 
 
+def code_of(candidate: Candidate, target: Target, tree: LoopTree) -> MachineCode:
+    """Generate code of a candidate.
+
+    Args:
+        candidate: its back end is the target's, unless a `Backend` step names one.
+        target: this machine, or another from `planish.levels.loops.backends.cross_target`. Code for another
+            has the layout, the entries without addresses, and the assembly.
+        tree: the candidate's, from `tree_of`.
+
+    Raises:
+        TargetError: the back end cannot make code of it.
+    """
+    if "triple" not in target.toolchain:
+        return compile_with(backend_of(candidate) or target.toolchain["backend"], tree)
+    from planish.levels.loops.codegen.llvm.compile import compile_for
+    from planish.levels.loops.codegen.llvm.jit import describe
+
+    triple, cpu, features = (target.toolchain[name] for name in ("triple", "cpu", "features"))
+    return compile_for(tree, describe(triple, cpu, features))
+
+
 def annotated_of(candidate: Candidate, target: Target, tree: LoopTree) -> AnnotatedTree | None:
     """Return the decisions that a candidate's back end carries out; None where it does not work here."""
     backend = backend_of(candidate) or target.toolchain.get("backend", "")
@@ -139,5 +160,4 @@ def kernel_of(program: Program, candidate: Candidate, target: Target, tree: Loop
     """Compile a candidate with one of our back ends; see `executable_of`."""
     from planish.levels.loops.runtime.kernels import Kernel
 
-    backend = backend_of(candidate) or target.toolchain["backend"]
-    return Kernel(program, tree, compile_with(backend, tree), cores=target.cores)
+    return Kernel(program, tree, code_of(candidate, target, tree), cores=target.cores)

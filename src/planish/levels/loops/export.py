@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, ProgramError, Target, Task, content_hash
 from planish.core.documents import versioned
-from planish.levels.loops.backends import available_backends
-from planish.levels.loops.build import backend_of, compile_with, executable_of, library_of, tree_of
+from planish.levels.loops.backends import available_backends, preferred_backend
+from planish.levels.loops.build import backend_of, code_of, compile_with, executable_of, library_of, tree_of
 from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
 from planish.levels.loops.evaluator import refuse_wrong
 from planish.levels.loops.ir.annotated import (
@@ -489,6 +489,7 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
     Raises:
         ProgramError: the candidate is a library's implementation, or the name is none for C.
         PlanishError: the kernel gives a wrong answer on this machine, or a file cannot be written.
+        TargetError: the back end cannot make code of it for the task's target.
     """
     library = library_of(candidate)
     if library:
@@ -501,9 +502,10 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
         hint = "Use letters, digits and underscores, and no word of C, C++ or <stdint.h>."
         raise ProgramError(f"'{name}' cannot name a C function", hint)
     tree = tree_of(program, candidate)
-    backend = backend_of(candidate) or task.target.toolchain["backend"]
-    code = compile_with(backend, tree)
-    if backend in available_backends():  # else it is for another machine
+    code = code_of(candidate, task.target, tree)
+    if code.owner is None:  # for another processor: the schedule is verified in this one's code
+        refuse_wrong(Kernel(program, tree, compile_with(preferred_backend(), tree)))
+    elif (backend_of(candidate) or task.target.toolchain["backend"]) in available_backends():
         refuse_wrong(Kernel(program, tree, code, task.target.cores))
     record = {
         "name": name,

@@ -125,6 +125,12 @@ class LoopsLevel(Level["TensorProgram"]):
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
         return this_machine(cores, program.backend)
 
+    def cross_target(self, name: str) -> Target:
+        """Describe another processor by name, such as "aarch64"; raises PlanishError where it is unknown."""
+        from planish.levels.loops.backends import cross_target
+
+        return cross_target(name)
+
     def runs(self, task: Task[TensorProgram]) -> bool:
         """Return whether candidates may do anything: never, a kernel only computes."""
         del task
@@ -206,7 +212,7 @@ class LoopsLevel(Level["TensorProgram"]):
         return library_of(candidate) is None
 
     def export(self, task: Task[TensorProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write a kernel in assembly with a C header, and the schedule as JSON."""
+        """Write a kernel in assembly with a C header, and the schedule as JSON; for the task's target."""
         from planish.levels.loops.export import export_kernel
 
         return export_kernel(task, candidate, path)

@@ -26,7 +26,7 @@ class Entry:
     then of the shared workspace, then of the private workspace.
 
     Args:
-        address: where it is.
+        address: where it is; 0 in code for another processor.
         iterations: of the parallel root loop; its tail, if any, is the last one. 1 for a serial entry.
         parallel: whether [begin, end) selects iterations, and parts may run at the same time, each with
             a private workspace of its own. A serial entry ignores the range.
@@ -61,7 +61,8 @@ class MachineCode:
     Args:
         entries: the body, to be run in order; a parallel root node has an entry of its own.
         ahead_entries: likewise for the part that fills the ahead buffers; empty if there is none.
-        owner: what owns the memory of the functions; they live as long as it does.
+        owner: what owns the memory of the functions; they live as long as it does. None in code for another
+            processor, of which only the assembly is used.
         layout: where the temporaries lie that the functions have in memory.
         assembly: given a prefix P, writes assembly that defines the entries as P_run0, P_run1, ...
             and the ahead entries as P_prepare0, ...

@@ -352,6 +352,25 @@ def compile_tree(tree: LoopTree, *, vector_bits: int | None = None) -> MachineCo
     return MachineCode(run, prepare, owner, layout(annotated), write, parts, annotated, again)
 
 
+def compile_for(tree: LoopTree, machine: Machine) -> MachineCode:
+    """Generate vector code for another processor: its assembly can be written, and nothing of it is called.
+
+    Args:
+        tree: what is executed; all computed in one type.
+        machine: the processor, from `planish.levels.loops.codegen.llvm.jit.describe`.
+
+    Raises:
+        TargetError: the tree mixes types to compute in.
+    """
+    annotated = annotated_for(tree, machine)
+    entries, ahead = (
+        tuple([Entry(0, *function.iterations(tree)) for function in functions])
+        for functions in (annotated.body, annotated.ahead)
+    )
+    write, again = partial(emit, tree, machine=machine), partial(compile_for, tree, machine)
+    return MachineCode(entries, ahead, None, layout(annotated), write, annotated, again)
+
+
 def emit(tree: LoopTree, prefix: str, machine: Machine) -> str:
     """Write a tree's functions as assembly for a processor.
 
