@@ -6,8 +6,9 @@ values of IR, which LLVM's register allocator places.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode, arithmetic_of, layout
@@ -344,12 +345,8 @@ def compile_tree(tree: LoopTree, *, vector_bits: int | None = None) -> MachineCo
     annotated = annotated_for(tree, machine)
     text, names = module(annotated, machine, "planish")
     owner, addresses = jit.load(text, [n for group in names for n in group], machine)
-    functions = zip((*annotated.body, *annotated.ahead), addresses, strict=True)
-    entries = tuple([Entry(address, *f.iterations(tree)) for f, address in functions])
-    run, prepare = entries[: len(names[0])], entries[len(names[0]) :]
-    write, parts = partial(emit, tree, machine=machine), partial(sections, tree, machine=machine)
     again = partial(compile_tree, tree, vector_bits=vector_bits)
-    return MachineCode(run, prepare, owner, layout(annotated), write, parts, annotated, again)
+    return _machine_code(annotated, machine, owner, addresses, again)
 
 
 def compile_for(tree: LoopTree, machine: Machine) -> MachineCode:
@@ -362,13 +359,24 @@ def compile_for(tree: LoopTree, machine: Machine) -> MachineCode:
     Raises:
         TargetError: the tree mixes types to compute in.
     """
-    annotated = annotated_for(tree, machine)
-    entries, ahead = (
-        tuple([Entry(0, *function.iterations(tree)) for function in functions])
-        for functions in (annotated.body, annotated.ahead)
+    again = partial(compile_for, tree, machine)
+    return _machine_code(annotated_for(tree, machine), machine, None, repeat(0), again)
+
+
+def _machine_code(
+    annotated: AnnotatedTree,
+    machine: Machine,
+    owner: object,
+    addresses: Iterable[int],
+    again: Callable[[], MachineCode],
+) -> MachineCode:
+    tree, split = annotated.tree, len(annotated.body)
+    functions = zip((*annotated.body, *annotated.ahead), addresses, strict=False)
+    entries = tuple([Entry(address, *function.iterations(tree)) for function, address in functions])
+    write, parts = partial(emit, tree, machine=machine), partial(sections, tree, machine=machine)
+    return MachineCode(
+        entries[:split], entries[split:], owner, layout(annotated), write, parts, annotated, again
     )
-    write, again = partial(emit, tree, machine=machine), partial(compile_for, tree, machine)
-    return MachineCode(entries, ahead, None, layout(annotated), write, annotated, again)
 
 
 def emit(tree: LoopTree, prefix: str, machine: Machine) -> str:
