@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
@@ -112,13 +112,19 @@ class Seen:
     requests: list[str] = field(default_factory=list[str])
 
 
+def _is_problem(message: ConsoleMessage) -> bool:
+    # To htmx a request that a newer one replaces is an error, too.
+    replaced = message.text.startswith(("htmx:afterRequest", "htmx:sendAbort"))
+    return message.type == "error" and not replaced
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """Open a page; errors in its console, and requests that leave the dashboard, fail the test."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     opened, seen = context.new_page(), Seen()
     opened.set_default_timeout(60_000)
-    opened.on("console", lambda each: seen.problems.append(each.text) if each.type == "error" else None)
+    opened.on("console", lambda each: seen.problems.append(each.text) if _is_problem(each) else None)
     opened.on("pageerror", lambda each: seen.problems.append(str(each)))
     opened.on("request", lambda each: seen.requests.append(each.url))
     yield opened

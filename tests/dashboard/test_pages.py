@@ -1,10 +1,11 @@
 """Pages in a browser: filters, comparison, narrow and dark windows, the keyboard, texts that are markup."""
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from dashboard.conftest import Start
 from dashboard.stores import add_run, comparison, failed, measured, store_of, task_of
@@ -56,6 +57,83 @@ def test_trials_are_filtered_by_outcome_and_by_cause(tmp_path: Path, dashboard: 
     page.get_by_label("Order").select_option("best")
     expect(rows.first.locator("td").first).to_have_text("4")
     expect(page.locator("#failures")).to_contain_text("2 of 4 trials failed")
+
+
+@dataclass
+class Held:
+    """Requests that are held back."""
+
+    routes: list[Route] = field(default_factory=list[Route])
+
+    def hold(self, route: Route) -> None:
+        self.routes.append(route)
+
+    def release(self) -> None:
+        assert self.routes
+        for route in self.routes:
+            route.continue_()
+
+
+def test_two_choices_in_a_row_are_both_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        trials = [measured(0, 2e-3), failed(1), measured(2, 1e-3)]
+        run_id = add_run(store, trials, comparison(0.5, "better"))
+    url = f"{dashboard(path).url}/s/main/runs/{run_id}"
+    held = Held()
+    page.route(re.compile(r"outcome=measured&order=newest$"), held.hold)
+    page.goto(url)
+    rows = page.locator("#trials tbody tr")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Outcome").select_option("measured")
+    page.get_by_label("Order").select_option("best")
+    held.release()  # the answer to the first choice comes after the second choice was made
+    expect(page).to_have_url(re.compile("outcome=measured&order=best"))
+    expect(rows).to_have_count(2)
+    expect(rows.first.locator("td").first).to_have_text("3")
+
+
+def test_a_choice_right_after_an_answer_is_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        trials = [measured(0, 2e-3), failed(1, "refused"), failed(2), measured(3, 1e-3)]
+        run_id = add_run(store, trials, comparison(0.5, "better"))
+    page.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+    rows = page.locator("#trials tbody tr")
+    expect(rows).to_have_count(4)
+    page.evaluate(
+        """new MutationObserver((_, observer) => {
+            const select = document.getElementById("outcome");
+            if (select.value !== "failed") return;
+            observer.disconnect();
+            select.value = "build: refused";
+            select.dispatchEvent(new Event("change", { bubbles: true }));
+        }).observe(document.getElementById("main"), { childList: true, subtree: true })"""
+    )
+    page.get_by_label("Outcome").select_option("failed")
+    expect(page).to_have_url(re.compile("refused"))
+    expect(rows).to_have_count(1)
+
+
+def test_filters_of_the_list_that_are_chosen_in_a_row(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        add_run(store, [measured(0, 1e-3)], comparison(1.5, "worse"))
+        add_run(store, [measured(0, 1e-3)], comparison(0.5, "better"))
+        stopped = add_run(store, [measured(0, 1e-3)], comparison(1.5, "worse"), status="stopped")
+    held = Held()
+    page.route(re.compile(r"status=stopped&verdict=&"), held.hold)
+    page.goto(dashboard(path).url)
+    rows = page.locator("#runs tbody tr")
+    expect(rows).to_have_count(3)
+    with page.expect_request(re.compile("status=stopped")):
+        page.get_by_label("Status").select_option("stopped")
+    page.get_by_label("Verdict").select_option("worse")
+    page.get_by_role("searchbox").focus()
+    held.release()
+    expect(page).to_have_url(re.compile("status=stopped&verdict=worse"))
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(stopped)
 
 
 def test_two_runs_are_compared(tmp_path: Path, dashboard: Start, page: Page) -> None:

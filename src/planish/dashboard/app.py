@@ -7,8 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib import import_module
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -83,8 +82,6 @@ def application(shown: Shown, token: str, port: int) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        # Before the first page, and not beside the first search: Plotly takes half a second to load.
-        await shown.live.in_thread(partial(import_module, "planish.plot"))
         poller = asyncio.create_task(shown.live.poll())
         try:
             yield

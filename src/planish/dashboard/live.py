@@ -1,8 +1,9 @@
 """Live sections: one poller for each store, one publisher for each view, however many clients look at it.
 
 All rendering together takes a fixed share of a core while a search goes on. Each section has a part of it
-(see `View.shares`): the more it costs, the more seldom it is rendered. A section that was not rendered for
-long is rendered as soon as it changes, and all sections are once their run has ended.
+(see `View.shares`): the more it costs, the more seldom it is rendered, but every `_MOST_S` seconds if it has
+changed. A section that was not rendered for long is rendered as soon as it changes, and all sections are once
+their run has ended.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ from planish.dashboard.views import GoneError, View
 
 _POLL_S = 0.25
 """A store that clients look at is polled so often at most."""
-_POLL_SHARE = 0.004
+_POLL_SHARE = 0.008
 """Share of a core for polling one store."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""
+_MOST_S = 20.0
+"""The longest pause between two renderings of a section that has changed, where one view is looked at."""
+_LOADING = 2
+"""Renderings whose costs do not count: they load code and compile templates, at up to a hundredfold cost."""
 _PAUSE_S = 0.1
 """Between two parts of a run that is long to read."""
 _SHARE = 0.012
 """Share of a core for rendering all sections of all views."""
-_FRESH_S = 20.0
-"""A section that was rendered before this time is rendered again for a client that opens the page."""
 _THREADS = 2
 """Threads that may read or wait for one store at a time."""
 _KEEP_ALIVE_S = 15.0
@@ -47,20 +50,35 @@ def _message(data: object, event: str = "") -> bytes:
 
 
 @dataclass
-class _Section:
+class Section:
     """State of a section.
 
     Args:
         html: as it was sent last.
         stamp: of the view when it was rendered; None where something was left out.
-        rendered: when it was, by the monotonic clock.
-        due: when it may be rendered again.
+        due: when it may be rendered again, by the monotonic clock.
     """
 
     html: str = ""
     stamp: object = None
-    rendered: float = 0.0
     due: float = 0.0
+    _renderings: int = 0
+    _cost_s: float = 0.0
+
+    def schedule(self, now: float, cost_s: float, share: float, views: int = 1) -> None:
+        """Set when it may be rendered again.
+
+        Args:
+            now: when it was rendered, by the monotonic clock.
+            cost_s: processor time that it took, in seconds.
+            share: of a core that its renderings may take, where one view is looked at.
+            views: how many are looked at, which divide the share.
+        """
+        # Of two, since a single one may have loaded something, too, or collected garbage.
+        usual_s, self._cost_s = min(cost_s, self._cost_s), cost_s
+        self._renderings += 1
+        pause = views * min(usual_s / share, _MOST_S) if self._renderings > _LOADING else 0.0
+        self.due = now + max(pause, _LEAST_S)
 
 
 @dataclass
@@ -77,7 +95,7 @@ class _Publisher:
     """
 
     view: View
-    sections: dict[str, _Section]
+    sections: dict[str, Section]
     clients: set[asyncio.Queue[bytes]] = field(default_factory=set["asyncio.Queue[bytes]"])
     gone: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,12 +110,6 @@ class _Publisher:
                 queue.put_nowait(self.everything())
             else:
                 queue.put_nowait(message)
-
-    def refresh(self) -> None:
-        """Render soon what has changed and was not rendered for long."""
-        for section in self.sections.values():
-            section.due = min(section.due, section.rendered + _FRESH_S)
-        self.changed.set()
 
     def everything(self) -> bytes:
         """Return the message with all sections."""
@@ -168,11 +180,9 @@ class Live:
         """Yield the events of a view: first all sections, then those that change."""
         publisher = self._publishers.get(view)
         if publisher is None:
-            sections = {name: _Section() for name in view.sections()}
+            sections = {name: Section() for name in view.sections()}
             publisher = self._publishers[view] = _Publisher(view, sections)
             publisher.task = asyncio.create_task(self._publish(publisher))
-        else:
-            publisher.refresh()
         queue = asyncio.Queue[bytes](8)
         publisher.clients.add(queue)
         try:
@@ -228,7 +238,7 @@ class Live:
                 publisher.send(_message({name: html}))
             if not whole:  # what takes longer to draw than to read is drawn when all is read
                 return _PAUSE_S
-            share = _SHARE * view.share(name) / len(self._publishers)
-            section.stamp, section.rendered = stamp, time.monotonic()
-            section.due = section.rendered + max(_LEAST_S, took / share)
+            section.stamp = stamp
+            share = _SHARE * view.share(name)
+            section.schedule(time.monotonic(), took, share, len(self._publishers))
         return min(left, default=None)

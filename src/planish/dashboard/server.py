@@ -14,6 +14,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 
 import uvicorn
 
@@ -48,6 +49,7 @@ def serve(
     """
     source = Source(MAIN, location)
     source.open()
+    import_module("planish.plot")  # now, and not beside the first search: Plotly takes half a second to load
     shown = Shown({MAIN: Runs(source)}, Scratch())
     try:
         with _listening(host, port) as listener:

@@ -31,8 +31,14 @@
     };
   };
 
+  // A section waits while it is read or chosen from, and while it is the target of a request: an answer finds
+  // the section that was there when the request was sent.
   const waiting = new Map();
+  let target = null, sender = null;
+  document.body.addEventListener("htmx:beforeRequest", ({ detail }) => { target = detail.target; sender = detail.elt; });
+  document.body.addEventListener("htmx:afterRequest", () => { target = null; });
   const isRead = (section) => {
+    if (section === target) return true;
     const selection = getSelection();
     const choosing = document.activeElement instanceof HTMLSelectElement && section.contains(document.activeElement);
     return choosing || (!selection.isCollapsed && selection.rangeCount && section.contains(selection.anchorNode));
@@ -59,6 +65,7 @@
   // The server sends the sections that have changed, each as HTML.
   const listen = () => {
     stream?.close();
+    waiting.clear();
     if (!document.body.dataset.events) return;
     stream = new EventSource(document.body.dataset.events + location.search);
     stream.onopen = () => { state("on", "live"); };
@@ -86,7 +93,8 @@
     if (drawn) swap(name, drawn.outerHTML); else target.disabled = false;
   });
 
-  // What is in the address is what is shown: after a click on a column, the form has to say so too.
+  // What is in the address is what is shown: after a click on a column, the form has to say so too. A form that
+  // was sent itself may have been changed again meanwhile.
   const follow = () => {
     const given = new URLSearchParams(location.search);
     for (const field of document.querySelectorAll(".filters [name]")) {
@@ -95,7 +103,9 @@
     }
     listen();
   };
-  document.body.addEventListener("htmx:pushedIntoHistory", follow);
+  document.body.addEventListener("htmx:pushedIntoHistory", () => {
+    if (sender instanceof HTMLFormElement) listen(); else follow();
+  });
   document.body.addEventListener("htmx:historyRestore", follow);
 
   const ages = () => {
