@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from network_models import ModelWriter
+from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import this_machine
+from planish.levels.loops.space import TemplateSpace
 from planish.network.compiling import Compilation, compile_model
+from planish.network.fusion import kernels_of
+from planish.network.library import build, compile_schedule, write_library
+from planish.network.reading import read_network
 from planish.network.runtime import CompiledNetwork
 
 
@@ -57,3 +63,18 @@ def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArra
     options.log_severity_level = 4
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return [np.asarray(each) for each in session.run(None, dict(feed))]
+
+
+def shared_library(path: Path, folder: Path, cores: int) -> CompiledNetwork:
+    """Compile a model to a library whose threads share all loops that can be, whether it pays or not."""
+    network, _ = read_network(read_model(path, {}))
+    kernels, target = kernels_of(network), this_machine(cores)
+    schedules = {
+        kernel.program.text: compile_schedule(
+            kernel.program, TemplateSpace(kernel.program, target).start(), target
+        )
+        for kernel in kernels
+    }
+    folder.mkdir()
+    write_library(build(network, kernels, schedules, target), folder)
+    return CompiledNetwork(folder)

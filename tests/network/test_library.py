@@ -17,7 +17,7 @@ from network.compiled import assert_same, run_onnxruntime, small_model
 from planish.core import TargetError
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import CODE, Relocation, Section, Symbol, read_object
-from planish.network.elf import X86_64, architecture_of, link, symbol_hash
+from planish.network.elf import X86_64, architecture_name, link, symbol_hash
 from planish.network.runtime import CompiledNetwork
 
 
@@ -210,7 +210,7 @@ def test_code_that_cannot_be_linked_is_refused() -> None:
         with pytest.raises(TargetError, match=why):
             link([section], [bytes(64)], X86_64, "made.so", ["own"])
     with pytest.raises(TargetError, match="riscv64"):
-        architecture_of("riscv64-unknown-linux-gnu")
+        architecture_name("riscv64-unknown-linux-gnu")
 
 
 def test_symbol_hash() -> None:

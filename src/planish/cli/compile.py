@@ -33,6 +33,7 @@ def compile_(
             help="Largest difference from ONNX Runtime, as a share of an output's largest number; 1e-4.",
         ),
     ] = None,
+    cores: given.Cores = 1,
     no_fusion: Annotated[bool, typer.Option("--no-fusion", help="A kernel for each operator.")] = False,
     store: given.StorePlace = None,
 ) -> None:
@@ -40,15 +41,15 @@ def compile_(
 
     The library's answers are compared with those of ONNX Runtime without optimizations; one that differs is
     not written, and the command ends with exit code 3. Then it is timed beside ONNX Runtime with all
-    optimizations, on one core.
+    optimizations, on as many cores.
     """
     from planish.cli.output import remark, say
     from planish.core.wording import amount
     from planish.network.compiling import compile_model, words_of
 
     found = compile_model(
-        model, output=output, shape=",".join(shape or ()), seconds=seconds, tolerance=tolerance,
-        store=store, fuse=not no_fusion, say=remark,
+        model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
+        tolerance=tolerance, store=store, fuse=not no_fusion, say=remark,
     )  # fmt: skip
     _show(found)
     manifest = found.network.manifest

@@ -21,11 +21,13 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import TemplateSpace
 from planish.measure import PairedSamples, Plan
 from planish.network.fusion import Kernel, kernels_of
-from planish.network.library import Built, build, compile_schedule, write_files, write_library
+from planish.network.library import Built, Schedule, build, compile_schedule, write_files, write_library
 from planish.network.model import Network
 from planish.network.runtime import CompiledNetwork
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from planish.store import Store
 
 COMPARISON_S = 20.0
@@ -81,6 +83,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
     *,
     output: str | Path | None = None,
     shape: str | Mapping[str, Sequence[int]] = "",
+    cores: int = 1,
     seconds: float | None = None,
     tolerance: float | None = None,
     store: Store | str | Path | None = None,
@@ -91,6 +94,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
         model: the file.
         output: the folder to write; None for one that lives as long as the process.
         shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`.
+        cores: threads of the library, the calling one included.
         seconds: for tuning the kernels; without, the default schedules are taken.
         tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
             of the largest number of an output; 1e-4 by default.
@@ -101,7 +105,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
 
     Raises:
         ProgramError: the model cannot be read or is not covered, or the library computes a wrong answer.
-        TargetError: a package is missing.
+        TargetError: a package is missing, or the machine has fewer cores.
 
     Examples:
         >>> net = planish.compile("model.onnx", output="net")  # doctest: +SKIP
@@ -113,8 +117,8 @@ def compile(  # noqa: A001 (of `planish.compile`)
         else ",".join(f"{k}={'x'.join(map(str, v))}" for k, v in shape.items())
     )
     return compile_model(
-        Path(model), output=None if output is None else Path(output), shape=text, seconds=seconds,
-        tolerance=tolerance, store=store, measures=False,
+        Path(model), output=None if output is None else Path(output), shape=text, cores=cores,
+        seconds=seconds, tolerance=tolerance, store=store, measures=False,
     ).network  # fmt: skip
 
 
@@ -123,6 +127,7 @@ def compile_model(
     *,
     output: Path | None,
     shape: str = "",
+    cores: int = 1,
     seconds: float | None = None,
     tolerance: float | None = None,
     store: Store | str | Path | None = None,
@@ -136,6 +141,7 @@ def compile_model(
         path: of the model.
         output: the folder to write.
         shape: of open inputs.
+        cores: threads of the library.
         seconds: for tuning.
         tolerance: largest accepted difference.
         store: of tuned kernels.
@@ -153,13 +159,17 @@ def compile_model(
     limit = TOLERANCE if tolerance is None else tolerance
     kernels = kernels_of(network, fuse=fuse)
     programs = {kernel.program.text: kernel.program for kernel in kernels}
-    target = this_machine(1)
+    target = this_machine(cores)
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(programs)} of them distinct")
     chosen = {text: TemplateSpace(program, target).start() for text, program in programs.items()}
     tuned = 0
     if seconds:
         tuned = _tune(kernels, programs, chosen, seconds, store, target, say)
     schedules = {text: compile_schedule(programs[text], steps, target) for text, steps in chosen.items()}
+    if any(schedule.is_shared for schedule in schedules.values()):
+        schedules = _by_cores(network, model, kernels, schedules, target)
+        shared = sum(schedule.is_shared for schedule in schedules.values())
+        say(f"{shared} of {len(schedules)} distinct kernels run on {cores} cores, the others on one")
     built = build(network, kernels, schedules, target)
     folder = _working_folder()
     made = _library(built, folder)
@@ -208,6 +218,37 @@ def _working_folder() -> Path:
 def _library(built: Built, folder: Path) -> CompiledNetwork:
     write_library(built, folder)
     return CompiledNetwork(folder)
+
+
+def _by_cores(
+    network: Network,
+    model: ModelProto,
+    kernels: Sequence[Kernel],
+    shared: Mapping[str, Schedule],
+    target: Target,
+) -> dict[str, Schedule]:
+    """Measure each kernel on all cores and on one, and return the quicker schedules.
+
+    On one core, the schedule is the same, or the default one for one core.
+    """
+    from planish.network.measuring import layer_times
+
+    one = this_machine(1)
+    alone = {text: replace(schedule, cores=1) for text, schedule in shared.items()}
+    default = {
+        text: compile_schedule(s.program, TemplateSpace(s.program, one).start(), one)
+        for text, s in shared.items()
+    }
+    best = dict[str, tuple[float, Schedule]]()
+    for schedules in (shared, alone, default):
+        made = _library(build(network, kernels, schedules, target), _working_folder())
+        times = dict[str, float]()
+        for kernel, seconds in zip(kernels, layer_times(made, network, model), strict=True):
+            times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
+        for text, seconds in times.items():
+            if text not in best or seconds < best[text][0]:
+                best[text] = seconds, schedules[text]
+    return {text: schedule for text, (_, schedule) in best.items()}
 
 
 def _layer(network: Network, kernel: Kernel, seconds: float) -> Layer:

@@ -3,12 +3,13 @@
 ;
 ; A step is a record of 64-bit words:
 ;
-;     number of arguments, number of calls
+;     number of arguments, number of calls, bytes between the last arguments of two threads
 ;     for each argument: table of its base (0: none, the weights and the workspace; 1: inputs; 2: outputs),
 ;         index of the base in the table, offset in bytes
-;     for each call: distance of the function from this word, iterations
+;     for each call: distance of the function from this word, iterations, whether threads share them
 ;
-; All calls of a step have the same arguments.
+; All calls of a step have the same arguments, except that each thread has a last one, its workspace, of its own.
+; What `assemble`, `share` and `disband` do is in threads.ll.
 
 @model_steps = external hidden constant i64
 @model_index = external hidden constant i64
@@ -21,7 +22,7 @@ start:
 each:
   %i = phi i64 [0, %start], [%next, %each]
   %words = mul i64 %i, 3
-  %place = add i64 %words, 2
+  %place = add i64 %words, 3
   %record = getelementptr i64, ptr %step, i64 %place
   %table = load i64, ptr %record
   %index_ = getelementptr i64, ptr %record, i64 1
@@ -42,28 +43,78 @@ done:
   ret void
 }
 
-define internal void @compute(ptr %step, ptr %args) nounwind {
+; Sets the arguments of the threads but the first.
+define internal void @spread(ptr %step, ptr %lane_args) nounwind {
 start:
+  %args = load ptr, ptr %lane_args
+  %count = load i64, ptr %step
+  %stride_ = getelementptr i64, ptr %step, i64 2
+  %stride = load i64, ptr %stride_
+  %last = sub i64 %count, 1
+  br label %lanes
+lanes:
+  %lane = phi i64 [1, %start], [%next_lane, %own]
+  %is_lane = icmp ult i64 %lane, @LANES@
+  br i1 %is_lane, label %copy, label %done
+copy:
+  %target_ = getelementptr ptr, ptr %lane_args, i64 %lane
+  %target = load ptr, ptr %target_
+  br label %each
+each:
+  %i = phi i64 [0, %copy], [%next, %each]
+  %from = getelementptr ptr, ptr %args, i64 %i
+  %to = getelementptr ptr, ptr %target, i64 %i
+  %argument = load ptr, ptr %from
+  store ptr %argument, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %own
+own:
+  %offset = mul i64 %stride, %lane
+  %own_ = getelementptr ptr, ptr %target, i64 %last
+  %first_space = load ptr, ptr %own_
+  %space = getelementptr i8, ptr %first_space, i64 %offset
+  store ptr %space, ptr %own_
+  %next_lane = add i64 %lane, 1
+  br label %lanes
+done:
+  ret void
+}
+
+define internal void @compute(ptr %step, ptr %lane_args, i1 %leads) nounwind {
+start:
+  %args = load ptr, ptr %lane_args
   %arguments = load i64, ptr %step
   %calls_ = getelementptr i64, ptr %step, i64 1
   %calls = load i64, ptr %calls_
   %words = mul i64 %arguments, 3
-  %place = add i64 %words, 2
+  %place = add i64 %words, 3
   %first = getelementptr i64, ptr %step, i64 %place
   br label %each
 each:
-  %i = phi i64 [0, %start], [%next, %each]
-  %pair = shl i64 %i, 1
-  %call = getelementptr i64, ptr %first, i64 %pair
+  %i = phi i64 [0, %start], [%next, %done]
+  %triple = mul i64 %i, 3
+  %call = getelementptr i64, ptr %first, i64 %triple
   %distance = load i64, ptr %call
   %function = getelementptr i8, ptr %call, i64 %distance
   %iterations_ = getelementptr i64, ptr %call, i64 1
   %iterations = load i64, ptr %iterations_
+  %flag_ = getelementptr i64, ptr %call, i64 2
+  %flag = load i64, ptr %flag_
+  %is_parallel = icmp ne i64 %flag, 0
+  %is_shared = and i1 %is_parallel, %leads
+  br i1 %is_shared, label %share, label %alone
+share:
+  call void @share(ptr %function, i64 %iterations, ptr %lane_args)
+  br label %done
+alone:
   call void %function(ptr %args, i64 0, i64 %iterations)
+  br label %done
+done:
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %calls
-  br i1 %more, label %each, label %done
-done:
+  br i1 %more, label %each, label %end
+end:
   ret void
 }
 
@@ -90,7 +141,8 @@ done:
 
 define i32 @model_run_layers(ptr %inputs, ptr %outputs, ptr %workspace, i32 %first, i32 %behind) nounwind {
 start:
-  %args = alloca [@ARGUMENTS@ x ptr]
+  %args = alloca [@LANES@ x [@ARGUMENTS@ x ptr]]
+  %lane_args = alloca [@LANES@ x ptr]
   %own = alloca [3 x ptr]
   %tables = alloca [3 x ptr]
   %able = call i1 @has_instructions()
@@ -119,19 +171,40 @@ ready:
   store ptr %own, ptr %tables
   store ptr %inputs, ptr %tables1
   store ptr %outputs, ptr %tables2
+  br label %lanes
+lanes:
+  %lane = phi i64 [0, %ready], [%next_lane, %lanes]
+  %lane_start = getelementptr [@ARGUMENTS@ x ptr], ptr %args, i64 %lane
+  %lane_ = getelementptr ptr, ptr %lane_args, i64 %lane
+  store ptr %lane_start, ptr %lane_
+  %next_lane = add i64 %lane, 1
+  %more_lanes = icmp ult i64 %next_lane, @LANES@
+  br i1 %more_lanes, label %lanes, label %team
+team:
+  %leads = call i1 @assemble()
   br label %each
 each:
-  %i = phi i32 [%first, %ready], [%next, %step]
+  %i = phi i32 [%first, %team], [%next, %computed]
   %more = icmp slt i32 %i, %behind
-  br i1 %more, label %step, label %ok
+  br i1 %more, label %step, label %over
 step:
   %word_ = getelementptr i64, ptr @model_index, i32 %i
   %word = load i64, ptr %word_
   %record = getelementptr i64, ptr @model_steps, i64 %word
   call void @resolve(ptr %record, ptr %tables, ptr %args)
-  call void @compute(ptr %record, ptr %args)
+  br i1 %leads, label %spread, label %computed
+spread:
+  call void @spread(ptr %record, ptr %lane_args)
+  br label %computed
+computed:
+  call void @compute(ptr %record, ptr %lane_args, i1 %leads)
   %next = add i32 %i, 1
   br label %each
+over:
+  br i1 %leads, label %disband, label %ok
+disband:
+  call void @disband()
+  br label %ok
 ok:
   ret i32 0
 no_instructions:

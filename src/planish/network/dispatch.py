@@ -20,7 +20,15 @@ from planish.levels.loops.codegen.objects import (
     Symbol,
     read_object,
 )
-from planish.network.elf import Architecture
+from planish.levels.loops.runtime.kernels import (
+    FIELDS,
+    LANE,
+    LANE_WORDS,
+    NO_PLACEMENT,
+    TEAM_WORDS,
+    team_functions,
+)
+from planish.network.elf import Architecture, architecture_name
 from planish.network.model import Network
 
 # Steps
@@ -45,16 +53,32 @@ class Address(NamedTuple):
     offset: int = 0
 
 
+class Call(NamedTuple):
+    """Call of a function.
+
+    Args:
+        symbol: of the function.
+        iterations: of its loop.
+        is_shared: whether the threads of the library share them.
+    """
+
+    symbol: str
+    iterations: int
+    is_shared: bool = False
+
+
 class Step(NamedTuple):
     """Step of a call: some functions, all with the same arguments.
 
     Args:
         arguments: their addresses.
-        calls: symbols of the functions, each with its iterations.
+        calls: the functions.
+        private_bytes: from the last argument of one thread to that of the next.
     """
 
     arguments: Sequence[Address]
-    calls: Sequence[tuple[str, int]]
+    calls: Sequence[Call]
+    private_bytes: int = 0
 
 
 # Functions
@@ -73,6 +97,35 @@ define internal i1 @has_instructions() nounwind {
   ret i1 true
 }
 """
+_NO_TEAM = """
+define internal i1 @assemble() nounwind {
+  ret i1 false
+}
+
+define internal void @disband() nounwind {
+  ret void
+}
+
+define internal void @share(ptr %function, i64 %iterations, ptr %lane_args) nounwind {
+  ret void
+}
+"""
+_SYSTEM_CALLS = {
+    "x86_64": {"YIELD": 24, "CLOCK": 228, "FUTEX": 202, "SIGMASK": 14, "GETPID": 39},
+    "aarch64": {"YIELD": 124, "CLOCK": 113, "FUTEX": 98, "SIGMASK": 135, "GETPID": 172},
+}
+"""Numbers of Linux's system calls."""
+_SYSTEM_CALL = {
+    # mov rax, rdi; rdi, rsi; rsi, rdx; rdx, rcx; r10, r8; r8, r9; syscall; ret
+    "x86_64": bytes.fromhex("4889f8 4889f7 4889d6 4889ca 4d89c2 4d89c8 0f05 c3"),
+    # mov x8, x0; x0, x1; x1, x2; x2, x3; x3, x4; x4, x5; svc 0; ret
+    "aarch64": struct.pack(
+        "<8I", 0xAA0003E8, *(0xAA0003E0 | (n + 1) << 16 | n for n in range(5)), 0xD4000001, 0xD65F03C0
+    ),
+}
+"""Code of `model_syscall(number, ...)`, which LLVM could only write with a parser of assembly."""
+_LOCK_WORD = LANE_WORDS - 1
+"""The word of a lane that holds its lock."""
 _FOLDER = Path(__file__).parent
 _CPUID = bytes.fromhex("53 4989d0 89f8 89f1 0fa2 418900 41895804 41894808 4189500c 5b c3")
 """push rbx; mov r8, rdx; mov eax, edi; mov ecx, esi; cpuid; eax, ebx, ecx, edx to [r8]; pop rbx; ret"""
@@ -81,7 +134,12 @@ _XGETBV = bytes.fromhex("31c9 0f01d0 c3")
 
 
 def functions(
-    steps: Sequence[Step], features: Sequence[str], machine: jit.Machine, *, needs_workspace: bool
+    steps: Sequence[Step],
+    features: Sequence[str],
+    machine: jit.Machine,
+    cores: int,
+    *,
+    needs_workspace: bool,
 ) -> Iterator[Section]:
     """Compile the functions that compute steps.
 
@@ -89,10 +147,12 @@ def functions(
         steps: all of them.
         features: of x86-64, which the processor must have.
         machine: the processor's architecture.
+        cores: threads that share the iterations of steps.
         needs_workspace: whether a call without a workspace is refused.
     """
     text = (_FOLDER / "dispatch.ll").read_text()
     text += (_FOLDER / "cpuid.ll").read_text() if features else _NO_CHECK
+    text += _team(machine.triple, cores) if cores > 1 else _NO_TEAM
     masks = {"LEAF1_ECX": _OSXSAVE, "LEAF7_EBX": 0}
     for feature in features:
         register, bit = _BITS[feature]
@@ -100,7 +160,7 @@ def functions(
     wide = any(feature.startswith("avx512") for feature in features)
     values: dict[str, object] = {name: _signed(mask) for name, mask in masks.items()}
     values |= {"XCR0": 0xE6 if wide else 0x6, "STEPS": len(steps)}
-    values |= {"ARGUMENTS": max([len(step.arguments) for step in steps], default=1)}
+    values |= {"LANES": cores, "ARGUMENTS": max([len(step.arguments) for step in steps], default=1)}
     values |= {"NEEDS_WORKSPACE": "true" if needs_workspace else "false"}
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
@@ -108,6 +168,21 @@ def functions(
     if features:
         yield Section(CODE, _CPUID, [Symbol("model_cpuid", 0, len(_CPUID))])
         yield Section(CODE, _XGETBV, [Symbol("model_xgetbv", 0, len(_XGETBV))])
+    if cores > 1:
+        code = _SYSTEM_CALL[machine.triple.split("-")[0]]
+        yield Section(CODE, code, [Symbol("model_syscall", 0, len(code))])
+
+
+def _team(triple: str, cores: int) -> str:
+    """Write the functions of the library's threads."""
+    functions = {"YIELD": "@give_way", "ACQUIRE": "@acquire", "RELEASE": "@release", "CLOCK": "@read_clock"}
+    text, numbers = (_FOLDER / "threads.ll").read_text(), _SYSTEM_CALLS[architecture_name(triple)]
+    values = {f"SYS_{name}": number for name, number in numbers.items()}
+    values |= {"TEAM_SIZE": TEAM_WORDS + cores * LANE_WORDS, "BOUNDS": cores + 1, "LOCK_WORD": _LOCK_WORD}
+    values |= {"lane.lock": LANE["lock"], "lanes": FIELDS["lanes"], "busy": FIELDS["busy"]}
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text + team_functions(triple, functions, NO_PLACEMENT)
 
 
 def _signed(mask: int) -> int:
@@ -120,12 +195,12 @@ def step_tables(steps: Sequence[Step], architecture: Architecture) -> Iterator[S
     words, index, relocations = list[int](), list[int](), list[Relocation]()
     for step in steps:
         index.append(len(words))
-        words += [len(step.arguments), len(step.calls)]
+        words += [len(step.arguments), len(step.calls), step.private_bytes]
         for address in step.arguments:
             words += address
-        for function, iterations in step.calls:
-            relocations.append(Relocation(8 * len(words), architecture.distance, function))
-            words += [0, iterations]
+        for call in step.calls:
+            relocations.append(Relocation(8 * len(words), architecture.distance, call.symbol))
+            words += [0, call.iterations, call.is_shared]
     for name, listed, moved in (("model_steps", words, relocations), ("model_index", index, ())):
         content = struct.pack(f"<{len(listed)}q", *listed) or bytes(8)
         yield Section(CONSTANTS, content, [Symbol(name, 0, len(content), is_function=False)], moved)

@@ -125,16 +125,22 @@ AARCH64 = Architecture(
 )  # fmt: skip
 
 
-def architecture_of(triple: str) -> Architecture:
-    """Return the architecture of LLVM's triple.
+ARCHITECTURES = {"x86_64": X86_64, "aarch64": AARCH64}
+"""By the first part of LLVM's triple."""
+
+
+def architecture_name(triple: str) -> str:
+    """Return the name of a triple's architecture.
 
     Raises:
         TargetError: shared objects for it cannot be made.
     """
-    for name, found in (("x86_64", X86_64), ("aarch64", AARCH64)):
-        if triple.startswith(name):
-            return found
-    raise TargetError(f"no shared object can be made for '{triple}'", "Use x86_64 or aarch64.")
+    name = triple.split("-", maxsplit=1)[0]
+    if name not in ARCHITECTURES:
+        raise TargetError(
+            f"no shared object can be made for '{triple}'", f"Use {' or '.join(ARCHITECTURES)}."
+        )
+    return name
 
 
 # Shared objects

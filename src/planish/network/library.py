@@ -29,7 +29,7 @@ from planish.levels.loops.ir.tree import LoopTree, leaves
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import DTYPES, Program
 from planish.levels.loops.runtime.kernels import Kernel as LoopsKernel
-from planish.levels.loops.runtime.kernels import LaunchRecord
+from planish.levels.loops.runtime.kernels import LaunchRecord, is_shared
 from planish.network.dispatch import (
     INPUTS,
     NONE,
@@ -38,13 +38,14 @@ from planish.network.dispatch import (
     WEIGHTS,
     WORKSPACE,
     Address,
+    Call,
     Step,
     functions,
     most_dimensions,
     port_tables,
     step_tables,
 )
-from planish.network.elf import Architecture, architecture_of, link
+from planish.network.elf import ARCHITECTURES, Architecture, architecture_name, link
 from planish.network.fusion import Kernel
 from planish.network.model import Array, Network
 from planish.network.plan import ALIGNMENT, Arena, Lifetime, plan_arena, rounded
@@ -67,23 +68,30 @@ class Schedule:
         candidate: the schedule.
         tree: lowered.
         code: what it gave.
+        cores: threads that share its loops.
     """
 
     program: Program
     candidate: Candidate
     tree: LoopTree
     code: MachineCode
+    cores: int = 1
 
     @property
     def scratch_bytes(self) -> int:
         """Return what a call needs of memory beside its operands."""
-        return self.code.layout.shared_bytes + self.code.layout.private_bytes
+        return self.code.layout.shared_bytes + self.cores * self.code.layout.private_bytes
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether it has a loop that threads share."""
+        return self.cores > 1 and any(map(is_shared, self.code.entries))
 
 
 def compile_schedule(program: Program, candidate: Candidate, target: Target) -> Schedule:
-    """Compile a kernel's schedule."""
+    """Compile a kernel's schedule, whose loops as many threads share as the target has cores."""
     tree = tree_of(program, candidate)
-    return Schedule(program, candidate, tree, code_of(candidate, target, tree))
+    return Schedule(program, candidate, tree, code_of(candidate, target, tree), target.cores)
 
 
 class Weights:
@@ -120,6 +128,7 @@ class Built:
         manifest: what the library is, and its layers.
         weights: the constants, in parts.
         arena: the plan of the workspace.
+        has_threads: whether it makes threads, which run as long as the process.
     """
 
     sections: Sequence[Section]
@@ -128,6 +137,7 @@ class Built:
     manifest: Mapping[str, Any]
     weights: Sequence[bytes]
     arena: Arena
+    has_threads: bool = False
 
 
 def build(
@@ -142,8 +152,8 @@ def build(
         target: the machine that they are for.
     """
     machine = jit.describe(jit.host_machine().triple, "", "")
-    architecture = architecture_of(machine.triple)
-    names = _names(kernels)
+    architecture = ARCHITECTURES[architecture_name(machine.triple)]
+    names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
     writer = _Writer(network, kernels, schedules, names)
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
@@ -156,6 +166,7 @@ def build(
             "least_workspace_bytes": writer.arena.least,
             "weights_bytes": writer.weights.size,
             "copies": len(writer.copies),
+            "cores": cores,
             "target": json.loads(target.text),
             "layers": [
                 {
@@ -165,6 +176,7 @@ def build(
                     "kernel": names[kernel.program.text],
                     "program": kernel.program.text,
                     "flops": kernel.program.flops,
+                    "cores": cores if schedules[kernel.program.text].is_shared else 1,
                     "steps": [step.to_json() for step in schedules[kernel.program.text].candidate.steps],
                 }
                 for kernel in kernels
@@ -178,10 +190,17 @@ def build(
         *step_tables(steps, architecture),
         *port_tables("model_inputs", network, network.inputs, architecture),
         *port_tables("model_outputs", network, network.outputs, architecture),
-        *functions(steps, features, machine, needs_workspace=bool(writer.arena.size)),
+        *functions(steps, features, machine, cores, needs_workspace=bool(writer.arena.size)),
     ]
-    header = _header(network, writer.arena)
-    return Built(sections, architecture, header, manifest, writer.weights.parts, writer.arena)
+    return Built(
+        sections,
+        architecture,
+        _header(network, writer.arena),
+        manifest,
+        writer.weights.parts,
+        writer.arena,
+        has_threads=cores > 1,
+    )
 
 
 def _names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
@@ -266,14 +285,17 @@ class _Writer:
         scratch = self.arena.offsets.get(f"{_SCRATCH} {index}", 0)
         arguments.append(Address(OWN, WORKSPACE, scratch))
         arguments.append(Address(OWN, WORKSPACE, scratch + schedule.code.layout.shared_bytes))
-        calls = [(f"{name}_run{i}", entry.iterations) for i, entry in enumerate(schedule.code.entries)]
-        return Step(arguments, calls)
+        calls = [
+            Call(f"{name}_run{i}", entry.iterations, schedule.cores > 1 and is_shared(entry))
+            for i, entry in enumerate(schedule.code.entries)
+        ]
+        return Step(arguments, calls, schedule.code.layout.private_bytes)
 
     def copy(self, name: str, index: int) -> Step:
         """Make the step that copies a tensor to an output: one an input, a weight or another output."""
         value = self.network.values[name]
         words = value.size * DTYPES[value.dtype] // 4
-        return Step([self.address(name, {}), Address(OUTPUTS, index)], [("model_copy", words)])
+        return Step([self.address(name, {}), Address(OUTPUTS, index)], [Call("model_copy", words)])
 
     def _packed(self, kernel: Kernel, schedule: Schedule) -> Mapping[str, bytes]:
         """Run the part of a kernel that goes ahead of all calls; return what it fills."""
@@ -357,7 +379,9 @@ EXPORTED = ("model_inputs", "model_outputs", "model_run", "model_run_layers")
 
 def write_library(built: Built, folder: Path) -> None:
     """Link a library; write `model.so`, its header and its manifest to a folder."""
-    parts = link(built.sections, built.weights, built.architecture, "model.so", EXPORTED)
+    parts = link(
+        built.sections, built.weights, built.architecture, "model.so", EXPORTED, stays=built.has_threads
+    )
     with (folder / "model.so").open("wb") as file:
         file.writelines(parts)
     (folder / "model.h").write_text(built.header)

@@ -182,7 +182,8 @@ class NetworkEvaluator:
         with np.load(folder / _FEED) as loaded:
             feed = {name: loaded[name] for name in loaded.files}
         made = CompiledNetwork(folder)
-        session = session_of((folder / _MODEL).read_bytes(), optimized=True)
+        self._cores = made.manifest["cores"]
+        session = session_of((folder / _MODEL).read_bytes(), optimized=True, cores=self._cores)
         outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
         inputs = [feed[f"arr_{index}"] for index in range(len(made.manifest["inputs"]))]
         named = {port["name"]: array for port, array in zip(made.manifest["inputs"], inputs, strict=True)}
@@ -198,7 +199,7 @@ class NetworkEvaluator:
             return Failed("build", "unknown runtime", str(step))
         with clock("run"):
             timed: Samples = time_call(self._runs[step.name], FINAL_TIMING)
-        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=True))
+        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=self._cores == 1))
 
 
 def compare(made: Path, network: Network, model: ModelProto, plan: Plan) -> Sequence[PairedSamples]:

@@ -141,7 +141,7 @@ def native() -> Native:
 
 _TEXT = Path(__file__).with_name("threads.ll")
 _PLACEMENT = Path(__file__).with_name("thread_placement.ll")
-_NO_PLACEMENT = """
+NO_PLACEMENT = """
 define internal void @keep_off(ptr %team) {
   ret void
 }
@@ -189,19 +189,30 @@ def _compiled() -> Native:
 
 
 def _text(triple: str) -> str:
-    family = "x86" if triple.startswith(("x86_64", "i686")) else triple.split("-", maxsplit=1)[0]
-    pause = _PAUSE.get(family, "")
     functions = _system_functions()
     placing = {"GETCPU", "GETAFFINITY", "SETAFFINITY"} <= functions.keys()
-    text = _TEXT.read_text()
-    text += _PLACEMENT.read_text() if placing else _NO_PLACEMENT
-    text += _NOW if "CLOCK" in functions else _NO_NOW
+    operands = {name: f"inttoptr (i64 {address} to ptr)" for name, address in functions.items()}
+    return team_functions(triple, operands, placement=_PLACEMENT.read_text() if placing else NO_PLACEMENT)
+
+
+def team_functions(triple: str, functions: Mapping[str, str], placement: str) -> str:
+    """Write the functions of teams, as IR.
+
+    Args:
+        triple: the processor, as LLVM names it.
+        functions: of the system, as operands: `YIELD`, `ACQUIRE` and `RELEASE` of locks, and `CLOCK`, which
+            may be missing.
+        placement: the functions `keep_off` and `move_stopped`.
+    """
+    family = "x86" if triple.startswith(("x86_64", "i686")) else triple.split("-", maxsplit=1)[0]
+    pause = _PAUSE.get(family, "")
+    text = _TEXT.read_text() + placement + (_NOW if "CLOCK" in functions else _NO_NOW)
     values: dict[str, object] = {**FIELDS, **{f"lane.{name}": index for name, index in LANE.items()}}
     values |= {"TEAM_WORDS": TEAM_WORDS, "LANE_WORDS": LANE_WORDS, "MASK_WORDS": MASK_WORDS}
     values |= {"MASK_BYTES": 8 * MASK_WORDS, "MASK_BITS": 64 * MASK_WORDS, "MONOTONIC": _MONOTONIC}
     values |= {"SPINS": SPINS, "LOOKS": LOOKS, "CHECKS": CHECKS, "PAUSE": pause}
     values |= {"WANTED_NS": WANTED_NS, "LEAST_SHARED_NS": LEAST_SHARED_NS, "MOST_SHARED_NS": MOST_SHARED_NS}
-    values |= {name: f"inttoptr (i64 {address} to ptr)" for name, address in functions.items()}
+    values |= functions
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return text + ("declare " + pause.removeprefix("call ").replace("i32 1", "i32") if pause else "")
@@ -513,14 +524,14 @@ class LaunchRecord:
         tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),
             (ctypes.c_void_p * n)(*(e.address for e in entries)),
-            (ctypes.c_int64 * n)(*map(_is_shared, entries)),
+            (ctypes.c_int64 * n)(*map(is_shared, entries)),
             (ctypes.c_int64 * len(range_limits))(*range_limits),
         ]
         # The record has only their addresses.
         self._tables = tables
         self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, tables))
         self._record = ctypes.c_void_p(ctypes.addressof(self._words))
-        self.parallel = width > 1 and any(map(_is_shared, entries))
+        self.parallel = width > 1 and any(map(is_shared, entries))
 
     def once(self) -> Callable[[], object]:
         """Return a function that runs it once with the least overhead."""
@@ -542,7 +553,7 @@ class LaunchRecord:
             native().repeat(self._record, times)
 
 
-def _is_shared(entry: Entry) -> bool:
+def is_shared(entry: Entry) -> bool:
     """Return whether threads share an entry: its iterations are several, and not more than can be counted."""
     return entry.parallel and 1 < entry.iterations <= MOST_ITERATIONS
 
