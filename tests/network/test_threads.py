@@ -53,7 +53,8 @@ def test_calls_of_eight_threads_share_one_team(net: CompiledNetwork) -> None:
     with ThreadPoolExecutor(8) as pool:
         for found, right in zip(pool.map(net, many * 20), alone * 20, strict=True):
             assert np.array_equal(found, right)
-    assert threads() == before
+    # Threads of earlier tests may have ended meanwhile.
+    assert threads() <= before
 
 
 def test_child_of_a_process_makes_its_own_threads(net: CompiledNetwork) -> None:
