@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,7 +54,10 @@ def test_calls_of_eight_threads_share_one_team(net: CompiledNetwork) -> None:
     with ThreadPoolExecutor(8) as pool:
         for found, right in zip(pool.map(net, many * 20), alone * 20, strict=True):
             assert np.array_equal(found, right)
-    # Threads of earlier tests may have ended meanwhile.
+    # The system removes threads a moment after they have ended.
+    end = time.monotonic() + 10
+    while threads() > before and time.monotonic() < end:
+        time.sleep(0.01)
     assert threads() <= before
 
 
