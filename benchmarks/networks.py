@@ -1,0 +1,135 @@
+"""Whole networks: `planish compile` beside ONNX Runtime with all optimizations, on the same cores.
+
+Each model is compiled with the default schedules, and with `--seconds N` tuned besides. A library and ONNX
+Runtime are timed interleaved in fresh processes; the table has medians, the ratio, and its 95 % interval.
+`--profile` prints each layer's time, GFLOPS and share of the measured peak, and the nodes of ONNX Runtime's
+own profile:
+
+    python benchmarks/networks.py resnet18 mobilenet --profile
+    python benchmarks/networks.py --seconds 600 model.onnx
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from network_models import NETWORKS
+from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import preferred_backend
+from planish.levels.loops.roofline import measured_peak
+from planish.network.compiling import Compilation, compile_model
+from planish.network.measuring import TIME, make_feeds
+from planish.network.reading import read_network
+from side_by_side import geomean, use_one_core
+
+PROFILED_RUNS = 20
+"""Calls of ONNX Runtime that its profile is the median of."""
+SHOWN = 30
+"""Lines of a profile, the most expensive first."""
+
+
+def profile_of_onnxruntime(path: Path, shape: str) -> list[tuple[str, str, float]]:
+    """Return the name, operator and median seconds of each node, as ONNX Runtime's profiler reports them."""
+    import onnxruntime
+
+    runtime: Any = onnxruntime
+    network, model = read_network(read_model(path, {"shape": shape} if shape else {}))
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    options.enable_profiling = True
+    with tempfile.TemporaryDirectory() as folder:
+        options.profile_file_prefix = str(Path(folder) / "ort")
+        session = runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        feed = make_feeds(network, model, 1)[0]
+        for _ in range(PROFILED_RUNS):
+            session.run(None, dict(feed))
+        events = json.loads(Path(session.end_profiling()).read_text())
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            name = event["name"].removesuffix("_kernel_time")
+            found[name, event["args"]["op_name"]].append(event["dur"] / 1e6)
+    return [(name, operator, statistics.median(times)) for (name, operator), times in found.items()]
+
+
+def print_profiles(found: Compilation, nodes: Sequence[tuple[str, str, float]]) -> None:
+    """Print the layers of a library, and the nodes of ONNX Runtime's profile."""
+    peak = measured_peak(preferred_backend())
+    whole = sum(layer.seconds for layer in found.layers)
+    print(f"  layers, {1e3 * whole:.2f} ms in all; peak of one core {peak:.0f} GFLOPS")
+    for index, layer in sorted(enumerate(found.layers), key=lambda pair: -pair[1].seconds)[:SHOWN]:
+        shape = "x".join(map(str, layer.shape))
+        print(
+            f"  {index:>4} {layer.operators[:40]:<40} {shape:<16} {1e3 * layer.seconds:>8.3f} ms"
+            f" {layer.seconds / whole:>6.1%} {layer.gflops:>7.1f} GFLOPS {layer.gflops / peak:>5.0%} of peak"
+        )
+    total = sum(seconds for _, _, seconds in nodes)
+    print(f"  nodes of ONNX Runtime, {1e3 * total:.2f} ms in all")
+    for name, operator, seconds in sorted(nodes, key=lambda node: -node[2])[:SHOWN]:
+        print(f"       {operator[:20]:<20} {name[:36]:<36} {1e3 * seconds:>8.3f} ms {seconds / total:>6.1%}")
+
+
+def row(name: str, found: Compilation, seconds: float) -> tuple[str, float]:
+    """Describe a comparison in a line; return it with the median ratio of ONNX Runtime's time to ours."""
+    base, ours = found.comparison
+    if ours.ratio is None:
+        return f"{name:<24} undecided: {ours.why}", float("nan")
+    gain = ours.ratio.gain(TIME)
+    return (
+        f"{name:<24} {1e3 * base.median:>9.2f} {1e3 * ours.median:>9.2f} {gain.value:>7.2f}"
+        f"  {gain.low:.2f} .. {gain.high:.2f} {found.difference:>9.1e} {seconds:>8.1f}"
+    ), gain.value
+
+
+def main() -> None:
+    """Compile, time and print."""
+    use_one_core()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("networks", nargs="*", help=f"files, or some of {', '.join(NETWORKS)}; all without")
+    parser.add_argument("--seconds", type=float, default=0, help="tune each network for so long, too")
+    parser.add_argument("--shape", default="", help="of open inputs of files")
+    parser.add_argument("--profile", action="store_true", help="print layers, and ONNX Runtime's nodes")
+    args = parser.parse_args()
+    print(f"{'':<24} {'ORT, ms':>9} {'ours, ms':>9} {'ratio':>7}  {'95 %':<12} {'error':>9} {'made, s':>8}")
+    ratios: dict[str, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.networks or NETWORKS:
+            path = NETWORKS[name](Path(folder) / f"{name}.onnx") if name in NETWORKS else Path(name)
+            shape = "" if name in NETWORKS else args.shape
+            for seconds in (None, args.seconds)[: 1 + bool(args.seconds)]:
+                began = time.perf_counter()
+                made = compile_model(
+                    path, output=None, shape=shape, seconds=seconds, store=Path(folder) / "bench.db"
+                )
+                line, ratio = row(
+                    f"{path.stem}{' tuned' if seconds else ''}", made, time.perf_counter() - began
+                )
+                print(line, flush=True)
+                ratios["tuned" if seconds else "default"].append(ratio)
+                if args.profile and seconds in (None, args.seconds):
+                    print_profiles(made, profile_of_onnxruntime(path, shape))
+    for kind, values in ratios.items():
+        finite = [v for v in values if np.isfinite(v)]
+        if finite:
+            print(
+                f"{kind}: {geomean(finite):.2f} times ONNX Runtime's speed (geometric mean of {len(finite)})"
+            )
+
+
+if __name__ == "__main__":
+    main()
