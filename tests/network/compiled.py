@@ -20,9 +20,11 @@ from planish.network.reading import read_network
 from planish.network.runtime import CompiledNetwork
 
 
-def compiled(path: Path, *, fuse: bool = True, shape: str = "") -> Compilation:
+def compiled(
+    path: Path, *, fuse: bool = True, shape: str = "", tolerance: float | None = None
+) -> Compilation:
     """Compile a model without tuning and timing."""
-    return compile_model(path, output=None, measures=False, fuse=fuse, shape=shape)
+    return compile_model(path, output=None, measures=False, fuse=fuse, shape=shape, tolerance=tolerance)
 
 
 def operators(found: Compilation) -> list[str]:
@@ -70,9 +72,7 @@ def shared_library(path: Path, folder: Path, cores: int) -> CompiledNetwork:
     network, _ = read_network(read_model(path, {}))
     kernels, target = kernels_of(network), this_machine(cores)
     schedules = {
-        kernel.program.text: compile_schedule(
-            kernel.program, TemplateSpace(kernel.program, target).start(), target
-        )
+        kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)
         for kernel in kernels
     }
     folder.mkdir()

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 from planish.core import AllFailedError, Candidate, Target, TargetError
 from planish.core.arguments import check_number
 from planish.core.wording import one_line
-from planish.levels.loops.backends import this_machine
-from planish.levels.loops.lang.program import Program
+from planish.levels.loops.backends import PREFERRED, this_machine
+from planish.levels.loops.build import Backend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import TemplateSpace
 from planish.measure import PairedSamples, Plan
 from planish.network.fusion import Kernel, kernels_of
+from planish.network.layouts import with_channels_last
 from planish.network.library import Built, Schedule, build, compile_schedule, write_files, write_library
 from planish.network.model import Network
 from planish.network.runtime import CompiledNetwork
+from planish.network.winograd import with_winograd
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -157,15 +159,16 @@ def compile_model(
     from planish.network.measuring import TOLERANCE, compare, layer_times, verify
 
     limit = TOLERANCE if tolerance is None else tolerance
+    network = with_winograd(with_channels_last(network), limit)
     kernels = kernels_of(network, fuse=fuse)
-    programs = {kernel.program.text: kernel.program for kernel in kernels}
+    distinct = {kernel.program.text: kernel for kernel in kernels}
     target = this_machine(cores)
-    say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(programs)} of them distinct")
-    chosen = {text: TemplateSpace(program, target).start() for text, program in programs.items()}
+    say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
+    chosen = {text: _default(kernel, target) for text, kernel in distinct.items()}
     tuned = 0
     if seconds:
-        tuned = _tune(kernels, programs, chosen, seconds, store, target, say)
-    schedules = {text: compile_schedule(programs[text], steps, target) for text, steps in chosen.items()}
+        tuned = _tune(kernels, chosen, seconds, store, target, say)
+    schedules = {text: compile_schedule(distinct[text], steps, target) for text, steps in chosen.items()}
     if any(schedule.is_shared for schedule in schedules.values()):
         schedules = _by_cores(network, model, kernels, schedules, target)
         shared = sum(schedule.is_shared for schedule in schedules.values())
@@ -185,7 +188,7 @@ def compile_model(
     if output is not None:
         write_files(built, folder, output)
         made = CompiledNetwork(output)
-    return Compilation(made, layers, comparison, worst, limit, tuned, len(programs))
+    return Compilation(made, layers, comparison, worst, limit, tuned, len(distinct))
 
 
 def _silent(line: str) -> None:
@@ -220,6 +223,14 @@ def _library(built: Built, folder: Path) -> CompiledNetwork:
     return CompiledNetwork(folder)
 
 
+def _default(kernel: Kernel, target: Target) -> Candidate:
+    """Return the schedule of a kernel that is not tuned."""
+    if kernel.transform:
+        # Its body is long and has more values than registers, which LLVM allocates well.
+        return Candidate((Backend(PREFERRED[-1]),))
+    return TemplateSpace(kernel.program, target).start()
+
+
 def _by_cores(
     network: Network,
     model: ModelProto,
@@ -235,10 +246,8 @@ def _by_cores(
 
     one = this_machine(1)
     alone = {text: replace(schedule, cores=1) for text, schedule in shared.items()}
-    default = {
-        text: compile_schedule(s.program, TemplateSpace(s.program, one).start(), one)
-        for text, s in shared.items()
-    }
+    distinct = {kernel.program.text: kernel for kernel in kernels}
+    default = {text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()}
     best = dict[str, tuple[float, Schedule]]()
     for schedules in (shared, alone, default):
         made = _library(build(network, kernels, schedules, target), _working_folder())
@@ -252,13 +261,12 @@ def _by_cores(
 
 
 def _layer(network: Network, kernel: Kernel, seconds: float) -> Layer:
-    gflops = kernel.program.flops / 1e9 / seconds
+    gflops = kernel.flops / 1e9 / seconds
     return Layer(kernel.operators, network.shape(kernel.output), seconds, gflops)
 
 
 def _tune(
     kernels: Sequence[Kernel],
-    programs: Mapping[str, Program],
     chosen: dict[str, Candidate],
     seconds: float,
     store: Store | str | Path | None,
@@ -273,6 +281,7 @@ def _tune(
     from planish.tuning.api import tune_program
     from planish.tuning.settings import Budget, Settings
 
+    programs = {kernel.program.text: kernel.program for kernel in kernels if not kernel.transform}
     level, count = LoopsLevel(), Counter(kernel.program.text for kernel in kernels)
     work = {text: count[text] * program.flops for text, program in programs.items()}
     whole, done, end = sum(work.values()) or 1, 0, time.monotonic() + seconds

@@ -70,6 +70,7 @@ def convolution(network: Network, node: Node) -> Draft:
             *spatial,
         ],
         0.0 if padded else None,
+        [0, 1, 1, *((2,) if pointwise else range(2, 2 + rank))],
     )
     weight = draft.access(
         node.inputs[1],
@@ -80,8 +81,9 @@ def convolution(network: Network, node: Node) -> Draft:
             *window,
         ],
     )
-    result = draft.write("T", [n, g, k, *(axis.name for axis in image)], "+=", f"{read}*{weight}")
     axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
+    axes = draft.arranged(axes, node.output)
+    result = draft.write("T", [axis.name for axis in axes], "+=", f"{read}*{weight}")
     return _with_bias(draft, node, out, axes, result)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.network.model import Network, Shape
+from planish.network.model import Network, Node, Shape
 
 OUTPUT = "O"
 """What a kernel's output is called."""
@@ -66,6 +67,19 @@ def number(value: float) -> str:
     return f"(-{text})" if value < 0 else text
 
 
+@dataclass(frozen=True)
+class Transform:
+    """A loop tree that computes a kernel, where no schedule does.
+
+    Args:
+        tree: what is executed.
+        operations: arithmetic operations of a call.
+    """
+
+    tree: LoopTree
+    operations: int
+
+
 @dataclass
 class Draft:
     """A kernel in the making; axes of extent 1, and dimensions that only they subscript, are left out.
@@ -80,6 +94,7 @@ class Draft:
         axes: of the result.
         result: the value over them.
         shape: of the result, as the network has it.
+        transform: makes the tree that computes the program, where that is not left to a schedule.
     """
 
     network: Network
@@ -91,6 +106,7 @@ class Draft:
     axes: tuple[Axis, ...] = ()
     result: str = ""
     shape: Shape = ()
+    transform: Callable[[Program], Transform] | None = None
 
     def axis(self, name: str, extent: int) -> str:
         """Add an axis; return its name."""
@@ -104,18 +120,39 @@ class Draft:
             parts.append(str(offset))
         return "+".join(parts).replace("+-", "-")
 
-    def access(self, tensor: str, subscripts: Sequence[tuple[str, int]], pad: float | None = None) -> str:
+    def access(
+        self,
+        tensor: str,
+        subscripts: Sequence[tuple[str, int]],
+        pad: float | None = None,
+        dims: Sequence[int] | None = None,
+    ) -> str:
         """Read a tensor of the network.
 
         Args:
             tensor: its name.
             subscripts: each dimension's subscript and extent, in which the tensor is row-major.
             pad: what is read beyond it; None where it is not left.
+            dims: the dimension of the network's tensor that each subscript is of, where the tensor may be
+                stored in another order.
         """
+        if dims is not None:
+            subscripts = [subscripts[i] for i in self._arranged(dims, tensor)]
         kept = [(text, extent) for text, extent in subscripts if not (extent == 1 and text == "0")]
         local = self.operand(tensor, tuple(extent for _, extent in kept))
         text = f"{local}[{','.join(text for text, _ in kept)}]"
         return text if pad is None else f"pad({text},{number(pad).strip('()')})"
+
+    def _arranged(self, dims: Sequence[int], tensor: str) -> list[int]:
+        """Return the order in which parts of dimensions are in the memory of a tensor."""
+        position = {d: i for i, d in enumerate(self.network.order(tensor))}
+        return sorted(range(len(dims)), key=lambda i: position[dims[i]])
+
+    def arranged(self, axes: Sequence[Axis], tensor: str) -> tuple[Axis, ...]:
+        """Order the axes of a tensor as they are in memory."""
+        if not self.network.channels_last:
+            return tuple(axes)
+        return tuple(axes[i] for i in self._arranged([axis.dims[0] for axis in axes], tensor))
 
     def operand(self, tensor: str, shape: Shape) -> str:
         """Return what a tensor of the network is called that is read in a shape."""
@@ -144,8 +181,13 @@ class Draft:
         """
         if (value := self.network.scalar(self.network.root(tensor))) is not None:
             return number(value)
-        found = axes_present(self.axes, self.network.shape(tensor), self.shape)
-        return self.access(tensor, [(axis.name, axis.extent) for axis in found])
+        shape = self.network.shape(tensor)
+        found = axes_present(self.axes, shape, self.shape)
+        # A tensor of fewer dimensions has the last of the result's.
+        dims = [
+            next(d for d in axis.dims if self.shape[d] > 1) - len(self.shape) + len(shape) for axis in found
+        ]
+        return self.access(tensor, [(axis.name, axis.extent) for axis in found], dims=dims)
 
     def finish(self, shape: Shape, axes: tuple[Axis, ...], result: str) -> Draft:
         """Set what the kernel computes: a value over axes, which are row-major a tensor of this shape."""
@@ -183,20 +225,22 @@ class Draft:
         return made.with_constants(n for n in constant if n not in made.integer_indices)
 
 
-def joined(shape: Shape, operands: Iterable[Shape]) -> tuple[Axis, ...]:
-    """Return axes for a result of element-wise operators, with neighbors joined where all operands allow it.
+def joined(network: Network, node: Node) -> tuple[Axis, ...]:
+    """Return axes for the result of an element-wise operator.
 
-    Args:
-        shape: of the result.
-        operands: shapes that are broadcast to it.
+    Neighbors are one axis where all operands allow it; of tensors whose channels are last, only the
+    dimensions of the image are neighbors.
     """
-    wide = [aligned(each, len(shape)) for each in operands]
+    shape, names = network.shape(node.output), [name for name in node.inputs if name]
+    wide = [aligned(network.shape(name), len(shape)) for name in names]
+    image = not network.channels_last.isdisjoint((node.output, *names))
     groups = list[list[int]]()
     for d, extent in enumerate(shape):
         if extent == 1:
             continue
         here = [each[d] > 1 for each in wide]
-        if groups and here == [each[groups[-1][-1]] > 1 for each in wide]:
+        apart = image and (d < 3 or not groups or groups[-1][-1] < 2)
+        if groups and not apart and here == [each[groups[-1][-1]] > 1 for each in wide]:
             groups[-1].append(d)
         else:
             groups.append([d])

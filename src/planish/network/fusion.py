@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from planish.levels.loops.lang.program import Program
 from planish.network.contractions import convolution, gemm, product, transposed_convolution
-from planish.network.drafts import Draft, PartialBroadcastError, axes_present, joined
+from planish.network.drafts import Draft, PartialBroadcastError, Transform, axes_present, joined
 from planish.network.elementwise import ELEMENTWISE, ONCE
+from planish.network.layouts import REORDER
 from planish.network.model import TAKE, VIEW, Array, Network, Node
 from planish.network.movement import concatenation, gather, padding, resize, take, transpose
 from planish.network.reductions import (
@@ -23,6 +24,7 @@ from planish.network.reductions import (
     reduction,
     softmax,
 )
+from planish.network.winograd import INPUT_TRANSFORM, OUTPUT_TRANSFORM, input_draft, output_draft
 
 ANCHORS: Mapping[str, Callable[[Network, Node], Draft]] = {
     "AveragePool": pooling,
@@ -53,6 +55,8 @@ ANCHORS: Mapping[str, Callable[[Network, Node], Draft]] = {
     TAKE: take,
     "Transpose": transpose,
     "Upsample": resize,
+    INPUT_TRANSFORM: input_draft,
+    OUTPUT_TRANSFORM: output_draft,
 }
 """Operators that are not element-wise, and what drafts each."""
 
@@ -70,6 +74,7 @@ class Kernel:
         operands: the program's input to the tensor that it reads.
         output: the tensor that it computes.
         constants: constants that are the kernel's own, by tensor.
+        transform: what computes the program, where no schedule does.
     """
 
     nodes: tuple[Node, ...]
@@ -77,6 +82,12 @@ class Kernel:
     operands: Mapping[str, str]
     output: str
     constants: Mapping[str, Array]
+    transform: Transform | None = None
+
+    @property
+    def flops(self) -> int:
+        """Return the arithmetic operations of a call."""
+        return self.transform.operations if self.transform else self.program.flops
 
     @property
     def operators(self) -> str:
@@ -123,10 +134,10 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[Kernel]:
 def _first(network: Network, node: Node) -> Draft:
     if node.operator in ANCHORS:
         return ANCHORS[node.operator](network, node)
-    shape = network.shape(node.output)
-    axes = joined(shape, [network.shape(name) for name in node.inputs if name])
-    draft = Draft(network).finish(shape, axes, "")
-    draft.result = _value(draft, node, {})
+    draft = Draft(network)
+    axes = draft.arranged(joined(network, node), node.output)
+    draft.finish(network.shape(node.output), axes, "")
+    draft.result = draft.broadcast(node.inputs[0]) if node.operator == REORDER else _value(draft, node, {})
     return draft
 
 
@@ -172,6 +183,7 @@ def _extension(network: Network, tensor: str, order: Mapping[str, int]) -> list[
 def _kernel(network: Network, nodes: Sequence[Node], draft: Draft) -> Kernel:
     """Continue a draft by the nodes behind its first."""
     values = {nodes[0].output: draft.result}
+    draft.axes = draft.arranged(draft.axes, nodes[-1].output)
     for node in nodes[1:]:
         _name_if_repeated(draft, node, nodes, values)
         values[node.output] = _value(draft, node, values)
@@ -190,7 +202,8 @@ def _kernel(network: Network, nodes: Sequence[Node], draft: Draft) -> Kernel:
         for tensor in operands.values()
         if tensor not in network.constants and tensor in draft.network.constants
     }
-    return Kernel(tuple(nodes), program, operands, nodes[-1].output, own)
+    transform = draft.transform(program) if draft.transform else None
+    return Kernel(tuple(nodes), program, operands, nodes[-1].output, own, transform)
 
 
 def _name_if_repeated(draft: Draft, node: Node, nodes: Sequence[Node], values: dict[str, str]) -> None:

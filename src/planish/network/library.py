@@ -88,10 +88,10 @@ class Schedule:
         return self.cores > 1 and any(map(is_shared, self.code.entries))
 
 
-def compile_schedule(program: Program, candidate: Candidate, target: Target) -> Schedule:
+def compile_schedule(kernel: Kernel, candidate: Candidate, target: Target) -> Schedule:
     """Compile a kernel's schedule, whose loops as many threads share as the target has cores."""
-    tree = tree_of(program, candidate)
-    return Schedule(program, candidate, tree, code_of(candidate, target, tree), target.cores)
+    tree = kernel.transform.tree if kernel.transform else tree_of(kernel.program, candidate)
+    return Schedule(kernel.program, candidate, tree, code_of(candidate, target, tree), target.cores)
 
 
 class Weights:
@@ -175,7 +175,7 @@ def build(
                     "shape": list(network.shape(kernel.output)),
                     "kernel": names[kernel.program.text],
                     "program": kernel.program.text,
-                    "flops": kernel.program.flops,
+                    "flops": kernel.flops,
                     "cores": cores if schedules[kernel.program.text].is_shared else 1,
                     "steps": [step.to_json() for step in schedules[kernel.program.text].candidate.steps],
                 }

@@ -78,6 +78,7 @@ class Network:
         outputs: names of the outputs.
         values: types of all tensors by name.
         constants: weights by name.
+        channels_last: tensors that are stored as [n, y, x, c]; all others are row-major.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Network:
     outputs: tuple[str, ...]
     values: Mapping[str, Value]
     constants: Mapping[str, Array]
+    channels_last: frozenset[str] = frozenset()
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:
@@ -104,6 +106,11 @@ class Network:
     def shape(self, name: str) -> Shape:
         """Return the shape of a tensor."""
         return self.values[name].shape
+
+    def order(self, name: str) -> tuple[int, ...]:
+        """Return the dimensions of a tensor as they are in memory, outermost first."""
+        rank = len(self.shape(name))
+        return (0, *range(2, rank), 1) if name in self.channels_last else tuple(range(rank))
 
     def root(self, name: str) -> str:
         """Return the tensor whose memory holds another, which may be a view of it."""

@@ -24,19 +24,25 @@ def pooling(network: Network, node: Node) -> Draft:
     strides = tuple(node.attributes.get("strides") or [1] * rank)
     dilations = tuple(node.attributes.get("dilations") or [1] * rank)
     pads = pads_of(node, shape[2:], kernel, strides, dilations)
-    planes = prod(shape[:2])
-    axes = [Axis(draft.axis("c", planes), planes, (0, 1))]
-    read = [(draft.linear({"c": 1}), planes)]
+    last = not network.channels_last.isdisjoint((node.inputs[0], node.output))
+    axes = [
+        Axis(draft.axis(name, extent), extent, dims)
+        for name, dims in ([("n", (0,)), ("c", (1,))] if last else [("c", (0, 1))])
+        for extent in (prod(shape[d] for d in dims),)
+    ]
+    read = [(draft.linear({axis.name: 1}), axis.extent) for axis in axes]
     leaves = False
     for d, (y, r) in enumerate(spatial_names(rank)):
         draft.axis(y, out[d + 2])
         draft.axis(r, kernel[d])
         read.append((draft.linear({y: strides[d], r: dilations[d]}, -pads[d][0]), shape[d + 2]))
         axes.append(Axis(y, out[d + 2], (d + 2,)))
-        last = (out[d + 2] - 1) * strides[d] + dilations[d] * (kernel[d] - 1) - pads[d][0]
-        leaves |= pads[d][0] > 0 or last >= shape[d + 2]
+        end = (out[d + 2] - 1) * strides[d] + dilations[d] * (kernel[d] - 1) - pads[d][0]
+        leaves |= pads[d][0] > 0 or end >= shape[d + 2]
     greatest = node.operator == "MaxPool"
-    value = draft.access(node.inputs[0], read, (-np.inf if greatest else 0.0) if leaves else None)
+    dims = [axis.dims[0] for axis in axes]
+    value = draft.access(node.inputs[0], read, (-np.inf if greatest else 0.0) if leaves else None, dims)
+    axes = draft.arranged(axes, node.output)
     result = draft.write("T", [axis.name for axis in axes], "max=" if greatest else "+=", value)
     draft.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
     if not greatest:
@@ -102,30 +108,36 @@ def reduction(network: Network, node: Node) -> Draft:
     elif not given:
         given = range(rank)
     reduced = {d % rank for d in given}
-    draft, axes, read = Draft(network), list[Axis](), list[tuple[str, int]]()
+    draft, axes, read, dims = Draft(network), list[Axis](), list[tuple[str, int]](), list[int]()
     keeps = len(out) == rank
     kept = [d for d in range(rank) if keeps or d not in reduced]
-    for group in _runs(shape, reduced):
+    for group in _runs(shape, reduced, apart=node.inputs[0] in network.channels_last):
         extent = prod(shape[d] for d in group)
         name = draft.axis(f"{'r' if group[0] in reduced else 'd'}{group[0]}", extent)
         read.append((draft.linear({name: 1}), extent))
+        dims.append(group[0])
         if group[0] not in reduced:
             axes.append(Axis(name, extent, tuple(kept.index(d) for d in group)))
     update, form = _REDUCTIONS[node.operator]
-    value = form.format(draft.access(node.inputs[0], read))
+    value = form.format(draft.access(node.inputs[0], read, dims=dims))
+    axes = draft.arranged(axes, node.output)
     result = draft.write("T", [axis.name for axis in axes], update, value) if reduced else value
     if node.operator in ("ReduceMean", "GlobalAveragePool"):
         result = f"({result}*{number(1 / prod(shape[d] for d in reduced))})"
     elif node.operator == "ReduceL2":
         result = f"sqrt({result})"
-    return draft.finish(out, tuple(axes), result)
+    return draft.finish(out, axes, result)
 
 
-def _runs(shape: Shape, reduced: set[int]) -> list[list[int]]:
-    """Join neighboring dimensions that are all reduced, or all kept; those of 1 are left out."""
+def _runs(shape: Shape, reduced: set[int], *, apart: bool) -> list[list[int]]:
+    """Join neighboring dimensions that are all reduced, or all kept; those of 1 are left out.
+
+    Where channels are apart from the rest, the second dimension is joined to no other.
+    """
     runs = list[list[int]]()
     for d in (d for d, extent in enumerate(shape) if extent > 1):
-        if runs and (runs[-1][-1] in reduced) == (d in reduced):
+        near = not apart or (d > 2 and runs and runs[-1][-1] > 1)
+        if runs and near and (runs[-1][-1] in reduced) == (d in reduced):
             runs[-1].append(d)
         else:
             runs.append([d])

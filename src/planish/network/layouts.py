@@ -1,0 +1,58 @@
+"""Layouts: which tensors of a network are stored with their channels last.
+
+ONNX stores images as [n, c, y, x]. A convolution of images that are stored as [n, y, x, c] is vectorized
+over its channels, however small the image is; it packs nothing but its weights, and a pointwise one is a
+product of matrices as it is. Convolutions read and write either layout, so that a network's inputs and
+outputs need no copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from planish.network.elementwise import ELEMENTWISE
+from planish.network.model import Network, Node
+
+REORDER = "Reorder"
+"""The operator of a node that copies a tensor to its other layout."""
+
+_POOLS = ("AveragePool", "MaxPool")
+_READERS = (
+    *_POOLS, "Conv", "GlobalAveragePool", "GlobalMaxPool", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", *ELEMENTWISE,
+)  # fmt: skip
+"""Operators that read tensors of any layout."""
+_IMAGE = 4
+"""Dimensions of an image."""
+
+
+def with_channels_last(network: Network) -> Network:
+    """Store images of convolutions, and what is computed of them element by element, with channels last.
+
+    Operators that read row-major tensors alone get copies. A network's inputs and outputs stay as they are.
+    """
+    last = set[str]()
+    for node in network.nodes:
+        follows = node.operator in _POOLS or node.operator in ELEMENTWISE
+        if node.operator == "Conv" or (follows and not last.isdisjoint(node.inputs)):
+            last.add(node.output)
+    last = {name for name in last if _differs(network, name)} - set(network.outputs)
+    nodes, values, copies = list[Node](), dict(network.values), dict[str, str]()
+    for node in network.nodes:
+        inputs = node.inputs
+        if node.operator not in _READERS:
+            for name in dict.fromkeys(inputs):
+                if name in last and name not in copies:
+                    copies[name] = f"{name} row-major"
+                    values[copies[name]] = values[name]
+                    nodes.append(Node(REORDER, f"{node.name} {name}", (name,), copies[name]))
+            inputs = tuple(copies.get(name, name) for name in inputs)
+        nodes.append(replace(node, inputs=inputs))
+    return replace(network, nodes=tuple(nodes), values=values, channels_last=frozenset(last))
+
+
+def _differs(network: Network, name: str) -> bool:
+    """Return whether a tensor is an image whose layouts differ."""
+    shape = network.shape(name)
+    return len(shape) == _IMAGE and shape[1] > 1 and prod(shape[2:]) > 1

@@ -1,0 +1,94 @@
+"""Winograd's algorithm: its matrices, its transforms, and when it is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from network.compiled import assert_same, compiled, operators
+from network_models import ModelWriter
+from planish.network import winograd
+
+
+@pytest.mark.parametrize("tile", winograd.POINTS)
+def test_matrices_are_exact(tile: int) -> None:
+    a, g, b = winograd.matrices(tile)
+    # The algorithm is bilinear: on unit vectors, it has the convolution's coefficients.
+    for i, k, n in product(range(tile), range(3), range(tile + 2)):
+        found = sum((a[i][p] * g[p][k] * b[p][n] for p in range(tile + 2)), Fraction(0))
+        assert found == (n == i + k)
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    tile=st.sampled_from(sorted(winograd.POINTS)),
+    batch=st.integers(1, 2),
+    sizes=st.tuples(*[st.integers(9, 17)] * 2),
+    channels=st.tuples(*[st.sampled_from([2, 5, 16, 18])] * 2),
+    pads=st.tuples(*[st.integers(0, 2)] * 4),
+)
+def test_every_tile_computes_the_convolution(
+    tmp_path_factory: pytest.TempPathFactory,
+    tile: int,
+    batch: int,
+    sizes: tuple[int, int],
+    channels: tuple[int, int],
+    pads: tuple[int, int, int, int],
+) -> None:
+    w = ModelWriter()
+    x = w.input("x", (batch, 3, *sizes))
+    x = w.add("Conv", x, w.weight(channels[0], 3, 1, 1))
+    y = w.add("Conv", x, w.weight(channels[1], channels[0], 3, 3), w.weight(channels[1]), pads=list(pads))
+    # A value that is read twice, and a sum of two results.
+    y = w.add("Mul", y, w.add("Sigmoid", y))
+    y = w.add("Add", y, w.conv(x, channels[0], channels[1], 3)) if pads == (1, 1, 1, 1) else y
+    path = w.save(tmp_path_factory.mktemp("net") / "m.onnx", w.add("GlobalAveragePool", y))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(winograd, "POINTS", {tile: winograd.POINTS[tile]})
+        patch.setattr(winograd, "TRANSFORM_COST", -1e9)
+        found = compiled(path)
+    assert "WinogradInput" in operators(found)
+    assert_same(found.network, path)
+
+
+def _convolution(path: Path) -> Path:
+    w = ModelWriter()
+    x = w.add("Relu", w.conv(w.input("x", (1, 3, 24, 24)), 3, 32, 3))
+    x = w.add("Relu", w.conv(x, 32, 32, 3))
+    return w.save(path, w.add("GlobalAveragePool", x))
+
+
+def test_it_is_taken_where_it_is_faster(tmp_path: Path) -> None:
+    found = compiled(_convolution(tmp_path / "m.onnx"))
+    assert operators(found) == [
+        "Conv+Relu", "WinogradInput", "MatMul", "WinogradOutput+Relu", "GlobalAveragePool"
+    ]  # fmt: skip
+
+
+def test_it_is_not_taken_where_its_error_is_larger_than_the_tolerance_allows(tmp_path: Path) -> None:
+    found = compiled(_convolution(tmp_path / "m.onnx"), tolerance=2e-6)
+    assert operators(found) == ["Conv+Relu", "Conv+Relu", "GlobalAveragePool"]
+
+
+def test_its_error_grows_with_the_tile() -> None:
+    weights = np.random.default_rng(0).standard_normal((16, 64, 3, 3)).astype(np.float32)
+    errors = [winograd.error_of(weights, tile) for tile in sorted(winograd.POINTS)]
+    assert errors == sorted(errors)
+    assert 1e-8 < errors[0] < errors[-1] < 1e-4
+
+
+def test_transforms_share_sums_and_differences() -> None:
+    # The transform of an input has 20 operations for each of 12 rows and columns, of which products that are
+    # added count as two; without sharing there would be more.
+    geometry = winograd.Geometry(1, 4, 4, 4)
+    whole = winograd.input_transform(geometry, (6, 6, 16), (0, 0), ("I", "O"))
+    plain = sum(2 * sum(c != 0 for c in row) - 1 for row in winograd.matrices(4)[2])
+    assert whole.operations < 16 * 12 * plain
+    assert replace(geometry, tile=2).count == 4
