@@ -49,6 +49,7 @@ from planish.core.level import NO_ANALYSIS, NOTES, Analyze, Identify, Identity, 
 from planish.core.process import STOPPING, Stops, gc_paused, stoppable, stopped_by
 from planish.core.protocols import (
     EMPTY_CONTEXT,
+    ClosableExecutor,
     Evaluator,
     EvaluatorSpec,
     Executor,
@@ -125,6 +126,7 @@ __all__ = [
     "CanStep",
     "CanVaryParts",
     "Candidate",
+    "ClosableExecutor",
     "CrossCheck",
     "Evaluation",
     "Evaluator",

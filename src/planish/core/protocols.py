@@ -311,7 +311,31 @@ class Executor(Protocol):
         ...
 
 
-class SequentialExecutor:
+class ClosableExecutor:
+    """Base class of executors: a `with` block closes them, and what is closed or busy takes nothing new."""
+
+    _closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the executor; harmless when called twice."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PlanishError("the executor is closed", "Make a new one.")
+
+    def _check_idle(self, is_busy: object) -> None:
+        if is_busy:
+            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+
+
+class SequentialExecutor(ClosableExecutor):
     """Base class of executors that evaluate one candidate at a time, in order, when its result is asked for.
 
     Attributes:
@@ -321,14 +345,8 @@ class SequentialExecutor:
     capacity = 1
 
     def __init__(self) -> None:
-        self._queue, self._deadline, self._closed = deque[Candidate](), math.inf, False
+        self._queue, self._deadline = deque[Candidate](), math.inf
         self.losses: Counter[str] = Counter()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def notes(self) -> Sequence[str]:
@@ -338,8 +356,7 @@ class SequentialExecutor:
     def serve(self, spec: EvaluatorSpec) -> None:
         """Evaluate by another evaluator from now on; see `Executor`."""
         self._check_open()
-        if self._queue:
-            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+        self._check_idle(self._queue)
         self._set_evaluator(spec)
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
@@ -357,14 +374,6 @@ class SequentialExecutor:
     def cancel(self) -> None:
         """Forget what was submitted."""
         self._queue.clear()
-
-    def close(self) -> None:
-        """Close the executor; harmless when called twice."""
-        self._closed = True
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise PlanishError("the executor is closed", "Make a new one.")
 
     def _set_evaluator(self, spec: EvaluatorSpec) -> None:
         raise NotImplementedError

@@ -9,12 +9,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from planish.core import (
     STAGES,
     Candidate,
+    ClosableExecutor,
     Evaluation,
     Evaluator,
     EvaluatorSpec,
@@ -129,7 +129,7 @@ _DOUBT_S = 1.0  # a failure after such a stop may be that of a clock that went o
 _MAX_FAILED_CREATIONS = 3  # evaluators in a row that are lost while they are created
 
 
-class LocalExecutor:
+class LocalExecutor(ClosableExecutor):
     """Evaluates in worker processes of this machine.
 
     A candidate that crashes, hangs or runs out of memory is a `Failed` outcome; its worker's
@@ -189,18 +189,10 @@ class LocalExecutor:
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._failed_creations = 0  # evaluators in a row that were lost while they were created
-        self._answering = self._closed = False
+        self._answering = False
         self._queue = Queue()
         self._ready: deque[Evaluation] = deque()
         self._dispatch()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def capacity(self) -> int:
@@ -220,8 +212,7 @@ class LocalExecutor:
             PlanishError: something is under way, the executor is closed, or the spec cannot be pickled.
         """
         self._check_open()
-        if self._queue.unanswered or self._answering:
-            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+        self._check_idle(self._queue.unanswered or self._answering)
         self._owner, self._spec, self._sandbox = spec, pickled(spec), SandboxPolicy.of(spec)
         self._pool.recycle_if_changed(self._sandbox)
         self._limits = self._given or Limits.of(spec)
@@ -259,8 +250,7 @@ class LocalExecutor:
         Raises:
             PlanishError: the evaluator cannot be made; the results are already being taken.
         """
-        if self._answering:
-            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+        self._check_idle(self._answering)
         self._answering = True
         try:
             yield from self._evaluate(time.monotonic() + wait_s)
@@ -281,12 +271,8 @@ class LocalExecutor:
 
     def close(self) -> None:
         """End the workers; harmless when called twice."""
-        self._closed = True
+        super().close()
         self._pool.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise PlanishError("the executor is closed", "Make a new one.")
 
     def _evaluate(self, until: float) -> Iterator[Evaluation]:
         self._next_look = time.monotonic() + _TICK_S

@@ -24,6 +24,7 @@ from typing import Any, Self
 
 from planish.core import (
     Candidate,
+    ClosableExecutor,
     Evaluation,
     EvaluatorSpec,
     Lost,
@@ -335,7 +336,7 @@ class _Slot:
     losses: Counter[str] = field(default_factory=Counter[str])
 
 
-class RayExecutor:
+class RayExecutor(ClosableExecutor):
     """Evaluates on the measuring hosts of a Ray cluster; `RayCluster` starts it.
 
     Each host evaluates in sandboxed workers, as a `LocalExecutor` does. What is lost with a host is
@@ -365,18 +366,12 @@ class RayExecutor:
         self._single, self._workers, self._given = workers is None, workers or 1, limits
         self._slots: dict[str, _Slot] = {}
         self._serial = -1
-        self._closed = self._answering = False
+        self._answering = False
         self._ready: deque[Evaluation] = deque()
         self._until = math.inf
         self.losses: Counter[str] = Counter()
         self._set_spec(spec)
         self._advance()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def capacity(self) -> int:
@@ -386,8 +381,7 @@ class RayExecutor:
     def serve(self, spec: EvaluatorSpec) -> None:
         """Evaluate for another task from now on; see `planish.core.Executor`."""
         self._check_open()
-        if self._queue.unanswered or self._answering or self._ready:
-            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+        self._check_idle(self._queue.unanswered or self._answering or self._ready)
         self._set_spec(spec)
 
     def submit(self, candidates: Sequence[Candidate], deadline: float = math.inf) -> None:
@@ -405,8 +399,7 @@ class RayExecutor:
             PlanishError: the evaluator cannot be made; the results are already being taken.
             LostError: no measuring host is left.
         """
-        if self._answering:
-            raise PlanishError("a batch is under way", "Take all its results, or cancel it, first.")
+        self._check_idle(self._answering)
         self._answering = True
         try:
             while self._ready or self._queue.unanswered:
@@ -436,15 +429,11 @@ class RayExecutor:
 
     def close(self) -> None:
         """End the workers on all hosts; harmless when called twice."""
-        self._closed = True
+        super().close()
         for slot in self._slots.values():
             with suppress(Exception):  # Ray has ended
                 slot.host.actor.end.remote(self._key)
         self._slots.clear()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise PlanishError("the executor is closed", "Make a new one.")
 
     def _set_spec(self, spec: EvaluatorSpec) -> None:
         # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
