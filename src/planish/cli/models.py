@@ -10,7 +10,7 @@ import typer
 from planish.cli import options as given
 from planish.cli.options import level_names, refuse_before
 from planish.cli.output import writing
-from planish.cli.own_files import copy, file_of, readable, remove_own
+from planish.cli.own_files import copy, file_of, readable, remove_own, show_written
 
 if TYPE_CHECKING:
     from planish.models.model_files import SavedModel
@@ -104,7 +104,8 @@ def fit(
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_model(model, path)
-    _show(path, model, form)
+    count = f"{model.rows:,} of {model.programs:,} programs"
+    show_written(path, ("trials", count), model.metrics, _model_document(path, model), form)
     _tell_how_used(path, model)
 
 
@@ -204,16 +205,6 @@ def _model_document(path: Path, model: SavedModel) -> dict[str, object]:
         "features": f"{model.schema.name} {model.schema.version}",
         "file": str(path),
     }
-
-
-def _show(path: Path, model: SavedModel, form: str) -> None:
-    from planish.cli.output import document, facts
-
-    if form == "json":
-        document(_model_document(path, model))
-        return
-    metrics = {name: f"{value:.3g}" for name, value in model.metrics.items()}
-    facts({"wrote": str(path), "trials": f"{model.rows:,} of {model.programs:,} programs", **metrics})
 
 
 def _tell_how_used(path: Path, model: SavedModel) -> None:

@@ -54,6 +54,32 @@ def file_of(what: str, name: str, files: Mapping[str, Path], suffixes: Collectio
     raise unknown(f"unknown {what}", name, files)
 
 
+def show_written(
+    path: Path,
+    trained_on: tuple[str, str],
+    metrics: Mapping[str, float],
+    document: Mapping[str, object],
+    form: str,
+) -> None:
+    """Report a file that was written.
+
+    Args:
+        path: the file.
+        trained_on: what is counted, and the count.
+        metrics: name to value.
+        document: what is printed as JSON.
+        form: "json" or "text".
+    """
+    from planish.cli import output
+
+    if form == "json":
+        output.document(document)
+        return
+    name, count = trained_on
+    values = {name: f"{value:.3g}" for name, value in metrics.items()}
+    output.facts({"wrote": str(path), name: count, **values})
+
+
 def copy(path: Path, file: Path) -> None:
     """Copy a file, as a whole or not at all, and say so; raises PlanishError where it cannot be written."""
     from planish.cli.output import say

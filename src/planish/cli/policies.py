@@ -15,7 +15,7 @@ from planish.cli import options as given
 from planish.cli.language_training import Labels, Size, TextOptions, learnt_lists, require_passes
 from planish.cli.options import level_names, refuse, refuse_before, refuse_unread
 from planish.cli.output import writing
-from planish.cli.own_files import copy, file_of, readable, remove_own
+from planish.cli.own_files import copy, file_of, readable, remove_own, show_written
 from planish.core.installation import install_command
 
 if TYPE_CHECKING:
@@ -453,7 +453,8 @@ def train(
     path = policy.path_for(found)
     with writing(path):
         write_policy(found, path)
-    _show(path, found, policy.form)
+    count = ("programs", f"{found.programs:,}")
+    show_written(path, count, found.metrics, policy_document(path, found), policy.form)
     _show_use(path, found)
 
 
@@ -618,16 +619,6 @@ def _show_record(display: ProgressDisplay, seconds: float, record: EvalRecord) -
     gained = f"reward {record.reward:.3f}, validation at {100 * record.held:.1f} % of the peak"
     left = max(0.0, seconds - record.seconds) / 60
     display.log(f"{record.steps:,} steps, {rate:.0f} a second: {gained}; {left:.0f} minutes left")
-
-
-def _show(path: Path, policy: SavedPolicy, form: str) -> None:
-    from planish.cli.output import document, facts
-
-    if form == "json":
-        document(policy_document(path, policy))
-        return
-    metrics = {name: f"{value:.3g}" for name, value in policy.metrics.items()}
-    facts({"wrote": str(path), "programs": f"{policy.programs:,}", **metrics})
 
 
 def _show_use(path: Path, policy: SavedPolicy) -> None:
