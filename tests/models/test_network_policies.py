@@ -58,10 +58,10 @@ def test_rows_that_are_no_loops_change_nothing() -> None:
     policy, rows = made("attention"), observed(1)[:, :, :]
     loops = int(rows[0, :, -2].sum())
     short = replace(shape_of(policy), rows=loops)
-    places_ = {**policy.parameters, "places": policy.parameters["places"][:loops]}
+    positions_ = {**policy.parameters, "positions": policy.parameters["positions"][:loops]}
     np.testing.assert_allclose(
         scores(np, shape_of(policy), policy.parameters, rows),
-        scores(np, short, places_, rows[:, :loops]),
+        scores(np, short, positions_, rows[:, :loops]),
         rtol=1e-4,
         atol=1e-4,
     )

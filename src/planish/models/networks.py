@@ -150,7 +150,7 @@ class EncoderShape:
     def encoder_parameters(self) -> dict[str, tuple[int, ...]]:
         """Return the names of the encoder's arrays, and their shapes."""
         width, values = self.width, sum(self.sizes)
-        found: dict[str, tuple[int, ...]] = {"words": (values, width), "places": (self.rows, width)}
+        found: dict[str, tuple[int, ...]] = {"words": (values, width), "positions": (self.rows, width)}
         for layer in range(self.depth):
             found |= layer_parameters(str(layer), width)
         found |= {"counts": (SEGMENTS * values, 2 * width), "head": (SEGMENTS * width, 2 * width)}
@@ -239,7 +239,7 @@ def encode(
         (programs, longest, width), a row for each instruction, and (programs, 2 * width), of the whole.
     """
     there = packed.segments.sum(axis=-1, keepdims=True)
-    hidden = parameters["words"][packed.words].sum(axis=-2) + parameters["places"][packed.positions]
+    hidden = parameters["words"][packed.words].sum(axis=-2) + parameters["positions"][packed.positions]
     for layer in range(shape.depth):
         rows = rms_norm(xp, hidden)
         hidden = hidden + self_attention(xp, shape.heads, parameters, layer, rows, there, fused=xp is not np)
@@ -360,7 +360,7 @@ def _attention_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {
         "rows": (shape.columns + DERIVED, width),
         "rows bias": (width,),
-        "places": (shape.rows, width),
+        "positions": (shape.rows, width),
     }
     for layer in range(shape.depth):
         found |= layer_parameters(str(layer), width)
@@ -384,7 +384,7 @@ def _attention(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array
     """Let loops see each other; then the one under the cursor, and the mean of all, decide."""
     # Where `scaled` puts a row's presence, and whether the cursor is on it.
     there, cursor = rows[..., -2:-1], rows[..., 0:1]
-    hidden = rows @ parameters["rows"] + parameters["rows bias"] + parameters["places"]
+    hidden = rows @ parameters["rows"] + parameters["rows bias"] + parameters["positions"]
     for layer in range(shape.depth):
         rows = rms_norm(xp, hidden)
         hidden = hidden + self_attention(xp, shape.heads, parameters, layer, rows, there)

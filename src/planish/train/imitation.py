@@ -169,6 +169,6 @@ class _Training:
 def _first(shape: Shape) -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for name, size in shape.parameters().items():
-        spread = 0.0 if name.endswith("bias") else size[0] ** -0.5 if name != "places" else 0.02
+        spread = 0.0 if name.endswith("bias") else size[0] ** -0.5 if name != "positions" else 0.02
         found[name] = (torch.randn(size) * spread).requires_grad_()
     return found

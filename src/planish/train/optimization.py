@@ -290,7 +290,7 @@ def first_weights(parameters: Mapping[str, tuple[int, ...]]) -> Tensors:
     """
     found: Tensors = {}
     for name, size in parameters.items():
-        embedded = name in ("words", "places", "tokens", "steps")
+        embedded = name in ("words", "positions", "tokens", "steps")
         spread = 0.0 if name.endswith("bias") else 0.1 if embedded else size[0] ** -0.5
         found[name] = torch.randn(size) * (0.1 * spread if name in ("lists", "costs") else spread)
     return found
