@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import product
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, Step, Trial
 from planish.core.front import (
+    HypervolumeTracker,
     best_non_regressing,
     crowding_distances,
     dominates,
@@ -172,20 +172,27 @@ def test_more_of_what_should_be_more_is_better() -> None:
     ]
 
 
-points = st.tuples(st.floats(0.125, 8), st.floats(0, 1)).map(lambda p: (round(p[0], 3), round(p[1], 3)))
-
-
-@given(st.lists(points, min_size=1, max_size=30))
-def test_trial_by_trial_it_is_what_all_trials_give_at_once(values: Sequence[tuple[float, float]]) -> None:
-    trials = [trial(i, *v, candidate=None if i else START) for i, v in enumerate(values)]
-    growth = growth_of(trials, TIME_ERROR, START)
-    assert growth.front == [t.costs(TIME_ERROR) for t in pareto_front(trials, TIME_ERROR)]
-    worst = reference_point(values[0])
-    unit = math.prod(far - near for far, near in zip(worst, values[0], strict=True))
-    assert growth.volume == pytest.approx(hypervolume(values, worst) / unit)
-    assert [v for _, v in growth.volumes] == sorted({v for _, v in growth.volumes})
-    cut = growth_of(trials[: len(trials) // 2 + 1], TIME_ERROR, START)
-    assert growth.volumes[: len(cut.volumes)] == cut.volumes
+@given(st.integers(2, 3).flatmap(lambda n: _vectors(n, 30)), st.integers(0, 29))
+def test_trial_by_trial_it_is_what_all_trials_give_at_once(
+    values: list[tuple[float, ...]], baseline: int
+) -> None:
+    objectives = [Objective(name) for name in "abc"[: len(values[0]) if values else 2]]
+    growth, seen, reached = HypervolumeTracker(objectives, START), list[Trial](), 0.0
+    for index, vector in enumerate(values):
+        outcome = Measured({o.name: value for o, value in zip(objectives, vector, strict=True)})
+        candidate = START if index == baseline else Candidate((Step(),) * (index + 1))
+        seen.append(Trial(candidate, outcome, index))
+        growth.add(seen[-1])
+        assert growth.front == [t.costs(objectives) for t in pareto_front(seen, objectives)]
+        if index < baseline:
+            assert growth.volume is None
+            continue
+        worst = reference_point(values[baseline])
+        unit = math.prod(far - near for far, near in zip(worst, values[baseline], strict=True))
+        volume = hypervolume(values[: index + 1], worst) / unit
+        assert growth.volume == pytest.approx(volume)
+        assert (growth.volumes[-1][0] == index + 1) == (index == baseline or volume > reached + 1e-9)
+        reached = volume
 
 
 Vectors = list[tuple[float, ...]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -183,6 +184,23 @@ def _volume(front: Sequence[Sequence[float]], reference: Sequence[float]) -> flo
     )
 
 
+def exclusive_hypervolume(
+    costs: Sequence[float], others: Sequence[Sequence[float]], reference: Sequence[float]
+) -> float:
+    """Measure the space that a vector dominates, and others do not, up to a reference point.
+
+    It is what the hypervolume grows by when the vector joins the others (While and others, A fast way of
+    calculating exact hypervolumes, 2012).
+
+    Args:
+        costs: the vector.
+        others: vectors as long as it.
+        reference: as for `hypervolume`.
+    """
+    limited = [tuple(map(max, costs, other)) for other in others]
+    return hypervolume([costs], reference) - hypervolume(limited, reference)
+
+
 Costs = tuple[float, ...]
 """By objective, in the task's order; less is better."""
 
@@ -249,19 +267,36 @@ class HypervolumeTracker:
         if costs is None:
             return
         self.points.append(costs)
-        if self.start is not None and trial.candidate.hash == self.start.hash:
-            self.baseline = costs
-        elif any(all(map(le, held, costs)) for held in self.front):
+        is_baseline = self.start is not None and trial.candidate.hash == self.start.hash
+        first, last = self._neighbors(costs)
+        near = self.front[first:last]
+        if not any(all(map(le, held, costs)) for held in near):
+            kept = [held for held in near if not all(map(le, costs, held))]
+            kept.insert(bisect_left(kept, costs), costs)
+            self.front[first:last] = kept
+        elif not is_baseline:
             return
-        joined = [*self.front, costs]
-        self.front = [joined[index] for index in front_of(joined)]
+        if is_baseline:
+            self.baseline = costs
         if self.baseline is None:
             return
         worst = reference_point(self.baseline)
         unit = math.prod(far - near for far, near in zip(worst, self.baseline, strict=True))
-        volume = hypervolume(self.front, worst) / unit
+        if is_baseline or self.volume is None:
+            volume = hypervolume(self.front, worst) / unit
+        else:
+            volume = self.volume + exclusive_hypervolume(costs, near, worst) / unit
         if self.volume is None or volume > self.volume:
             self.volumes.append((self.evaluations, volume))
+
+    def _neighbors(self, costs: Costs) -> tuple[int, int]:
+        """Return the slice of the front whose members may dominate a vector, or share what it dominates."""
+        if len(costs) != 2:
+            return 0, len(self.front)
+        # Of two costs the second falls along the front: what the vector dominates follows it at once.
+        first = bisect_left(self.front, costs)
+        last = bisect_right(self.front, -costs[1], lo=first, key=lambda held: -held[1])
+        return max(0, first - 1), last + 1
 
     @property
     def volume(self) -> float | None:

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nsmallest
+from itertools import islice
 from operator import le
 from typing import Any
 
@@ -92,7 +93,7 @@ def greedy_hypervolume_order(
     worst: Costs | None,
     baseline: Costs | None,
     least: Sequence[Costs] | None = None,
-) -> list[int]:
+) -> Iterator[int]:
     """Put the members of a front in the order in which they add the most, wherever the time ends.
 
     First comes the knee, which is the one that dominates most, of those that are worse than the baseline in
@@ -107,22 +108,23 @@ def greedy_hypervolume_order(
         least: how low the costs of each may be, since they are noisy: what may be no worse than the baseline
             counts as such. None: as measured.
 
-    Returns:
+    Yields:
         The indices of those that are of use.
     """
     useful = [index for index, vector in enumerate(costs) if worst is None or _within(vector, worst)]
     if not useful:
-        return []
+        return
     # Without a baseline: the worst of all, beside which the ends of the front add nothing.
     reference = worst or tuple(map(max, zip(*costs, strict=True)))
     # Only one of these goes first: the front is to be shown in its breadth.
     lowest = costs if least is None else least
     harmless = [index for index in useful if baseline is not None and _within(lowest[index], baseline)]
-    first = _adding(harmless, [], costs, reference)[:1]
+    first = islice(_adding(harmless, [], costs, reference), 1)
     columns = zip(*(costs[index] for index in useful), strict=True)
     ends = [useful[column.index(min(column))] for column in columns]  # of equals the first
     order = list(dict.fromkeys([*first, *ends]))
-    return order + _adding([index for index in useful if index not in order], order, costs, reference)
+    yield from order
+    yield from _adding([index for index in useful if index not in order], order, costs, reference)
 
 
 def _within(costs: Costs, most: Costs) -> bool:
@@ -131,15 +133,15 @@ def _within(costs: Costs, most: Costs) -> bool:
 
 def _adding(
     indices: Sequence[int], before: Sequence[int], costs: Sequence[Costs], reference: Costs
-) -> list[int]:
+) -> Iterator[int]:
     """Order indices so that each adds the most hypervolume to what is before it."""
-    left, order = list(indices), list[int]()
+    left, held = list(indices), [costs[index] for index in before]
     while left:
-        held = [costs[index] for index in (*before, *order)]
         # Greedy: hypervolume is submodular, so what is added first comes near the best choice of as many.
-        order.append(max(left, key=lambda index: hypervolume([*held, costs[index]], reference)))
-        left.remove(order[-1])
-    return order
+        best = max(left, key=lambda index: hypervolume([*held, costs[index]], reference))
+        yield best
+        left.remove(best)
+        held.append(costs[best])
 
 
 FEW = 3
@@ -231,9 +233,8 @@ def _of_front(
     worst = None if start is None else bounds(start, objectives)
     costs = [trial.costs(objectives) or () for trial in members]
     least = [least_costs(trial, known, objectives) for trial, known in zip(members, costs, strict=True)]
-    order = greedy_hypervolume_order(costs, worst, start, least)
-    chosen = [members[index].candidate for index in order]
-    return (chosen or [baseline])[:count], best[1]
+    order = islice(greedy_hypervolume_order(costs, worst, start, least), count)
+    return [members[index].candidate for index in order] or [baseline], best[1]
 
 
 def cross_check(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
