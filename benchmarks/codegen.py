@@ -86,7 +86,7 @@ def generators(program: Program) -> dict[str, Compile]:
 
 
 def of_start(schedule: Schedule, compilers: dict[str, Compile], times: int) -> dict[str, float]:
-    """Give the median times of all for one schedule, again and again, by turns."""
+    """Give the median times of all for one schedule, again and again, alternately."""
     for _ in range(2):
         milliseconds(schedule, compilers["ours"])  # what is encoded once in a process's life
     found: dict[str, list[float]] = {name: [] for name in compilers}
@@ -129,7 +129,7 @@ def ratios(times: dict[str, list[float]]) -> list[float]:
 
 
 def rates(program: Program, schedule: Schedule, backends: tuple[str, ...]) -> dict[str, float]:
-    """Give the GFLOPS of the kernels, timed by turns."""
+    """Give the GFLOPS of the kernels, timed alternately."""
     inputs = make_inputs(program)
     calls = {}
     for backend in backends:

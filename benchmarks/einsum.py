@@ -13,7 +13,7 @@ what its first call took in seconds; before that, one of another shape has loade
 `--cold`. A case named by a number is a multiplication of square matrices: 64 of float32, 64d of float64.
 `python benchmarks/einsum.py --cases 16,32,64d` runs some; run it on a quiet machine.
 
-`--alternated` compares planish's call with `@` in blocks, and then call by call in turns, as programs call
+`--alternated` compares planish's call with `@` in blocks, and then call by call alternately, as programs call
 them that use both: OpenBLAS's threads still look for work then, and have the processors that planish's want.
 Medians and means; a ratio above 1 says that planish's call is the shorter one, and the last line has their
 geometric means. OpenBLAS runs as it does by default: settings of its core type are removed.
@@ -189,7 +189,7 @@ def alternate(name: str, folder: Path, budget_s: float, seconds: float) -> tuple
     """Tune a case, time it beside `@`, print its line, and return the ratios.
 
     Returns:
-        The time of `@` to that of planish's call: in blocks, and by turns the medians and the means.
+        The time of `@` to that of planish's call: in blocks, and alternately the medians and the means.
     """
     subscripts, operands = case(name)
     product = multiplied(subscripts, operands)
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of the first call")
     parser.add_argument("--seconds", type=float, default=2.0, help="for timing a case")
     parser.add_argument("--cold", action="store_true", help="load the libraries within the first first call")
-    parser.add_argument("--alternated", action="store_true", help="in turns with @, call by call")
+    parser.add_argument("--alternated", action="store_true", help="interleaved with @, call by call")
     options = parser.parse_args()
     names = (
         options.cases.split(",") if options.cases else BESIDE if options.alternated else (*SQUARES, *OTHERS)

@@ -1,7 +1,7 @@
 """What a tenth of a second gives on an einsum's first use, beside a whole one.
 
 `first` is what the first use took with either budget, in a process that has used another einsum before.
-`share` is the speed of what a tenth of a second chose to what a whole one did: both are timed by turns, by
+`share` is the speed of what a tenth of a second chose to what a whole one did: both are timed alternately, by
 the thread's processor time. Libraries are kept to one thread, since NumPy's wait for work for 0.1 s after
 each multiplication, and kernels are compared when they sleep. Run it on a quiet machine:
 `python benchmarks/einsum_first_use.py`.

@@ -28,8 +28,8 @@ class Worker:
     """Makes what times work.
 
     Args:
-        baseline: rounds that it is timed beside, in turns, as models and modules are; 0: each is timed alone,
-            as loops and programs are.
+        baseline: rounds that it is timed beside, alternately, as models and modules are; 0: each is timed
+            alone, as loops and programs are.
         baseline_time: what the baseline takes.
     """
 

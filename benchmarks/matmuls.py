@@ -1,7 +1,7 @@
 """The thesis's 440 test matmuls, each tuned for at most a second, beside NumPy and torch (figure 3.11).
 
 Every matmul is tuned anew in an empty store, and scheduled by LoopTune's policy without a measurement. Then
-both, NumPy and torch (if installed) are timed by turns, each called from Python on preallocated arrays, on
+both, NumPy and torch (if installed) are timed alternately, each called from Python on preallocated arrays, on
 one core. Prints geometric means, the share of the measured peak, and the performance profile: in how many
 cases each is within a factor of the best. It takes about ten minutes: `python benchmarks/matmuls.py`.
 

@@ -1,9 +1,9 @@
 """Operators of neural networks beside torch and NumPy, on one core: one table of wins and losses alike.
 
 Each program is tuned for `--seconds`, its kernel is checked against the libraries' answers, and then all are
-timed by turns, by the processor's clock, so that other work on the machine counts little. `ratio` is the time
-of the best library over ours: above 1, ours is faster. Libraries that take an array for the result are given
-ours. Weights of convolutions are constants, which ours may pack ahead; so torch also
+timed alternately, by the processor's clock, so that other work on the machine counts little. `ratio` is the
+time of the best library over ours: above 1, ours is faster. Libraries that take an array for the result are
+given ours. Weights of convolutions are constants, which ours may pack ahead; so torch also
 has them reordered ahead. Layouts are free, too: both have the channels first and the channels last, and of
 each the best way counts. Each of our layouts is tuned for `--seconds`.
 

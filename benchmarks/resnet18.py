@@ -1,6 +1,6 @@
 """ResNet-18's twelve convolutions (AutoTVM's table 1) beside oneDNN through torch, on one core.
 
-Each is tuned, then timed by turns with `torch.nn.functional.conv2d`: with the same layout (NCHW), with
+Each is tuned, then timed interleaved with `torch.nn.functional.conv2d`: with the same layout (NCHW), with
 channels last, and with weights reordered ahead as ours are. Prints GFLOPS, ratios and geometric means:
 `python benchmarks/resnet18.py --seconds 10`.
 """

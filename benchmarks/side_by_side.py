@@ -36,7 +36,7 @@ def interleaved(
     block_s: float = 3e-4,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Give the median seconds of a call, each measured in many short blocks by turns.
+    """Give the median seconds of a call, each measured in many short blocks alternately.
 
     Args:
         calls: name to what is timed.
@@ -61,7 +61,7 @@ def interleaved(
 def rested(
     calls: Mapping[str, Call], seconds: float, block_s: float = 2e-3
 ) -> tuple[dict[str, list[float]], str]:
-    """Give the seconds of a call, each measured in blocks by turns, when no thread of the process runs.
+    """Give the seconds of a call, each measured in blocks alternately, when no thread of the process runs.
 
     Rounds in which others had the cores are left out, unless fewer than `LEAST` are left.
 

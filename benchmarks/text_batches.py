@@ -2,7 +2,7 @@
 
 Run `python benchmarks/text_batches.py [CORPUS]`, with OMP_NUM_THREADS=1 where others use the machine. It
 needs torch. Texts are functions of a corpus, the shipped sample for want of one, twice each, as prompt and
-answer. Both ways read the same texts, by turns, with a gradient: in batches in the order of drawing, and in
+answer. Both ways read the same texts alternately, with a gradient: in batches in the order of drawing, and in
 those of `in_batches`, which the training has. Their losses are the same.
 """
 
@@ -83,7 +83,7 @@ def padding(batches: Batches) -> float:
 def timed(
     ways: Mapping[str, Batches], tokens: int, asked: argparse.Namespace
 ) -> Mapping[str, tuple[float, float]]:
-    """Read all batches of each way, by turns; give tokens a second in the median, and nats a token."""
+    """Read all batches of each way, alternately; give tokens a second in the median, and nats a token."""
     import torch
 
     from planish.train.text_training import first_weights_of, nll_sum

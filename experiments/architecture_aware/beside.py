@@ -3,11 +3,11 @@
     python experiments/architecture_aware/beside.py --folder models --results beside.jsonl
 
 Models have random weights, and are exported by torch's dynamo, raw and optimized by itself. Files are made
-once; then all ways to run them are timed in turns, in one process, with one thread: in each round each has a
-block of calls, in another order. Times are of the processor, so that what others take does not count, and
-medians of rounds; a way's ratio is of the median of ONNX Runtime's defaults to its own. Answers are compared
-with those of the model as it came without any optimization. Models that the results have are not measured
-again; `--table` prints what is there.
+once; then all ways to run them are timed alternately, in one process, with one thread: in each round each
+has a block of calls, in another order. Times are of the processor, so that what others take does not count,
+and medians of rounds; a way's ratio is of the median of ONNX Runtime's defaults to its own. Answers are
+compared with those of the model as it came without any optimization. Models that the results have are not
+measured again; `--table` prints what is there.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
 Every model is searched. Then each is left out in turn: the lists are learnt from the others' trials alone,
 and what they bring is measured with 0 measurements (the first list, unseen), 1 (the first list, if it is
 measured to be better than the baseline) and 10 (the best of the first ten). At the end these, the paper's
-list (AS-0) and the search's winner are measured again in turns with the baseline. The share is of logarithms:
-100 % is the search's gain. The same command goes on where it was stopped, as trials are in the store.
+list (AS-0) and the search's winner are measured again interleaved with the baseline. The share is of
+logarithms: 100 % is the search's gain. The same command goes on where it was stopped, as trials are in the
+store.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _measured(
     rounds: int,
     seed: int = 0,
 ) -> Mapping[Candidate, float]:
-    """Measure candidates in turns with the baseline; gives latency over its latency, the median of rounds."""
+    """Return the latency of candidates over the interleaved baseline's, the median of rounds."""
     evaluator = level.evaluator(task, final=True)()
     everybody = list(dict.fromkeys([Candidate(), *candidates]))
     found: dict[Candidate, list[float]] = {candidate: [] for candidate in everybody}

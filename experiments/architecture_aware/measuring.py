@@ -171,7 +171,7 @@ def _measured(
 def _in_process(
     program: GraphProgram, ready: Sequence[Ready], settings: SessionSettings, effort: Effort, process: int
 ) -> dict[str, dict[str, Any]]:
-    """Measure all configurations in turns, in this process."""
+    """Measure all configurations alternately, in this process."""
     import onnx
 
     feed = make_feeds(program, onnx.load(program.file))[0]

@@ -3,7 +3,7 @@
     python experiments/architecture_aware/parallel.py --folder models
 
 Each pass alone, both after what prepares models for them, and the class's list with them and without, beside
-ONNX Runtime's defaults: medians by processor time, one thread, in turns. Answers are compared with the
+ONNX Runtime's defaults: medians by processor time, one thread, alternately. Answers are compared with the
 unoptimized model's. "Joined" are the convolutions and products that are fewer.
 """
 

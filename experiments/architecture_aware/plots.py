@@ -31,7 +31,8 @@ def plot(models: Sequence[Measured], names: Sequence[str], path: Path) -> None:
 
 
 def _ratio(model: Measured, name: str, key: str) -> float:
-    """Give a configuration's time over the baseline's: the median of ratios in turns, as in the tables."""
+    """Give a configuration's time over the baseline's: the median of ratios of interleaved rounds, as in the
+    tables."""
     found = relative(model, name, key, key)
     assert found is not None
     return found.value

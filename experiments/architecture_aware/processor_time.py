@@ -3,7 +3,7 @@
     python experiments/architecture_aware/processor_time.py --folder models
 
 Beside the defaults (BL) stand the class's list (AS-0), and what is good for most models, each as it is and
-optimized offline. All are measured in turns, in one process, with one thread; so the time that others take
+optimized offline. All are measured alternately, in one process, with one thread; so the time that others take
 does not count, but what they push out of the caches does. Answers are compared with the unoptimized model's.
 """
 
@@ -38,7 +38,7 @@ MODELS = (
     *("resnet50:torchscript", "bert-4x256:torchscript"),
 )
 CAPACITY = 16 << 30
-"""Bytes of files: all are measured in turns, and none may go."""
+"""Bytes of files: all are measured alternately, and none may go."""
 Open = Callable[[], ModelSession]
 
 

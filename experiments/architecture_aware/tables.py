@@ -6,7 +6,7 @@
 BL is ONNX Runtime's default, AS-0 and AS-1 are the class's lists in two orders, PO-0 to PO-3 are random lists
 of the same passes and of those that depend on the user, each in the fastest of a few orders. The paper has
 100 runs to warm up and 1,000 that count, as here by default; what is three standard deviations from the
-mean is left out, as there. Here all seven are measured in turns, in several fresh processes, so that what
+mean is left out, as there. Here all seven are measured alternately, in several fresh processes, so that what
 the machine does meanwhile is shared. Compile time is the time to make a session: from the rewritten file,
 and from a file that was optimized offline; the rewriting passes' own time is a column. Results are kept
 model by model: the same command goes on where it was stopped.

@@ -34,7 +34,7 @@ POPULATION = 32
 
 
 def programs() -> Iterator[Program]:
-    """Draw programs without end, by turns a product and a convolution."""
+    """Draw programs without end: alternately a product and a convolution."""
     number = 0
     while True:
         generator = rng(1804, number)

@@ -1,4 +1,4 @@
-"""Which representation predicts programs that a model has not seen: by turns one in four is held back.
+"""Which representation predicts programs that a model has not seen: each quarter is held back once.
 
     python experiments/autotvm/held_out.py
 

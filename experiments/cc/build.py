@@ -4,7 +4,7 @@
 
 Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
 and dpkg-dev. For each program: clang builds it; planish cc builds it with an empty cache (first); both build
-it again, in turns (second). The table has the `.text` of what is linked, and seconds of the processor; `by
+it again, alternately (second). The table has the `.text` of what is linked, and seconds of the processor; `by
 the clock` is what the second build takes over clang's, with --jobs of make at once. The tests are the
 programs' own, and run on what the second build made. The table goes to standard output, and each row, as
 JSON, to build/cc/rows-SECONDS.jsonl.
@@ -76,7 +76,7 @@ class Bench:
         }
 
     def row(self, rounds: int) -> Row:
-        """Build in turns, test, and compare."""
+        """Build alternately, test, and compare."""
         shutil.rmtree(self.cache, ignore_errors=True)
         self.build("clang")  # files of the system are read before anything is timed
         first = self.build("planish")

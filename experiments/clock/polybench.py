@@ -6,7 +6,7 @@
 DIR holds PolyBench/C 4.2 as published, which is no part of this repository. Each kernel and PolyBench's own
 code become one file. Instead of being printed, a kernel's results are added up and the sum is printed, so
 that answers are compared and printing takes no time. What the table tells are the comparisons at the ends
-of the runs: winner and -O3 measured in turns, in fresh processes.
+of the runs: winner and -O3 measured alternately, in fresh processes.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python experiments/gevo_ml/counted.py --data FOLDER_WITH_MNIST [--trials 32] [--seed 0] [--seeds 3]
 
 `training.py` has seconds for a search and its end, of which others may take most. Here each seed has so many
-evaluations by NSGA-II. The front is measured again in turns with the unchanged module, in a fresh process, by
-processor time; who is slower beyond the interval of the rounds is out. The others are trained whole, and that
-of least error on the validation data is taken. Prints mean and spread over the seeds.
+evaluations by NSGA-II. The front is measured again interleaved with the unchanged module, in a fresh
+process, by processor time; who is slower beyond the interval of the rounds is out. The others are trained
+whole, and that of least error on the validation data is taken. Prints mean and spread over the seeds.
 """
 
 from __future__ import annotations

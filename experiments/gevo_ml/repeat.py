@@ -1,4 +1,4 @@
-"""Repeat what was found of MobileNet, by jaxlib alone: times in turns, right answers of CIFAR-10's test.
+"""Repeat what was found of MobileNet, by jaxlib alone: interleaved times, right answers of CIFAR-10's test.
 
     planish export RUN out/ --pick 2
     python experiments/gevo_ml/repeat.py out/main.mlir [MORE.mlir ...] --data FOLDER_WITH_CIFAR10
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def rounds(modules: Sequence[Module], batch: Any, count: int) -> list[list[float]]:
-    """Time all modules in turns: processor seconds, a list for each round."""
+    """Time all modules alternately: processor seconds, a list for each round."""
     found: list[list[float]] = []
     for _ in range(count):
         one: list[float] = []

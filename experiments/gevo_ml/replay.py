@@ -42,7 +42,7 @@ def main() -> None:
     """Replay the edits, and print the table."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--data", default="", help="the folder of the data set; else PLANISH_DATA")
-    given.add_argument("--rounds", type=int, default=5, help="of measuring all patches in turns")
+    given.add_argument("--rounds", type=int, default=5, help="of measuring all patches alternately")
     asked = given.parse_args()
     level = HloLevel()
     named = {"data": asked.data} if asked.data else {}
@@ -117,7 +117,7 @@ def _errors(task: Task, edits: Sequence[Edit]) -> list[float]:
 
 
 def show(task: Task, chosen: Sequence[Sequence[int]], edits: Sequence[Edit], rounds: int) -> None:
-    """Measure patches in turns, and print a row for each."""
+    """Measure patches alternately, and print a row for each."""
     patches = [Candidate(tuple(edits[place] for place in places)) for places in chosen]
     with START(HloLevel().evaluator(task, final=True)) as executor:
         found = PairedMeasurement(executor).measure(patches, rounds)

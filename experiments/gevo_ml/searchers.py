@@ -1,7 +1,7 @@
 """NSGA-II beside random search and hill climbing: as many evaluations each, several seeds, the hypervolume.
 
 Hill climbing mutates a member of the front that it has, drawn at random, once for each evaluation. It begins
-with the unchanged module, and knows nothing else. The front of each search is measured again in turns with
+with the unchanged module, and knows nothing else. The front of each search is measured again interleaved with
 the unchanged module, in a fresh process, since of many noisy times the best are the luckiest. A line for each
 run is printed as it ends, then the mean and the spread over the seeds.
 `python experiments/gevo_ml/searchers.py 2fcnet.mlir --data DIR --trials 64 --seeds 5`

@@ -148,7 +148,7 @@ def _row(
 
 
 def gain(member: Finalist) -> float:
-    """Give how many times faster than the baseline a member is, as measured in turns."""
+    """Give how many times faster than the baseline a member is, as measured alternately."""
     return member.measured["time_s"].gain.value
 
 

@@ -3,7 +3,7 @@
     python experiments/looptune/alone.py POLICY... [--cases 25] [--unseen]
 
 For each program what the greedy way's end computes, the most hopeful of eight ends, and the best of 16
-samples, as shares of the best of all those; what was chosen is timed again, in turns.
+samples, as shares of the best of all those; what was chosen is timed again, alternately.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 For each of the first test matmuls: what the policy's end computes a second, without any other measurement;
 the best of 16 samples (Priority Sampling); and what each search has found after so many seconds, and after
 long; the last of them goes on from the policy's way. All states are built, verified and timed alike, in this
-process, on one core, and what each way chose is timed again, in turns. The table has geometric means over the
-cases, as shares of the best that any of the ways chose.
+process, on one core, and what each way chose is timed again, alternately. The table has geometric means over
+the cases, as shares of the best that any of the ways chose.
 """
 
 from __future__ import annotations

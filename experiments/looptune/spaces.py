@@ -4,7 +4,7 @@
 
 For test matmuls of the thesis and convolutions of ResNet-18: the best that searches find in three spaces,
 each in so many seconds: LoopTune's, the one whose actions include those decisions, and AutoTVM's, by knobs.
-What is chosen is timed again, in turns; the table has GFLOPS, and shares of the best.
+What is chosen is timed again, alternately; the table has GFLOPS, and shares of the best.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def main() -> None:
         each.set_defaults(way=way)
         each.add_argument("corpus", type=Path)
         each.add_argument("agent", type=Path)
-        each.add_argument("--functions", type=int, default=1500, help="drawn in turns from all packages")
+        each.add_argument("--functions", type=int, default=1500, help="drawn round-robin from all packages")
     learning.add_argument("--minutes", type=float, default=20.0)
     learning.add_argument("--seed", type=int, default=0)
     acting.add_argument("out", type=Path)

@@ -4,7 +4,7 @@
 
 Each function is a line of OUT; those that it has are passed over, so the same command goes on. `tables.py`
 makes figures 6.1 and 6.3 and table 6.1 of it. Costs are instructions; where a list fails, those of the
-function as it is. The budget is `--functions`, drawn in turns from all packages, and `--minutes`. With a
+function as it is. The budget is `--functions`, drawn round-robin from all packages, and `--minutes`. With a
 function's features goes what the gate's lists cost: `tables.py` runs nothing to tell what it would choose.
 """
 

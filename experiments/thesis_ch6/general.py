@@ -4,7 +4,7 @@
     python experiments/thesis_ch6/general.py graph [--programs 6] [--models FOLDER]
 
 Programs are the thesis's test matmuls, and models of FOLDER. Samples of all ways are built, verified and
-timed in this process, each state once, in any order; the best few are timed again, in turns.
+timed in this process, each state once, in any order; the best few are timed again, alternately.
 The table has geometric means over the programs of the best of so many samples, as shares of the best that any
 way has found. Draws have a seed for each program.
 """

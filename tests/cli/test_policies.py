@@ -174,7 +174,7 @@ def _told(folder: Path) -> tuple[str | Path, ...]:
 
 
 def labeled(path: Path) -> None:
-    """Label some functions of the sample corpus: one of the lists saves a tenth of each, by turns."""
+    """Label some functions of the sample corpus: one of the lists saves a tenth of each, alternately."""
     lists = tuple(load_coreset("instructions"))
     rows = list(read_corpus(SAMPLE, "train"))[:12]
     columns = Columns(open_backend().version, "x86_64", ("instructions",), lists, ())

@@ -45,7 +45,7 @@ from planish.tuning.progress import ProgressDisplay
 def draw_in_turns(
     corpus: Path, splits: Sequence[str], count: int, known: Set[str], without: Sequence[str] = ()
 ) -> tuple[list[Row], int]:
-    """Draw functions in turns from all packages, those of a package by a hash of their identity.
+    """Draw functions round-robin from all packages, those of a package by a hash of their identity.
 
     However few of them are taken, all packages and sizes have their share; and more of them begin with the
     same ones.
@@ -227,7 +227,7 @@ def table_corpus(
 ) -> CostTable:
     """Write what each list costs on functions of a corpus, or add functions to what is written.
 
-    Functions are drawn in turns from all packages: wherever it is broken off, each has its share. What the
+    Functions are drawn round-robin from all packages: wherever it is broken off, each has its share. What the
     file holds is not done again.
 
     Args:

@@ -212,7 +212,7 @@ class Region(NamedTuple):
             parts or lane by lane become whole then, in the first of their registers, which serves alone from
             there on.
         registers: buffer to its vectors, each with the numbers of its registers; several where sums are kept
-            in parts to hide latency, which iterations take by turns.
+            in parts to hide latency, which iterations take alternately.
         homes: for the same vectors, a reference to where they are in memory.
         stride: elements between the lanes of a buffer's vectors, where it is not 1.
         reduce: how a buffer's elements are reduced, for buffers that are.
@@ -250,7 +250,7 @@ class CellRegion(NamedTuple):
         nodes: of the tree.
         item: how they are executed.
         held: the buffers; each vector or scalar of them that the region touches is a cell.
-        parts: accumulators for each element that is reduced lane by lane, taken by turns; a power of 2.
+        parts: accumulators for each element that is reduced lane by lane, taken alternately; a power of 2.
         homes: for each held buffer, a reference to where it is in memory.
         local: held buffers that nothing reads behind the region, so that memory is not written.
     """

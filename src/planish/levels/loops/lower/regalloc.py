@@ -512,7 +512,7 @@ class _Annotator:
             if full * work <= most or _moves_held(node, held):
                 return "unrolled", full, ()
             # Others run several iterations at a time, as many as a sum has registers at least: passes take
-            # these by turns.
+            # these alternately.
             copies = min(full, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
             return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
 

@@ -521,7 +521,7 @@ class _Annotator:
         most = UNROLLED_MOST if loop.kind == "unroll" else SMALL_VECTORS
         if state.unrolling or self._moves_held(loop, state) or full * volume <= most:
             return full + 1
-        # As many as a sum has parts at least: vectors take these by turns.
+        # As many as a sum has parts at least: vectors take these alternately.
         return max(state.held.parts if state.held else 1, min(CHUNK, 64 // volume), 1)
 
 

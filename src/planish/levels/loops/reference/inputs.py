@@ -246,9 +246,9 @@ def all_styles(program: Program, seed: int) -> Iterator[Styles]:
     Sums of mixed signs may be negative, which `relu` hides: then all numbers positive, or negative. A
     constant may be above all magnitudes or below: then larger and smaller ones. Of a `max=` one element
     counts: then it is the last one or the first, where loops begin and end. Differences have one sign where
-    inputs are positive and negative in turns. In every other set each input has any style of its own. What is
-    compared must be equal now and then: to the other side, and to numbers in it. What is subtracted lest
-    `exp` overflow counts where it would.
+    inputs are positive and negative alternately. In every other set each input has any style of its own.
+    What is compared must be equal now and then: to the other side, and to numbers in it. What is subtracted
+    lest `exp` overflow counts where it would.
 
     Args:
         program: whose inputs they are for.

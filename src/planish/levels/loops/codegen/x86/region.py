@@ -119,7 +119,7 @@ class Items:
         return multiply_add
 
     def _targets(self, ref: Ref, inner: Loop | None) -> Numbers:
-        """Prepare which registers a target has; sums that are kept in parts take theirs by turns."""
+        """Prepare which registers a target has; sums that are kept in parts take theirs alternately."""
         slots, table = self._slots(ref, inner, 0), self._registers[ref.buffer]
         pointer, buffer, turns = self._pointers.of(ref), ref.buffer, self._turns
         asked: tuple[int, Moves] | None = None
