@@ -52,7 +52,7 @@ from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original, where
 from planish.levels.hlo.space import PatchSpace
 from planish.levels.hlo.workload.arguments import fit
-from planish.levels.hlo.workload.examples import Parts
+from planish.levels.hlo.workload.examples import LabeledExamples
 from planish.measure import Timing, ends_by
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.sandbox import Limits
@@ -230,8 +230,9 @@ def test_a_search_cannot_see_the_final_part(tmp_path: Path) -> None:
     program = of.program
     fitted = fit(program.module, program.workload)
     with pytest.raises(PlanishError, match="unseen"):
-        Parts(program.workload, fitted).read("final", fitted.predict)
-    assert len(Parts(program.workload, fitted, at_the_end=True).read("final", fitted.predict).labels) == 20
+        LabeledExamples(program.workload, fitted).calls("final", fitted.predict)
+    examples = LabeledExamples(program.workload, fitted, at_the_end=True)
+    assert examples.calls("final", fitted.predict).count == 20
 
 
 def test_both_evaluators_of_the_level_see_the_part_of_the_search_alone(tmp_path: Path) -> None:

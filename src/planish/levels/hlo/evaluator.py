@@ -44,11 +44,11 @@ from planish.levels.hlo.patch import original, replay
 from planish.levels.hlo.program import Program, read_program
 from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.scoring.metrics import MetricError, NotFiniteError, check_suits, metric_of
-from planish.levels.hlo.scoring.scorers import Calling, Inference, Scorer, Scores, Trainer
+from planish.levels.hlo.scoring.scorers import Scorer, Scores, Trainer, score_images, score_outputs
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import fit
 from planish.levels.hlo.workload.data import unchanged_path
-from planish.levels.hlo.workload.examples import Part, Parts, WorkloadCalls, first_call
+from planish.levels.hlo.workload.examples import LabeledExamples, NamedInputs, Part, first_call
 from planish.levels.hlo.workload.spec import measured_as
 from planish.measure import PairedTimer, SharedBaselineTime, Timer, Timing, deadline, time_call
 from planish.sandbox import Limits
@@ -203,15 +203,15 @@ class HloEvaluator:
         """Make what scores; in a search modules that answer race against the unchanged one."""
         spec, backend, workload = self._spec, self._backend, self._spec.program.workload
         if workload.inputs is not None:
-            calls = WorkloadCalls(self._program, workload, at_the_end=spec.at_the_end)
-            return Calling(backend, calls, spec.parts, metric_of(workload), self._unchanged)
+            inputs = NamedInputs(self._program, workload, at_the_end=spec.at_the_end)
+            return score_outputs(backend, inputs, spec.parts, metric_of(workload), self._unchanged)
         fitted = fit(self._program, workload)
-        examples = Parts(workload, fitted, at_the_end=spec.at_the_end)
+        examples = LabeledExamples(workload, fitted, at_the_end=spec.at_the_end)
         if workload.training is None:
             # Answers are compared with its own: at the end, and in a search that times it beside them, too.
             compares = spec.at_the_end or (spec.remember and spec.interleaved)
             unchanged, racing = self._unchanged if compares else None, not spec.at_the_end
-            return Inference(backend, workload, fitted, examples, spec.parts, unchanged, racing=racing)
+            return score_images(backend, workload, fitted, examples, spec.parts, unchanged, racing=racing)
         function = fitted.predict.function
         predict = self._compiled(_text(self._program, function), function)
         return Trainer(backend, workload, fitted, examples, spec.parts, predict, whole=spec.at_the_end)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.scoring.metrics import error_of
 from planish.levels.hlo.scoring.scorers import CHANCE, Prediction, Race, error_half_width
-from planish.levels.hlo.workload.arguments import RoleCall
-from planish.levels.hlo.workload.examples import Labeled
+from planish.levels.hlo.workload.examples import Calls
 
 BATCH, COUNT = 20, 1000
 
@@ -48,10 +47,10 @@ class Wrong:
 
 def scored(share: float, race: Race | None) -> tuple[float, int]:
     draws = np.random.default_rng(0).permutation(COUNT).astype(np.float32)[:, None] / COUNT
-    call = RoleCall("main", (TensorType((BATCH, 1), "f32"),), ("images",), 0)
-    labeled = Labeled(draws, np.zeros(COUNT, np.int64))
-    module = Wrong(share)
-    prediction = Prediction(Knowing(), call, labeled, lambda a, t: error_of(a[0], t[0]))
+    batches = [{0: draws[first : first + BATCH]} for first in range(0, COUNT, BATCH)]
+    calls, module = Calls(batches, np.zeros(COUNT, np.int64), BATCH, COUNT), Wrong(share)
+    types = [TensorType((BATCH, 1), "f32")]
+    prediction = Prediction(Knowing(), types, calls, lambda a, t: error_of(a[0], t[0]))
     return prediction.error(module, {}, race), module.runs
 
 

@@ -15,7 +15,7 @@ from planish.levels.hlo.edits import DeleteOp, ReplaceConstant
 from planish.levels.hlo.evaluator import end_evaluator_spec
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scored import ScoredProgram
-from planish.levels.hlo.workload.examples import WorkloadCalls
+from planish.levels.hlo.workload.examples import NamedInputs
 from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
@@ -86,7 +86,7 @@ def test_a_module_is_compared_with_its_own_outputs(several: Path) -> None:
 
 def test_random_inputs_are_the_same_again_and_within_the_table(several: Path) -> None:
     program = load(several, workload="outputs")
-    one, other = (WorkloadCalls(program.module, program.workload).of("search") for _ in range(2))
+    one, other = (NamedInputs(program.module, program.workload).calls("search").varying for _ in range(2))
     assert all((a[i] == b[i]).all() for a, b in zip(one, other, strict=True) for i in range(3))
     ids = np.stack([call[1] for call in one])
     assert ids.dtype == np.int32
@@ -102,10 +102,10 @@ def test_arrays_are_for_all_calls_or_for_each(several: Path) -> None:
     }
     np.savez(several.parent / "in.npz", **arrays)
     program = load(several, workload="outputs", data=str(several.parent / "in.npz"))
-    calls = WorkloadCalls(program.module, program.workload, at_the_end=True)
-    assert [*calls.fixed] == [0]
-    assert calls.fixed[0].dtype == np.float32
-    parts = [calls.of("search"), calls.of("validation"), calls.of("final")]
+    inputs = NamedInputs(program.module, program.workload, at_the_end=True)
+    assert [*inputs.fixed] == [0]
+    assert inputs.fixed[0].dtype == np.float32
+    parts = [inputs.calls(part).varying for part in ("search", "validation", "final")]
     assert [*map(len, parts)] == [4, 4, 2]
     assert {tuple(call[1]) for part in parts for call in part} == {*map(tuple, arrays["ids"])}
     assert set(values(measured(program, Candidate())[0]).values()) == {0.0}
@@ -113,10 +113,10 @@ def test_arrays_are_for_all_calls_or_for_each(several: Path) -> None:
 
 def test_rows_are_shuffled_with_their_targets() -> None:
     program = load(EXAMPLES / "regression.mlir")
-    calls = WorkloadCalls(program.module, program.workload)
+    calls = NamedInputs(program.module, program.workload).calls("search")
     with np.load(EXAMPLES / "regression.npz") as found:
         known = dict(zip(map(tuple, found["x"]), map(tuple, found["targets"]), strict=True))
-    rows, targets = np.concatenate([call[0] for call in calls.of("search")]), calls.targets("search")
+    rows, targets = np.concatenate([call[0] for call in calls.varying]), calls.targets
     assert targets is not None
     assert [known[tuple(row)] for row in rows] == [*map(tuple, targets)]
 

@@ -21,7 +21,7 @@ from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.scored import ScoredProgram
 from planish.levels.hlo.workload import Data, Images, Split, Training, Workload
 from planish.levels.hlo.workload.arguments import first_parameters, fit, labels_as, shaped
-from planish.levels.hlo.workload.examples import PARTS, Parts, split_positions
+from planish.levels.hlo.workload.examples import PARTS, LabeledExamples, split_positions
 from planish.levels.hlo.workload.files import read_workload
 from planish.levels.hlo.workload.spec import workload_from
 
@@ -180,16 +180,16 @@ def test_the_test_images_are_opened_at_the_end_alone(tmp_path: Path) -> None:
     fitted = fit(program.module, program.workload)
     opened: list[str] = []
 
-    class Watched(Parts):
+    class Watched(LabeledExamples):
         def _open(self, group):  # type: ignore[no-untyped-def]
             opened.append(group)
             return super()._open(group)
 
     parts = Watched(program.workload, fitted, at_the_end=True)
     for part in ("search", "validation"):
-        parts.read(part, fitted.predict)
+        parts.calls(part, fitted.predict)
     assert opened == ["train"]
-    parts.read("final", fitted.predict)
+    parts.calls("final", fitted.predict)
     assert opened == ["train", "test"]
 
 
@@ -239,10 +239,14 @@ def test_weights_may_be_made_later_and_what_they_are_trained_on_is_apart(tmp_pat
     workload = read_workload(path, weights=False)
     assert workload.weights is None
     fitted = fit(program_from(PREDICT), workload)
-    parts = Parts(workload, fitted)
+    parts = LabeledExamples(workload, fitted)
     assert parts.count("train") == 10
-    seen = {part: parts.read(part, fitted.evolved).images.tobytes() for part in ("train", "search")}
-    assert seen["search"] not in seen["train"]
+    call = fitted.evolved
+    seen = {
+        part: {image.tobytes() for each in parts.calls(part, call).varying for image in each[call.images]}
+        for part in ("train", "search")
+    }
+    assert seen["search"].isdisjoint(seen["train"])
 
 
 def test_safetensors_are_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from planish.levels.hlo.program import Program
 from planish.levels.hlo.workload import Workload
 from planish.levels.hlo.workload.arguments import first_parameters, fit
 from planish.levels.hlo.workload.data import unchanged_path
-from planish.levels.hlo.workload.examples import WorkloadCalls
+from planish.levels.hlo.workload.examples import NamedInputs
 from planish.levels.hlo.workload.spec import File, compares_outputs, top_of
 
 
@@ -261,8 +261,8 @@ def check_suits(program: Program, workload: Workload) -> None:
             what = f"'{workload.metric}' of {fitted.classes} classes is never wrong"
             raise ProgramError(what, "Take fewer.")
         return
-    calls = WorkloadCalls(program, workload)
-    shape, targets = calls.answer_shape("search"), calls.targets("search")
+    inputs = NamedInputs(program, workload)
+    shape, targets = inputs.answer_shape("search"), inputs.targets("search")
     if targets is not None:
         check_targets(workload, shape, targets)
     elif not (workload.code or compares_outputs(workload)):

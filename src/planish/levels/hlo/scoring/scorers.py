@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from planish.core import Objective, ProgramError, StageClock
 from planish.core.front import bounds
 from planish.levels.hlo.backend import Backend, DeviceArray, Executable, device_argument
+from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import Workload
-from planish.levels.hlo.workload.arguments import Fitted, RoleCall, first_parameters, labels_as
-from planish.levels.hlo.workload.examples import Arguments, Labeled, Part, Parts, WorkloadCalls
+from planish.levels.hlo.workload.arguments import Fitted, RoleCall, first_parameters
+from planish.levels.hlo.workload.examples import Arguments, Calls, LabeledExamples, NamedInputs, Part
 from planish.levels.hlo.workload.spec import top_of
 from planish.measure import Runs, Samples, Timer, repeated
 
@@ -96,66 +97,76 @@ Scores = Mapping[Part, Score]
 """By the part of the examples."""
 
 
-def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[str, DeviceArray]:
-    """Copy the parameters that a function starts with to the back end; returns them by name, in order."""
-    arrays = first_parameters(workload, call)
-    return {
-        call.names[i]: device_argument(backend, call.arguments[i], array, i)
-        for i, array in zip(call.parameters, arrays, strict=True)
-    }
+def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[int, DeviceArray]:
+    """Copy the parameters that a function starts with to the back end; returns them by position, in order."""
+    arrays = zip(call.parameters, first_parameters(workload, call), strict=True)
+    return device_arguments(backend, call.arguments, dict(arrays))
+
+
+def device_arguments(
+    backend: Backend, types: Sequence[TensorType], arrays: Arguments
+) -> dict[int, DeviceArray]:
+    """Copy arguments of a function to the back end; returns them by position."""
+    return {i: device_argument(backend, types[i], array, i) for i, array in arrays.items()}
 
 
 class Prediction:
-    """Examples that a function answers for."""
+    """Examples that a function answers for, and what its answers are compared with.
 
-    def __init__(self, backend: Backend, call: RoleCall, examples: Labeled, metric: Metric) -> None:
-        self._backend, self._call, self._metric = backend, call, metric
-        self._labels, images = examples.labels, examples.images
-        # The last batch is filled up with examples that do not count.
-        positions = np.arange(-(-len(images) // call.batch) * call.batch) % len(images)
-        self.batches = [
-            device_argument(backend, call.arguments[call.images], images[part], call.images)
-            for part in positions.reshape(-1, call.batch)
-        ]
+    Args:
+        types: of the function's arguments.
+        calls: of the function on the examples.
+        metric: compares answers with the targets.
 
-    def arguments(self, parameters: Mapping[str, DeviceArray], batch: DeviceArray) -> list[DeviceArray]:
-        """Put the arguments of one run together."""
-        arguments = [parameters.get(name) for name in self._call.names]
-        arguments[self._call.images] = batch
-        return arguments
+    Attributes:
+        targets: an array for each result that is compared; those of the calls, if they have any.
+    """
 
-    def error(
-        self, predict: Executable, parameters: Mapping[str, DeviceArray], race: Race | None = None
-    ) -> float:
+    def __init__(self, backend: Backend, types: Sequence[TensorType], calls: Calls, metric: Metric) -> None:
+        self._backend, self._calls, self._metric = backend, calls, metric
+        self._varying = [device_arguments(backend, types, call) for call in calls.varying]
+        self.targets = [] if calls.targets is None else [calls.targets]
+
+    def arguments(self, fixed: Mapping[int, DeviceArray], call: int = 0) -> list[DeviceArray]:
+        """Put the arguments of a call together."""
+        every = {**fixed, **self._varying[call]}
+        return [every[position] for position in range(len(every))]
+
+    def error(self, predict: Executable, fixed: Mapping[int, DeviceArray], race: Race | None = None) -> float:
         """Return the error of all examples; of the first ones where a race is lost by them."""
-        answers: list[NDArray[Any]] = []
-        for answer in self._answers(predict, parameters):
+        answers: list[Sequence[NDArray[Any]]] = []
+        for answer in self._run(predict, fixed):
             answers.append(answer)
             # At powers of two: as few looks as can be, each of which may err.
             if race is not None and len(answers) & (len(answers) - 1) == 0:
                 with suppress(NotFiniteError):
-                    error = self._score(answers)
-                    if race.lost(error, self._seen(answers)):
+                    error, seen = self._score(answers), self._calls.seen(len(answers))
+                    if race.lost(error, seen):
                         return error
         return self._score(answers)
 
-    def right(
-        self, predict: Executable, parameters: Mapping[str, DeviceArray], most: int
-    ) -> NDArray[np.bool_]:
+    def right(self, predict: Executable, fixed: Mapping[int, DeviceArray], most: int) -> NDArray[np.bool_]:
         """Return for each example whether its label is among so many of the answer's largest numbers."""
-        answers = np.concatenate(list(self._answers(predict, parameters)))[: len(self._labels)]
-        return right_answers(answers, self._labels, most)
+        return right_answers(self.answers(predict, fixed)[0], self.targets[0], most)
 
-    def _answers(self, predict: Executable, parameters: Mapping[str, DeviceArray]) -> Iterator[NDArray[Any]]:
-        for batch in self.batches:
-            yield self._backend.get(predict(self.arguments(parameters, batch))[0])
+    def answers(self, executable: Executable, fixed: Mapping[int, DeviceArray]) -> list[NDArray[Any]]:
+        """Run all calls; returns an array for each result, by row or else by call."""
+        return self._joined(list(self._run(executable, fixed)))
 
-    def _seen(self, answers: Sequence[NDArray[Any]]) -> int:
-        return min(len(answers) * self._call.batch, len(self._labels))
+    def _run(
+        self, executable: Executable, fixed: Mapping[int, DeviceArray]
+    ) -> Iterator[Sequence[NDArray[Any]]]:
+        for call in range(len(self._varying)):
+            results = executable(self.arguments(fixed, call))[: self._calls.scored]
+            # Copied: the back end may use the memory of a result again.
+            yield [np.array(self._backend.get(result)) for result in results]
 
-    def _score(self, answers: Sequence[NDArray[Any]]) -> float:
-        seen = self._seen(answers)
-        return self._metric([np.concatenate(answers)[:seen]], [self._labels[:seen]])
+    def _joined(self, answers: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+        return [self._calls.joined(each) for each in zip(*answers, strict=True)]
+
+    def _score(self, answers: Sequence[Sequence[NDArray[Any]]]) -> float:
+        seen = self._calls.seen(len(answers))
+        return self._metric(self._joined(answers), [targets[:seen] for targets in self.targets])
 
 
 class Scorer(ABC):
@@ -190,10 +201,12 @@ class Scorer(ABC):
 
 
 class Inference(Scorer):
-    """Scores a function that predicts.
+    """Scores the answers of a function.
 
     Args:
-        parts: on which its error is measured.
+        predictions: the examples of each part on which its error is measured.
+        fixed: arguments that are the same in each call.
+        most: how many of an answer's largest numbers count as right; 0 where a loss is measured.
         unchanged: the function as it was, compiled, with whose answers its own are compared; None: alone.
         racing: whether an error need not be known that makes a module useless beside the unchanged one; else
             all are measured on all examples, and reported with how well the difference is known.
@@ -201,30 +214,21 @@ class Inference(Scorer):
 
     def __init__(
         self,
-        backend: Backend,
-        workload: Workload,
-        fitted: Fitted,
-        examples: Parts,
-        parts: tuple[Part, ...],
+        predictions: Mapping[Part, Prediction],
+        fixed: Mapping[int, DeviceArray],
+        most: int = 0,
         unchanged: Executable | None = None,
         *,
         racing: bool = True,
     ) -> None:
-        call = fitted.evolved
-        self._parameters = device_parameters(backend, workload, call)
-        metric = metric_of(workload)
-        self._predictions: dict[Part, Prediction] = {
-            part: Prediction(backend, call, examples.read(part, call), metric) for part in parts
-        }
-        self._most = top_of(workload.metric)
+        self._predictions, self._fixed, self._most, self._unchanged = predictions, fixed, most, unchanged
         self._races: dict[Part, Race] = {}
         self._right: dict[Part, NDArray[np.bool_]] = {}
-        self._unchanged = unchanged
-        if unchanged is None or not self._most:  # a loss has no bound
+        if unchanged is None or not most:  # a loss has no bound
             return
-        for part, each in self._predictions.items():
+        for part, each in predictions.items():
             with suppress(NotFiniteError):  # reported when the unchanged function is scored
-                right = each.right(unchanged, self._parameters, self._most)
+                right = each.right(unchanged, fixed, most)
                 if racing:
                     self._races[part] = Race.against(float(1 - right.mean()))
                 else:
@@ -236,63 +240,49 @@ class Inference(Scorer):
     def _score(self, part: Part, executable: Executable) -> Score:
         prediction, before = self._predictions[part], self._right.get(part)
         if before is None:
-            return Score(prediction.error(executable, self._parameters, self._races.get(part)))
+            return Score(prediction.error(executable, self._fixed, self._races.get(part)))
         known = executable is self._unchanged
-        right = before if known else prediction.right(executable, self._parameters, self._most)
+        right = before if known else prediction.right(executable, self._fixed, self._most)
         return Score(float(1 - right.mean()), error_half_width(right, before))
 
     def runs(self, executable: Executable) -> Runs:
         prediction = next(iter(self._predictions.values()))
-        arguments = prediction.arguments(self._parameters, prediction.batches[0])
-        return repeated(partial(executable, arguments))
+        return repeated(partial(executable, prediction.arguments(self._fixed)))
 
 
-class Calling(Scorer):
-    """Scores a function by its answers to some calls.
+def score_images(
+    backend: Backend,
+    workload: Workload,
+    fitted: Fitted,
+    examples: LabeledExamples,
+    parts: Sequence[Part],
+    unchanged: Executable | None = None,
+    *,
+    racing: bool = True,
+) -> Inference:
+    """Make the scorer of a function that predicts; see `Inference`."""
+    call, metric = fitted.evolved, metric_of(workload)
+    predictions: dict[Part, Prediction] = {
+        part: Prediction(backend, call.arguments, examples.calls(part, call), metric) for part in parts
+    }
+    fixed, most = device_parameters(backend, workload, call), top_of(workload.metric)
+    return Inference(predictions, fixed, most, unchanged, racing=racing)
 
-    Args:
-        metric: by which; it compares with the targets of the data, else with the outputs of the unchanged.
+
+def score_outputs(
+    backend: Backend, inputs: NamedInputs, parts: Sequence[Part], metric: Metric, unchanged: Executable
+) -> Inference:
+    """Make the scorer of a function's answers to some calls.
+
+    The metric compares them with the targets of the data, else with the outputs of the unchanged function.
     """
-
-    def __init__(
-        self,
-        backend: Backend,
-        calls: WorkloadCalls,
-        parts: tuple[Part, ...],
-        metric: Metric,
-        unchanged: Executable,
-    ) -> None:
-        self._backend, self._calls, self._metric = backend, calls, metric
-        fixed = self._put(calls.fixed)
-        self._arguments: dict[Part, list[list[DeviceArray]]] = {}
-        self._targets: dict[Part, list[NDArray[Any]]] = {}
-        for part in parts:
-            every = [fixed | self._put(call) for call in calls.of(part)]
-            self._arguments[part] = [[given[i] for i in range(len(given))] for given in every]
-            targets = calls.targets(part)
-            self._targets[part] = self._answers(unchanged, part) if targets is None else [targets]
-
-    def _put(self, arrays: Arguments) -> dict[int, DeviceArray]:
-        types = self._calls.takes.arguments
-        return {i: device_argument(self._backend, types[i], array, i) for i, array in arrays.items()}
-
-    def _answers(self, executable: Executable, part: Part) -> list[NDArray[Any]]:
-        """Run all calls of a part; returns an array for each result, by row or else by call."""
-        # Copied: the back end may use the memory of a result again.
-        found = [
-            [np.array(self._backend.get(result)) for result in executable(arguments)]
-            for arguments in self._arguments[part]
-        ]
-        return [self._calls.joined(list(each)) for each in zip(*found, strict=True)]
-
-    def scores(self, executable: Executable) -> Scores:
-        return {
-            part: Score(self._metric(self._answers(executable, part), wanted))
-            for part, wanted in self._targets.items()
-        }
-
-    def runs(self, executable: Executable) -> Runs:
-        return repeated(partial(executable, next(iter(self._arguments.values()))[0]))
+    types, predictions = inputs.takes.arguments, dict[Part, Prediction]()
+    fixed = device_arguments(backend, types, inputs.fixed)
+    for part in parts:
+        predictions[part] = prediction = Prediction(backend, types, inputs.calls(part), metric)
+        if not prediction.targets:
+            prediction.targets = prediction.answers(unchanged, fixed)
+    return Inference(predictions, fixed)
 
 
 class Trainer(Scorer):
@@ -308,13 +298,13 @@ class Trainer(Scorer):
         backend: Backend,
         workload: Workload,
         fitted: Fitted,
-        examples: Parts,
-        parts: tuple[Part, ...],
+        examples: LabeledExamples,
+        parts: Sequence[Part],
         predict: Executable,
         *,
         whole: bool,
     ) -> None:
-        training, self._call = workload.training, fitted.evolved
+        training, self._fitted, self._call = workload.training, fitted, fitted.evolved
         assert training is not None
         self._predict = predict
         # Only whole batches: a step takes no fewer examples than its type says.
@@ -326,7 +316,7 @@ class Trainer(Scorer):
         self._first = device_parameters(backend, workload, self._call)
         metric = metric_of(workload)
         self._predictions: dict[Part, Prediction] = {
-            part: Prediction(backend, fitted.predict, examples.read(part, fitted.predict), metric)
+            part: Prediction(backend, fitted.predict.arguments, examples.calls(part, fitted.predict), metric)
             for part in parts
         }
 
@@ -346,10 +336,10 @@ class Trainer(Scorer):
 
     def _finished(self, training_run: TrainingRun) -> Scores:
         training_run.finish()
-        parameters = dict(zip(self._first, training_run.parameters, strict=True))
-        return {
-            part: Score(each.error(self._predict, parameters)) for part, each in self._predictions.items()
-        }
+        predict, names = self._fitted.predict, [self._call.names[position] for position in self._first]
+        trained = dict(zip(names, training_run.parameters, strict=True))
+        fixed = {position: trained[predict.names[position]] for position in predict.parameters}
+        return {part: Score(each.error(self._predict, fixed)) for part, each in self._predictions.items()}
 
     def runs(self, executable: Executable) -> Runs:
         return self._begin(executable).advance
@@ -370,12 +360,11 @@ class TrainingRun:
         step: Executable,
         call: RoleCall,
         first: Sequence[DeviceArray],
-        batches: Sequence[tuple[DeviceArray, DeviceArray]],
+        batches: Sequence[Mapping[int, DeviceArray]],
     ) -> None:
-        assert call.labels is not None
         self.parameters = list(first)
         self._step, self._batches, self._done = step, batches, 0
-        self._positions, self._images, self._labels = call.parameters, call.images, call.labels
+        self._positions = call.parameters
         self._arguments: list[DeviceArray] = [None] * len(call.arguments)
 
     def advance(self, steps: int) -> None:
@@ -384,7 +373,8 @@ class TrainingRun:
         for _ in range(steps):
             for position, value in zip(self._positions, self.parameters, strict=True):
                 arguments[position] = value
-            arguments[self._images], arguments[self._labels] = self._batches[self._done % len(self._batches)]
+            for position, value in self._batches[self._done % len(self._batches)].items():
+                arguments[position] = value
             results = self._step(arguments)
             if self._done < len(self._batches):
                 self.parameters = list(results[: len(self.parameters)])
@@ -409,15 +399,11 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
 
 
 def _device_batches(
-    backend: Backend, call: RoleCall, examples: Parts, order: NDArray[np.int64]
-) -> list[tuple[DeviceArray, DeviceArray]]:
+    backend: Backend, call: RoleCall, examples: LabeledExamples, order: NDArray[np.int64]
+) -> list[dict[int, DeviceArray]]:
     """Copy each batch that is needed to the back end, once, and return those of each step."""
-    assert call.labels is not None
     needed, steps = np.unique(order, return_inverse=True)
-    size, types = call.batch, call.arguments
-    read = examples.read("train", call, (needed[:, None] * size + np.arange(size)).ravel())
-    labels = labels_as(read.labels, types[call.labels])
-    slices = [slice(first, first + size) for first in range(0, len(labels), size)]
-    images = [device_argument(backend, types[call.images], read.images[s], call.images) for s in slices]
-    answers = [device_argument(backend, types[call.labels], labels[s], call.labels) for s in slices]
-    return [(images[step], answers[step]) for step in steps.tolist()]
+    examples_of = (needed[:, None] * call.batch + np.arange(call.batch)).ravel()
+    calls = examples.calls("train", call, examples_of).varying
+    batches = [device_arguments(backend, call.arguments, each) for each in calls]
+    return [batches[step] for step in steps.tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -48,16 +49,41 @@ _SHARE = 0.9
 """Share of a stand-in that the parts before the final one may take."""
 
 
+Arguments = dict[int, NDArray[Any]]
+"""Arrays by the positions of the arguments."""
+
+
 @dataclass(frozen=True)
-class Labeled:
-    """Images as an argument takes them (N x the shape of one), and their labels (N whole numbers)."""
+class Calls:
+    """Calls of a function on the examples of a part.
 
-    images: NDArray[Any]
-    labels: NDArray[np.int64]
+    Args:
+        varying: of each call, the arguments that are not the same in all.
+        targets: of the examples, by row or else by call; None where the data has none.
+        rows: examples that a call takes; 0 where it takes values of its own.
+        count: of the examples; the last call may be filled up with others, which do not count.
+        scored: how many of a call's results are scored; None: all.
+    """
+
+    varying: Sequence[Arguments]
+    targets: NDArray[Any] | None
+    rows: int
+    count: int
+    scored: int | None = None
+
+    def seen(self, calls: int) -> int:
+        """Return how many examples so many calls have."""
+        return min(calls * (self.rows or 1), self.count)
+
+    def joined(self, answers: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Put one result of the first calls together: by row where it has a row for each, else by call."""
+        if not self.rows or answers[0].shape[:1] != (self.rows,):
+            return np.stack(answers)
+        return np.concatenate(answers)[: self.seen(len(answers))]
 
 
-class Parts:
-    """The parts of a workload's examples.
+class LabeledExamples:
+    """The parts of a workload's labeled images.
 
     Args:
         at_the_end: whether the search is over; before, the final part stays closed.
@@ -81,11 +107,11 @@ class Parts:
         self._train = train
 
     def count(self, part: Part) -> int:
-        """Count the examples of a part; raises as `read` does."""
+        """Count the examples of a part; raises as `calls` does."""
         return len(self._drawn(part)[1])
 
-    def read(self, part: Part, call: RoleCall, some: NDArray[np.int64] | None = None) -> Labeled:
-        """Return the examples of a part, as a function takes them.
+    def calls(self, part: Part, call: RoleCall, some: NDArray[np.int64] | None = None) -> Calls:
+        """Return the calls of a function on the examples of a part; the last one is filled up.
 
         Args:
             some: their positions in the part; None for all.
@@ -95,13 +121,19 @@ class Parts:
             ProgramError: the examples do not fit the split, the module or its classes.
         """
         examples, drawn = self._drawn(part)
-        positions = drawn if some is None else drawn[some]
+        wanted, size = drawn if some is None else drawn[some], call.batch
+        positions = np.resize(wanted, -(-len(wanted) // size) * size)
         labels = examples.labels[positions]
         if labels.max() >= self._fitted.classes:
             what = f"the data has the label {labels.max()}, the module gives {self._fitted.classes} classes"
             raise ProgramError(what, "Labels count from 0.")
         images = shaped(examples.images(positions), call.arguments[call.images], self._workload.images)
-        return Labeled(images, labels)
+        arrays = {call.images: images}
+        if call.labels is not None:
+            arrays[call.labels] = labels_as(labels, call.arguments[call.labels])
+        batches = [slice(first, first + size) for first in range(0, len(labels), size)]
+        varying = [{i: array[batch] for i, array in arrays.items()} for batch in batches]
+        return Calls(varying, labels[: len(wanted)], size, len(wanted), scored=1)
 
     def _drawn(self, part: Part) -> tuple[Examples, NDArray[np.int64]]:
         """Return the examples that a part is drawn from, and its positions among them."""
@@ -151,12 +183,9 @@ def split_positions(split: Split, part: Part, there: int, *, own: bool) -> NDArr
 
 _ORDER: tuple[Part, ...] = ("search", "validation", "final")
 
-Arguments = dict[int, NDArray[Any]]
-"""Arrays by the positions of the arguments."""
 
-
-class WorkloadCalls:
-    """The calls of a workload.
+class NamedInputs:
+    """The parts of a workload's inputs, which are arrays by the arguments' names, or random.
 
     Args:
         workload: located; it has `inputs`.
@@ -215,9 +244,11 @@ class WorkloadCalls:
             raise ProgramError(what, "Give as much of each, all as rows or all as calls.")
         self.rows, self._count = next(iter(ways), (0, 0))
 
-    def of(self, part: Part) -> list[Arguments]:
-        """Return the arguments of each call of a part, without those that are fixed."""
-        return [self._call(position) for position in self._positions(part)]
+    def calls(self, part: Part) -> Calls:
+        """Return the calls of a part, without the arguments that are fixed."""
+        positions = self._positions(part)
+        count = len(positions) * (self.rows or 1)
+        return Calls([*map(self._call, positions)], self.targets(part), self.rows, count)
 
     def targets(self, part: Part) -> NDArray[Any] | None:
         """Return the targets of a part, by row or else by call; None where the data has none."""
@@ -225,11 +256,6 @@ class WorkloadCalls:
             return None
         positions, size = self._positions(part), self.rows or 1
         return self._targets[positions.start * size : positions.stop * size]
-
-    def joined(self, answers: list[NDArray[Any]]) -> NDArray[Any]:
-        """Put one result of several calls together: by row where it has a row for each, else by call."""
-        rows = self.rows and answers[0].shape[:1] == (self.rows,)
-        return np.concatenate(answers) if rows else np.stack(answers)
 
     def answer_shape(self, part: Part) -> tuple[int, ...]:
         """Return the shape of the first result of a part's calls, put together."""
@@ -264,18 +290,12 @@ class WorkloadCalls:
 def first_call(program: Program, workload: Workload) -> tuple[tuple[TensorType, ...], list[NDArray[Any]]]:
     """Return the types of a function's arguments, and arrays for them, of the search's first examples."""
     if workload.inputs is not None:
-        calls = WorkloadCalls(program, workload)
-        found = calls.fixed | calls.of("search")[0]
-        return calls.takes.arguments, [found[position] for position in range(len(found))]
-    fitted = fit(program, workload)
-    call = fitted.evolved
-    examples = Parts(workload, fitted).read("search", call)
-    # Fewer examples than a batch has are repeated.
-    positions = np.arange(call.batch) % len(examples.labels)
-    arrays: dict[int, NDArray[Any]] = dict(
-        zip(call.parameters, first_parameters(workload, call), strict=True)
-    )
-    arrays[call.images] = examples.images[positions]
-    if call.labels is not None:
-        arrays[call.labels] = labels_as(examples.labels[positions], call.arguments[call.labels])
-    return call.arguments, [arrays[position] for position in range(len(call.arguments))]
+        inputs = NamedInputs(program, workload)
+        types, fixed, calls = inputs.takes.arguments, inputs.fixed, inputs.calls("search")
+    else:
+        fitted = fit(program, workload)
+        call = fitted.evolved
+        fixed = dict(zip(call.parameters, first_parameters(workload, call), strict=True))
+        types, calls = call.arguments, LabeledExamples(workload, fitted).calls("search", call)
+    arrays = fixed | calls.varying[0]
+    return types, [arrays[position] for position in range(len(types))]
