@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -137,6 +136,8 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Make the hint for an unknown name: the nearest known one, else all of them, or the first of many."""
+    import difflib
+
     names = sorted(known)
     if close := difflib.get_close_matches(name, names, n=1):
         return f"Did you mean '{close[0]}'?"
