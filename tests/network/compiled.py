@@ -15,7 +15,7 @@ from planish.levels.loops.backends import this_machine
 from planish.levels.loops.space import TemplateSpace
 from planish.network.compiling import Compilation, compile_model
 from planish.network.fusion import kernels_of
-from planish.network.library import build, compile_schedule, write_library
+from planish.network.library import Built, build, compile_schedule, write_library
 from planish.network.reading import read_network
 from planish.network.runtime import CompiledNetwork
 
@@ -67,14 +67,19 @@ def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArra
     return [np.asarray(each) for each in session.run(None, dict(feed))]
 
 
-def shared_library(path: Path, folder: Path, cores: int) -> CompiledNetwork:
-    """Compile a model to a library whose threads share all loops that can be, whether it pays or not."""
+def built_library(path: Path, cores: int = 1) -> Built:
+    """Compile a model by default schedules; threads share all loops that can be, whether it pays or not."""
     network, _ = read_network(read_model(path, {}))
     kernels, target = kernels_of(network), this_machine(cores)
     schedules = {
         kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)
         for kernel in kernels
     }
+    return build(network, kernels, schedules, target)
+
+
+def shared_library(path: Path, folder: Path, cores: int) -> CompiledNetwork:
+    """Make the library of `built_library`."""
     folder.mkdir()
-    write_library(build(network, kernels, schedules, target), folder)
+    write_library(built_library(path, cores), folder)
     return CompiledNetwork(folder)

@@ -35,13 +35,15 @@ def compile_(
     ] = None,
     cores: given.Cores = 1,
     no_fusion: Annotated[bool, typer.Option("--no-fusion", help="A kernel for each operator.")] = False,
+    target: given.TargetName = "",
     store: given.StorePlace = None,
 ) -> None:
     """Compile a network to one shared library, which needs no planish, no Python and no compiler to run.
 
     The library's answers are compared with those of ONNX Runtime without optimizations; one that differs is
     not written, and the command ends with exit code 3. Then it is timed beside ONNX Runtime with all
-    optimizations, on as many cores.
+    optimizations, on as many cores. With --target, the library is for another processor: it is verified under
+    qemu, where qemu-user is installed, and not timed.
     """
     from planish.cli.output import remark, say
     from planish.core.wording import amount
@@ -49,12 +51,13 @@ def compile_(
 
     found = compile_model(
         model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
-        tolerance=tolerance, store=store, fuse=not no_fusion, say=remark,
+        tolerance=tolerance, store=store, fuse=not no_fusion, processor=target, say=remark,
     )  # fmt: skip
-    _show(found)
-    manifest = found.network.manifest
-    say()
-    say(f"{words_of(found.comparison)}")
+    manifest = found.manifest
+    if found.comparison:
+        _show(found)
+        say()
+        say(f"{words_of(found.comparison)}")
     size, least = manifest["workspace_bytes"], manifest["least_workspace_bytes"]
     weights = amount(manifest["weights_bytes"], "B")
     say(f"Workspace {amount(size, 'B')}, at least {amount(least, 'B')} at a time; weights {weights}.")

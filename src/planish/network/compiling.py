@@ -15,14 +15,24 @@ from typing import TYPE_CHECKING, Any
 from planish.core import AllFailedError, Candidate, Target, TargetError
 from planish.core.arguments import check_number
 from planish.core.wording import one_line
-from planish.levels.loops.backends import PREFERRED, this_machine
+from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
 from planish.levels.loops.build import Backend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space import TemplateSpace
 from planish.measure import PairedSamples, Plan
 from planish.network.fusion import Kernel, kernels_of
 from planish.network.layouts import with_channels_last
-from planish.network.library import Built, Schedule, build, compile_schedule, write_files, write_library
+from planish.network.library import (
+    Built,
+    Schedule,
+    build,
+    compile_schedule,
+    is_foreign,
+    schedule_for,
+    write_files,
+    write_library,
+    write_manifest,
+)
 from planish.network.model import Network
 from planish.network.runtime import CompiledNetwork
 from planish.network.winograd import with_winograd
@@ -62,7 +72,8 @@ class Compilation:
     """Result of compiling a network.
 
     Args:
-        network: the library, to be called.
+        manifest: what the library is.
+        loaded: the library, to be called; None of one for another processor.
         layers: each with its time.
         comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
         difference: from ONNX Runtime without optimizations, as a share of the largest number of an output.
@@ -71,13 +82,25 @@ class Compilation:
         kernels: distinct kernels.
     """
 
-    network: CompiledNetwork
+    manifest: Mapping[str, Any]
+    loaded: CompiledNetwork | None
     layers: Sequence[Layer]
     comparison: Sequence[PairedSamples]
     difference: float
     tolerance: float
     tuned: int
     kernels: int
+
+    @property
+    def network(self) -> CompiledNetwork:
+        """Return the library, to be called.
+
+        Raises:
+            TargetError: it is for another processor.
+        """
+        if self.loaded is None:
+            raise TargetError("the library is for another processor, and cannot be called here")
+        return self.loaded
 
 
 def compile(  # noqa: A001 (of `planish.compile`)
@@ -135,6 +158,7 @@ def compile_model(
     store: Store | str | Path | None = None,
     measures: bool = True,
     fuse: bool = True,
+    processor: str = "",
     say: Say | None = None,
 ) -> Compilation:
     """Compile a model and report; see `compile`.
@@ -149,46 +173,79 @@ def compile_model(
         store: of tuned kernels.
         measures: whether layers are timed and the whole is compared with ONNX Runtime.
         fuse: whether element-wise operators join the kernels before them.
+        processor: name of another one that the library is for; empty for this machine. Then nothing is timed.
         say: is called with lines on the progress.
     """
     if seconds is not None:
         check_number("seconds", seconds)
+        if processor:
+            what = f"kernels for '{processor}' cannot be tuned on this machine"
+            raise TargetError(what, "Leave out --seconds: then they have the default schedules.")
     say = say or _silent
     read_network, source = _importer()
     network, model = read_network(source(path, {"shape": shape} if shape else {}))
-    from planish.network.measuring import TOLERANCE, compare, layer_times, verify
+    from planish.network.measuring import compare, layer_times
+    from planish.network.verification import TOLERANCE
 
     limit = TOLERANCE if tolerance is None else tolerance
     network = with_winograd(with_channels_last(network), limit)
     kernels = kernels_of(network, fuse=fuse)
     distinct = {kernel.program.text: kernel for kernel in kernels}
-    target = this_machine(cores)
+    target = cross_target(processor, cores) if processor else this_machine(cores)
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
     chosen = {text: _default(kernel, target) for text, kernel in distinct.items()}
-    tuned = 0
-    if seconds:
-        tuned = _tune(kernels, chosen, seconds, store, target, say)
+    tuned = _tune(kernels, chosen, seconds, store, target, say) if seconds else 0
     schedules = {text: compile_schedule(distinct[text], steps, target) for text, steps in chosen.items()}
-    if any(schedule.is_shared for schedule in schedules.values()):
-        schedules = _by_cores(network, model, kernels, schedules, target)
-        shared = sum(schedule.is_shared for schedule in schedules.values())
-        say(f"{shared} of {len(schedules)} distinct kernels run on {cores} cores, the others on one")
+    if not processor and any(schedule.is_shared for schedule in schedules.values()):
+        schedules = _by_cores(network, kernels, schedules, target, say)
     built = build(network, kernels, schedules, target)
     folder = _working_folder()
-    made = _library(built, folder)
-    worst = verify(made, network, model, limit)
-    say(f"verified: differs from ONNX Runtime without optimizations by {worst:.1e} at most")
+    write_library(built, folder)
+    worst = _verified(network, model, limit, kernels, schedules, target, built, folder, say)
     layers, comparison = list[Layer](), list[PairedSamples]()
-    if measures:
-        times = layer_times(made, network, model)
+    if measures and not processor:
+        times = layer_times(CompiledNetwork(folder), network)
         layers = [_layer(network, kernel, each) for kernel, each in zip(kernels, times, strict=True)]
         comparison = list(compare(folder, network, model, Plan(seconds=COMPARISON_S)))
     facts = {"difference": worst, "tolerance": limit, "layer_seconds": [each.seconds for each in layers]}
     built = replace(built, manifest={**built.manifest, **facts})
     if output is not None:
         write_files(built, folder, output)
-        made = CompiledNetwork(output)
-    return Compilation(made, layers, comparison, worst, limit, tuned, len(distinct))
+    else:
+        write_manifest(built.manifest, folder)
+    loaded = None if processor else CompiledNetwork(output or folder)
+    return Compilation(built.manifest, loaded, layers, comparison, worst, limit, tuned, len(distinct))
+
+
+def _verified(
+    network: Network,
+    model: ModelProto,
+    limit: float,
+    kernels: Sequence[Kernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
+    built: Built,
+    folder: Path,
+    say: Say,
+) -> float:
+    """Verify a library, where it can be run, else one of the same schedules for this machine."""
+    from planish.network.emulation import emulated_answers, emulator
+    from planish.network.verification import INPUT_SETS, answers_here, verify
+
+    answers, sets, by = answers_here(folder, built.manifest), INPUT_SETS, ""
+    if is_foreign(target):
+        qemu = emulator(target.toolchain["triple"])
+        if qemu is not None:
+            answers, sets, by = emulated_answers(built, qemu), 1, f" under {Path(qemu).name}"
+        else:
+            here = this_machine(1, PREFERRED[-1])
+            same = {text: schedule_for(schedule, here) for text, schedule in schedules.items()}
+            twin = build(network, kernels, same, here)
+            write_library(twin, folder := _working_folder())
+            answers, by = answers_here(folder, twin.manifest), " by its schedules on this machine"
+    worst = verify(network, model, limit, answers, sets)
+    say(f"verified{by}: differs from ONNX Runtime without optimizations by {worst:.1e} at most")
+    return worst
 
 
 def _silent(line: str) -> None:
@@ -218,11 +275,6 @@ def _working_folder() -> Path:
     return Path(_folders[-1].name)
 
 
-def _library(built: Built, folder: Path) -> CompiledNetwork:
-    write_library(built, folder)
-    return CompiledNetwork(folder)
-
-
 def _default(kernel: Kernel, target: Target) -> Candidate:
     """Return the schedule of a kernel that is not tuned."""
     if kernel.transform:
@@ -233,10 +285,10 @@ def _default(kernel: Kernel, target: Target) -> Candidate:
 
 def _by_cores(
     network: Network,
-    model: ModelProto,
     kernels: Sequence[Kernel],
     shared: Mapping[str, Schedule],
     target: Target,
+    say: Say,
 ) -> dict[str, Schedule]:
     """Measure each kernel on all cores and on one, and return the quicker schedules.
 
@@ -250,13 +302,16 @@ def _by_cores(
     default = {text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()}
     best = dict[str, tuple[float, Schedule]]()
     for schedules in (shared, alone, default):
-        made = _library(build(network, kernels, schedules, target), _working_folder())
+        write_library(build(network, kernels, schedules, target), folder := _working_folder())
+        made = CompiledNetwork(folder)
         times = dict[str, float]()
-        for kernel, seconds in zip(kernels, layer_times(made, network, model), strict=True):
+        for kernel, seconds in zip(kernels, layer_times(made, network), strict=True):
             times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
         for text, seconds in times.items():
             if text not in best or seconds < best[text][0]:
                 best[text] = seconds, schedules[text]
+    count = sum(schedule.is_shared for _, schedule in best.values())
+    say(f"{count} of {len(best)} distinct kernels run on {target.cores} cores, the others on one")
     return {text: schedule for text, (_, schedule) in best.items()}
 
 

@@ -32,7 +32,13 @@ seven:
   %ebx_ = getelementptr i32, ptr %answer, i64 1
   %more_b = load i32, ptr %ebx_
   %more_has = and i32 %more_b, @LEAF7_EBX@
-  %more_all = icmp eq i32 %more_has, @LEAF7_EBX@
+  %more_lacks = xor i32 %more_has, @LEAF7_EBX@
+  %other_ = getelementptr i32, ptr %answer, i64 2
+  %other_c = load i32, ptr %other_
+  %other_has = and i32 %other_c, @LEAF7_ECX@
+  %other_lacks = xor i32 %other_has, @LEAF7_ECX@
+  %lacking = or i32 %more_lacks, %other_lacks
+  %more_all = icmp eq i32 %lacking, 0
   br i1 %more_all, label %has, label %lacks
 has:
   store atomic i32 1, ptr @known monotonic, align 4

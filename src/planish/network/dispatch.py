@@ -84,12 +84,23 @@ class Step(NamedTuple):
 # Functions
 
 _OSXSAVE = 1 << 27
-_BITS: Mapping[str, tuple[str, int]] = {
+BITS: Mapping[str, tuple[str, int]] = {
     "fma": ("LEAF1_ECX", 12),
+    "movbe": ("LEAF1_ECX", 22),
+    "f16c": ("LEAF1_ECX", 29),
+    "bmi": ("LEAF7_EBX", 3),
     "avx2": ("LEAF7_EBX", 5),
+    "bmi2": ("LEAF7_EBX", 8),
     "avx512f": ("LEAF7_EBX", 16),
     "avx512dq": ("LEAF7_EBX", 17),
+    "avx512cd": ("LEAF7_EBX", 28),
+    "avx512bw": ("LEAF7_EBX", 30),
     "avx512vl": ("LEAF7_EBX", 31),
+    "avx512vbmi": ("LEAF7_ECX", 1),
+    "avx512vbmi2": ("LEAF7_ECX", 6),
+    "gfni": ("LEAF7_ECX", 8),
+    "avx512bitalg": ("LEAF7_ECX", 12),
+    "avx512vpopcntdq": ("LEAF7_ECX", 14),
 }
 """Feature to the register of CPUID that has it, and the bit."""
 _NO_CHECK = """
@@ -110,10 +121,16 @@ define internal void @share(ptr %function, i64 %iterations, ptr %lane_args) noun
   ret void
 }
 """
-_SYSTEM_CALLS = {
-    "x86_64": {"YIELD": 24, "CLOCK": 228, "FUTEX": 202, "SIGMASK": 14, "GETPID": 39},
-    "aarch64": {"YIELD": 124, "CLOCK": 113, "FUTEX": 98, "SIGMASK": 135, "GETPID": 172},
-}
+SYSTEM_CALLS = {
+    "x86_64": {
+        "READ": 0, "WRITE": 1, "BRK": 12, "SIGMASK": 14, "YIELD": 24, "GETPID": 39, "FUTEX": 202,
+        "CLOCK": 228, "EXIT": 231,
+    },
+    "aarch64": {
+        "READ": 63, "WRITE": 64, "BRK": 214, "SIGMASK": 135, "YIELD": 124, "GETPID": 172, "FUTEX": 98,
+        "CLOCK": 113, "EXIT": 94,
+    },
+}  # fmt: skip
 """Numbers of Linux's system calls."""
 _SYSTEM_CALL = {
     # mov rax, rdi; rdi, rsi; rsi, rdx; rdx, rcx; r10, r8; r8, r9; syscall; ret
@@ -153,9 +170,9 @@ def functions(
     text = (_FOLDER / "dispatch.ll").read_text()
     text += (_FOLDER / "cpuid.ll").read_text() if features else _NO_CHECK
     text += _team(machine.triple, cores) if cores > 1 else _NO_TEAM
-    masks = {"LEAF1_ECX": _OSXSAVE, "LEAF7_EBX": 0}
+    masks = {"LEAF1_ECX": _OSXSAVE, "LEAF7_EBX": 0, "LEAF7_ECX": 0}
     for feature in features:
-        register, bit = _BITS[feature]
+        register, bit = BITS[feature]
         masks[register] |= 1 << bit
     wide = any(feature.startswith("avx512") for feature in features)
     values: dict[str, object] = {name: _signed(mask) for name, mask in masks.items()}
@@ -169,14 +186,19 @@ def functions(
         yield Section(CODE, _CPUID, [Symbol("model_cpuid", 0, len(_CPUID))])
         yield Section(CODE, _XGETBV, [Symbol("model_xgetbv", 0, len(_XGETBV))])
     if cores > 1:
-        code = _SYSTEM_CALL[machine.triple.split("-")[0]]
-        yield Section(CODE, code, [Symbol("model_syscall", 0, len(code))])
+        yield system_call(machine)
+
+
+def system_call(machine: jit.Machine) -> Section:
+    """Return the function `model_syscall(number, ...)`, which takes five arguments."""
+    code = _SYSTEM_CALL[architecture_name(machine.triple)]
+    return Section(CODE, code, [Symbol("model_syscall", 0, len(code))])
 
 
 def _team(triple: str, cores: int) -> str:
     """Write the functions of the library's threads."""
     functions = {"YIELD": "@give_way", "ACQUIRE": "@acquire", "RELEASE": "@release", "CLOCK": "@read_clock"}
-    text, numbers = (_FOLDER / "threads.ll").read_text(), _SYSTEM_CALLS[architecture_name(triple)]
+    text, numbers = (_FOLDER / "threads.ll").read_text(), SYSTEM_CALLS[architecture_name(triple)]
     values = {f"SYS_{name}": number for name, number in numbers.items()}
     values |= {"TEAM_SIZE": TEAM_WORDS + cores * LANE_WORDS, "BOUNDS": cores + 1, "LOCK_WORD": _LOCK_WORD}
     values |= {"lane.lock": LANE["lock"], "lanes": FIELDS["lanes"], "busy": FIELDS["busy"]}

@@ -156,6 +156,7 @@ def link(
     name: str,
     exported: Sequence[str],
     *,
+    entry: str = "",
     stays: bool = False,
 ) -> list[bytes]:
     """Link sections to a shared object.
@@ -168,6 +169,7 @@ def link(
         architecture: of the code.
         name: of the shared object.
         exported: symbols that other programs see.
+        entry: symbol of the function that begins, if it is a program.
         stays: whether it stays loaded for the life of a process, because of threads of its own.
 
     Returns:
@@ -176,7 +178,7 @@ def link(
     Raises:
         TargetError: a relocation's type is not known, its value is out of reach, or its symbol not defined.
     """
-    return _Linker(sections, weights, architecture, name, exported, stays=stays).linked()
+    return _Linker(sections, weights, architecture, name, exported, entry=entry, stays=stays).linked()
 
 
 _DT = {
@@ -244,10 +246,11 @@ class _Linker:
         name: str,
         exported: Sequence[str],
         *,
+        entry: str,
         stays: bool,
     ) -> None:
         self._sections, self._weights, self._architecture = sections, weights, architecture
-        self._stays = stays
+        self._entry, self._stays = entry, stays
         self._starts = dict[int, int]()
         self._symbols = {s.name: (section, s) for section in sections for s in section.symbols}
         pointers = [r for s in sections for r in s.relocations if r.kind == architecture.absolute]
@@ -350,9 +353,9 @@ class _Linker:
             relocated,
         ]
         identity = b"\x7fELF" + bytes((2, 1, 1, 0)) + bytes(8)
-        count = len(self._outputs) + 4
+        count, entry = len(self._outputs) + 4, self._address(self._entry) if self._entry else 0
         header = _HEADER.pack(
-            identity, 3, self._architecture.machine, 1, 0, _HEADER.size, sections, 0, _HEADER.size,
+            identity, 3, self._architecture.machine, 1, entry, _HEADER.size, sections, 0, _HEADER.size,
             _SEGMENT.size, len(rows), SECTION.size, count, count - 1,
         )  # fmt: skip
         return header + b"".join(rows)

@@ -21,7 +21,8 @@ import numpy as np
 from planish.core import Candidate, PlanishError, Target
 from planish.core.documents import versioned
 from planish.core.files import copy_regular
-from planish.levels.loops.build import backend_of, code_of, tree_of
+from planish.levels.loops.backends import PREFERRED
+from planish.levels.loops.build import backend_of, code_of, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import Section
@@ -31,6 +32,7 @@ from planish.levels.loops.lang.program import DTYPES, Program
 from planish.levels.loops.runtime.kernels import Kernel as LoopsKernel
 from planish.levels.loops.runtime.kernels import LaunchRecord, is_shared
 from planish.network.dispatch import (
+    BITS,
     INPUTS,
     NONE,
     OUTPUTS,
@@ -51,11 +53,16 @@ from planish.network.model import Array, Network
 from planish.network.plan import ALIGNMENT, Arena, Lifetime, plan_arena, rounded
 
 _C_TYPES = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
+_AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "movbe")
 _FEATURES: Mapping[str, Sequence[str]] = {
     "x86-avx512": ("avx512f", "avx512vl", "avx512dq", "fma"),
     "x86-avx2": ("avx2", "fma"),
+    "aarch64": (),
+    "x86-64": (),
+    "x86-64-v3": _AVX2,
+    "x86-64-v4": (*_AVX2, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
-"""What the code of a back end needs of the processor."""
+"""What the code of a back end, or for another processor, needs of the processor."""
 _SCRATCH = "scratch"
 
 
@@ -69,13 +76,15 @@ class Schedule:
         tree: lowered.
         code: what it gave.
         cores: threads that share its loops.
+        packs: code of the same tree for this machine, which packs constants.
     """
 
     program: Program
     candidate: Candidate
     tree: LoopTree
     code: MachineCode
-    cores: int = 1
+    cores: int
+    packs: MachineCode
 
     @property
     def scratch_bytes(self) -> int:
@@ -91,7 +100,23 @@ class Schedule:
 def compile_schedule(kernel: Kernel, candidate: Candidate, target: Target) -> Schedule:
     """Compile a kernel's schedule, whose loops as many threads share as the target has cores."""
     tree = kernel.transform.tree if kernel.transform else tree_of(kernel.program, candidate)
-    return Schedule(kernel.program, candidate, tree, code_of(candidate, target, tree), target.cores)
+    return _compiled(kernel.program, candidate, tree, target)
+
+
+def schedule_for(schedule: Schedule, target: Target) -> Schedule:
+    """Compile the same schedule for another target."""
+    return _compiled(schedule.program, schedule.candidate, schedule.tree, target)
+
+
+def _compiled(program: Program, candidate: Candidate, tree: LoopTree, target: Target) -> Schedule:
+    code = code_of(candidate, target, tree)
+    packs = compile_with(PREFERRED[-1], tree) if tree.ahead and is_foreign(target) else code
+    return Schedule(program, candidate, tree, code, target.cores, packs)
+
+
+def is_foreign(target: Target) -> bool:
+    """Return whether a target is another processor, by its name, and not this machine."""
+    return "triple" in target.toolchain
 
 
 class Weights:
@@ -128,6 +153,7 @@ class Built:
         manifest: what the library is, and its layers.
         weights: the constants, in parts.
         arena: the plan of the workspace.
+        machine: any processor of the architecture.
         has_threads: whether it makes threads, which run as long as the process.
     """
 
@@ -137,6 +163,7 @@ class Built:
     manifest: Mapping[str, Any]
     weights: Sequence[bytes]
     arena: Arena
+    machine: jit.Machine
     has_threads: bool = False
 
 
@@ -151,7 +178,7 @@ def build(
         schedules: by the text of a kernel's program.
         target: the machine that they are for.
     """
-    machine = jit.describe(jit.host_machine().triple, "", "")
+    machine = jit.describe(target.toolchain.get("triple") or jit.host_machine().triple, "", "")
     architecture = ARCHITECTURES[architecture_name(machine.triple)]
     names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
     writer = _Writer(network, kernels, schedules, names)
@@ -183,8 +210,7 @@ def build(
             ],
         }
     )
-    backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in schedules.values()}
-    features = sorted({feature for backend in backends for feature in _FEATURES.get(backend, ())})
+    features = sorted({feature for s in schedules.values() for feature in _features(s, target)})
     sections = [
         *(part for text, name in names.items() for part in schedules[text].code.sections(name)),
         *step_tables(steps, architecture),
@@ -199,8 +225,21 @@ def build(
         manifest,
         writer.weights.parts,
         writer.arena,
+        machine,
         has_threads=cores > 1,
     )
+
+
+def _features(schedule: Schedule, target: Target) -> Sequence[str]:
+    """Return what the code of a schedule needs of the processor, of what can be asked for."""
+    if is_foreign(target):
+        return _FEATURES[target.processor]
+    backend = backend_of(schedule.candidate) or target.toolchain["backend"]
+    if backend in _FEATURES:
+        return _FEATURES[backend]
+    # LLVM uses whatever this processor has.
+    has = jit.host_machine().features.split(",")
+    return [feature for feature in BITS if f"+{feature}" in has]
 
 
 def _names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
@@ -299,16 +338,16 @@ class _Writer:
 
     def _packed(self, kernel: Kernel, schedule: Schedule) -> Mapping[str, bytes]:
         """Run the part of a kernel that goes ahead of all calls; return what it fills."""
-        if not schedule.code.ahead_entries:
+        if not schedule.packs.ahead_entries:
             return {}
         constants = {
             local: self._array(kernel, local)
             for local in kernel.operands
             if local in kernel.program.constants
         }
-        made = LoopsKernel(kernel.program, schedule.tree, schedule.code)
+        made = LoopsKernel(kernel.program, schedule.tree, schedule.packs)
         lanes, owned = made.thread_arguments(constants)
-        LaunchRecord(schedule.code.ahead_entries, lanes).run(1)
+        LaunchRecord(schedule.packs.ahead_entries, lanes).run(1)
         ahead = [buffer.name for buffer in schedule.tree.buffers if buffer.kind == "ahead"]
         return {name: memory.tobytes() for name, memory in zip(ahead, owned, strict=False)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,11 @@ _ERRORS = {
     2: "the call lacks memory",
     3: "the workspace does not begin at a multiple of 64 bytes",
 }
+
+
+def describe_code(code: int) -> str:
+    """Describe what a function of a library returns."""
+    return _ERRORS.get(code, f"it returns {code}")
 
 
 class CompiledNetwork:
@@ -113,12 +118,17 @@ class CompiledNetwork:
             workspace = self._workspace()
             for _ in range(times):
                 if code := self._run(addresses, targets, workspace, first, end):
-                    raise TargetError(f"the network cannot be run: {_ERRORS.get(code, code)}")
+                    raise TargetError(f"the network cannot be run: {describe_code(code)}")
             # The arrays live as long as their addresses are used.
             del workspace
             _ = inputs, outputs
 
         return run
+
+    def run_at(self, inputs: Sequence[int], outputs: Sequence[int], workspace: int) -> int:
+        """Run the network on addresses; return its code, 0 if it has run."""
+        given, targets = ((ctypes.c_void_p * max(1, len(each)))(*each) for each in (inputs, outputs))
+        return self._run(given, targets, workspace, 0, self._steps)
 
     @property
     def _steps(self) -> int:

@@ -1,0 +1,71 @@
+"""Verification of libraries: accesses beyond arrays, changed inputs, and ends of the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from network.compiled import built_library, small_model
+from planish.core import ProgramError
+from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.objects import read_object
+from planish.network.library import Built, write_library
+from planish.network.verification import answers_here
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return built_library(small_model(tmp_path_factory.mktemp("model") / "m.onnx"))
+
+
+def answered(built: Built, folder: Path, shape: Sequence[int] = (1, 3, 8, 8), **other: Any) -> list[float]:
+    """Run a library, whose manifest may be wrong, on inputs of ones and twos."""
+    folder.mkdir()
+    manifest: Mapping[str, Any] = {**built.manifest, **other}
+    write_library(replace(built, manifest=manifest), folder)
+    feeds = [[np.full(shape, 1 + number, np.float32)] for number in range(2)]
+    return [float(outputs[0].sum()) for outputs in answers_here(folder, manifest)(feeds)]
+
+
+def test_library_runs_on_guarded_arrays(built: Built, tmp_path: Path) -> None:
+    one, two = answered(built, tmp_path / "net")
+    assert 0 < one < two
+
+
+def test_accesses_beyond_arrays_are_refused(built: Built, tmp_path: Path) -> None:
+    output = {"name": "y", "dtype": "float32", "shape": [1, 4, 1, 1]}
+    with pytest.raises(ProgramError, match="ends its process"):
+        answered(built, tmp_path / "output", outputs=[output])
+    with pytest.raises(ProgramError, match="ends its process"):
+        answered(built, tmp_path / "workspace", workspace_bytes=64)
+    with pytest.raises(ProgramError, match="ends its process"):
+        answered(built, tmp_path / "input", (1, 3, 8, 7))
+
+
+_FUNCTION = """
+define i32 @model_run_layers(ptr %inputs, ptr %outputs, ptr %workspace, i32 %first, i32 %behind) nounwind {
+  %input = load ptr, ptr %inputs
+  store float 9.0, ptr %input
+  br label %@NEXT@
+loop:
+  br label %loop
+end:
+  ret i32 0
+}
+"""
+
+
+@pytest.mark.parametrize(("following", "why"), [("end", "an input is changed"), ("loop", "ends its process")])
+def test_libraries_that_misbehave_are_refused(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, following: str, why: str
+) -> None:
+    monkeypatch.setattr("planish.network.verification.MOST_S", 0.3)
+    monkeypatch.setattr("planish.network.library.EXPORTED", ["model_run_layers"])
+    code = jit.object_code(_FUNCTION.replace("@NEXT@", following), built.machine)
+    with pytest.raises(ProgramError, match=why):
+        answered(replace(built, sections=read_object(code, "wrong")), tmp_path / "net")
