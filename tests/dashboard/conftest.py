@@ -24,11 +24,15 @@ class Dashboard:
 
     Args:
         process: the command.
-        url: as it was printed, without the last slash.
+        urls: as they were printed, without the last slash.
     """
 
     process: subprocess.Popen[str]
-    url: str
+    urls: list[str]
+
+    @property
+    def url(self) -> str:
+        return self.urls[0]
 
     @property
     def port(self) -> int:
@@ -76,10 +80,12 @@ def dashboard() -> Iterator[Start]:
         )
         started.append(process)
         assert process.stdout
-        line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, (line, process.stderr and process.stderr.read())
-        return Dashboard(process, found[0].rstrip("/"))
+        said = ""
+        while (line := process.stdout.readline()) and not line.startswith("Ctrl-C"):
+            said += line
+        found = re.findall(r"http://\S+", said)
+        assert found, (said, process.stderr and process.stderr.read())
+        return Dashboard(process, [url.rstrip("/") for url in found])
 
     yield start
     for process in started:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from cli.lattices import LatticeLevel
-from planish.core import Candidate, Failed, Measured, Outcome, Ratio, Task, Trial, Verdict
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, Ratio, Task, Trial, Verdict
 from planish.store import Store, open_store
 from planish.testing.lattice import Set
 from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement
@@ -22,6 +22,39 @@ class Named:
 
     text: str
     level: str = "lattice"
+
+
+def front_task() -> Task:
+    """Return the task of a lattice with two objectives."""
+    program = Named("lattice 20x20x20 0.0 False")
+    objectives = (TIME, LEVEL.objectives["gflops"])
+    return Task(program, LEVEL.target(program, 1), objectives, LEVEL.version)
+
+
+def front_trial(index: int, time_s: float, gflops: float) -> Trial:
+    return trial(index, Measured({"time_s": time_s, "gflops": gflops}, {"time_s": (time_s, time_s)}))
+
+
+def front_comparison() -> Comparison:
+    """Compare two members of a front with a baseline of 1 ms and 1 GFLOPS: each is better in one."""
+    objectives = front_task().objectives
+
+    def member(name: str, value: int, time: float, rate: float) -> Finalist:
+        ratios = zip(objectives, (time, rate), (1e-3, 1.0), strict=True)
+        found = {
+            o.name: Measurement(o, ratio * base, Ratio(ratio, 0.9 * ratio, 1.1 * ratio), _verdict(o, ratio))
+            for o, ratio, base in ratios
+        }
+        trial = {name: each.median for name, each in found.items()}
+        return Finalist(name=name, candidate=Candidate((Set(0, value),)), measured=found, trial=trial)
+
+    base = {o.name: Measurement(o, value) for o, value in zip(objectives, (1e-3, 1.0), strict=True)}
+    members = (member("#1", 1, 0.5, 0.75), member("#2", 2, 1.5, 2.0))
+    return Comparison(members, Compared(name="baseline", measured=base))
+
+
+def _verdict(objective: Objective, ratio: float) -> Verdict:
+    return "better" if objective.cost(ratio) < objective.cost(1.0) else "worse"
 
 
 def task_of(program: str = "lattice 20x20x20 0.0 False") -> Task:

@@ -9,11 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dashboard.conftest import COMMAND, Start, environment
-from dashboard.stores import add_run, measured, store_of
+from dashboard.stores import add_run, comparison, measured, store_of
 from planish.core import Candidate, Ratio
 from planish.store import open_store
 from planish.tuning.comparison import InterimRatio
-from planish.tuning.comparison_codec import encode_interim
+from planish.tuning.comparison_codec import encode, encode_interim
+from store.servers import as_text, installed, new_cluster
 
 LONG = ["tune", "lattice 20x20x20", "--option", "pause=0.02", "--seconds", "60", "--workers", "1"]
 
@@ -112,8 +113,30 @@ def test_the_interval_narrows_while_the_comparison_goes_on(
             expect(page.locator("#summary")).to_contain_text(re.compile(shown))
             expect(page.locator("#comparison")).to_contain_text(re.compile(shown))
             expect(page.locator("#comparison")).to_contain_text(str(repeats))
+            expect(page.locator("#summary .status")).to_have_text("comparing")
     expect(page.locator("#summary")).to_contain_text("interrupted")
     expect(page.locator("#comparison")).not_to_contain_text("2.50")
+
+
+def test_the_status_of_a_comparison(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(0, 1e-3), measured(1, 0.5e-3)], status=None)
+        page.goto(dashboard(path).url)
+        status = page.locator(f"#run-{run_id} .status")
+        expect(status).to_have_text("running")
+        store.save_result(run_id, [encode_interim(Candidate(()), (), [])])  # nothing is known yet
+        expect(status).to_have_text("comparing")
+        page.get_by_label("Status").select_option("comparing")
+        expect(page.locator("#runs > p")).to_contain_text("1 of 1")
+        store.save_result(run_id, encode(comparison(0.5, "better")))  # checks of the finalists go on
+        expect(page.locator(f"#run-{run_id}")).to_contain_text("2.00")
+        expect(status).to_have_text("comparing")
+        store.finish_run(run_id, "finished", {"search": 1.0})
+        page.get_by_label("Status").select_option("")
+        expect(status).to_have_text("finished")
+        store.resume_run(run_id)
+        expect(status).to_have_text("running")
 
 
 def test_an_open_detail_and_the_focus_stay_while_the_page_changes(
@@ -151,6 +174,27 @@ def test_a_store_that_vanishes_and_comes_back(tmp_path: Path, dashboard: Start, 
     expect(page.locator("#runs")).to_contain_text("planish.db is gone")
     (tmp_path / "away.db").rename(path)
     expect(page.locator(f"#run-{run_id}")).to_be_visible()
+
+
+def test_a_server_that_is_lost_and_comes_back(dashboard: Start, page: Page) -> None:
+    programs = installed()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with new_cluster(programs) as cluster:
+        location = as_text(cluster.url)
+        with open_store(location) as store:
+            run_id = add_run(store, [measured(0, 1e-3)], status=None)
+        page.goto(f"{dashboard(location).url}/s/main/runs/{run_id}")
+        expect(page.locator("#summary .status")).to_have_text("interrupted")
+        cluster.stop()
+        expect(page.locator("#summary")).to_contain_text("cannot be reached")
+        cluster.start()
+        expect(page.locator("#summary .status")).to_have_text("interrupted")
+        with open_store(location) as store:
+            store.resume_run(run_id)
+            store.add_trials(run_id, [measured(1, 0.5e-3)])
+            expect(page.locator("#summary")).to_contain_text("500.0 µs")
+            expect(page.locator("#summary .status")).to_have_text("running")
 
 
 def test_the_end_of_the_dashboard_is_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:

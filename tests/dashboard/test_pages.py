@@ -7,8 +7,19 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from cli import lattices
 from dashboard.conftest import Start
-from dashboard.stores import add_run, comparison, failed, measured, store_of, task_of
+from dashboard.stores import (
+    add_run,
+    comparison,
+    failed,
+    front_comparison,
+    front_task,
+    front_trial,
+    measured,
+    store_of,
+    task_of,
+)
 from planish.store import open_store
 
 EVIL = "lattice 6x4x4 0.0 False <img src=x onerror=alert(1)></title><script>document.title='ran'</script>"
@@ -210,6 +221,56 @@ def test_nothing_is_wider_than_a_telephone(
     expect(narrow.locator("#live")).to_have_text("live")
     assert narrow.evaluate("document.documentElement.scrollWidth") <= 400
     narrow.close()
+
+
+def test_a_long_table_of_trials_scrolls_in_a_box(tmp_path: Path, dashboard: Start, browser: Browser) -> None:
+    path = tmp_path / "planish.db"
+    with open_store(path) as store:
+        run_id = add_run(store, [measured(i, 1e-3 * (1 + i)) for i in range(120)])
+    narrow = browser.new_page(viewport={"width": 400, "height": 800})
+    narrow.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
+    expect(narrow.locator("#trials tbody tr")).to_have_count(50)
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 400
+    box, head = narrow.locator("#trials .tall"), narrow.locator("#trials thead th").first
+    height = "e => [e.clientHeight, e.scrollHeight]"
+    shown, whole = box.evaluate(height)
+    assert shown <= 640 < whole
+    box.focus()
+    narrow.keyboard.press("End")
+    expect(narrow.locator("#trials tbody tr").last).to_be_in_viewport()
+    above = "e => e.getBoundingClientRect().top - e.closest('.tall').getBoundingClientRect().top"
+    assert abs(head.evaluate(above)) < 2
+    narrow.get_by_role("link", name="Next").click()
+    expect(narrow.locator("#trials")).to_contain_text("page 2 of 3")
+    narrow.close()
+
+
+def test_a_front_is_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    base = front_trial(0, 1e-3, 1.0)
+    assert base.candidate == lattices.BASELINE
+    trials = [front_trial(1, 1.5e-3, 2.0), front_trial(2, 0.5e-3, 0.75), front_trial(4, 2e-3, 0.5)]
+    with open_store(path) as store:
+        run_id = add_run(store, [base, *trials], front_comparison(), task=front_task())
+        other = add_run(store, trials, task=front_task(), status=None)
+        url = dashboard(path).url
+        page.goto(f"{url}/s/main/runs/{run_id}")
+        front = page.locator("#front")
+        expect(front.locator(".main-svg").first).to_be_visible()
+        expect(front).to_contain_text("hypervolume of the front")
+        drawn = "e => e.data.filter(d => d.name === 'hypervolume of the front').map(d => Math.max(...d.y))"
+        assert front.locator(".chart").nth(1).evaluate(drawn)[0] > 1
+        rows = front.locator("table").first.locator("tbody tr")
+        expect(rows).to_have_count(3)
+        expect(rows.nth(1)).to_contain_text("faster, less gflops")
+        expect(rows.nth(2)).to_contain_text("slower, more gflops")
+        front.locator("summary").first.click()
+        expect(front).to_contain_text("(1, 0, 0)")
+        page.goto(f"{url}/s/main/runs/{other}")  # a search that goes on, whose baseline is not measured yet
+        expect(front.locator(".main-svg").first).to_be_visible()
+        expect(front).not_to_contain_text("hypervolume of the front")
+        store.add_trials(other, [base])
+        expect(front).to_contain_text("hypervolume of the front")
 
 
 def test_a_dark_page_has_light_letters(tmp_path: Path, dashboard: Start, browser: Browser) -> None:

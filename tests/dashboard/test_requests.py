@@ -7,7 +7,10 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from http.cookiejar import CookieJar
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -65,6 +68,16 @@ def test_other_machines_need_a_token(tmp_path: Path, dashboard: Start) -> None:
     cookie = f"planish-{started.port}={token}"
     assert started.get("/s/main", Cookie=cookie)[0] == 200
     assert started.get("/s/main", Cookie=f"planish-{started.port}=guess")[0] == 403
+
+
+def test_the_addresses_for_other_machines_are_those_of_this_one(tmp_path: Path, dashboard: Start) -> None:
+    store_of(tmp_path / "planish.db")
+    for url in dashboard(tmp_path / "planish.db", host="0.0.0.0").urls:
+        host = urlsplit(url).hostname
+        assert host not in (None, "", "0.0.0.0")
+        opener = build_opener(HTTPCookieProcessor(CookieJar()))
+        with opener.open(url, timeout=60) as answer:  # the token of the address becomes a cookie
+            assert answer.status == 200
 
 
 def test_pages_run_no_script_of_others(tmp_path: Path, dashboard: Start) -> None:

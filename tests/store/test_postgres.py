@@ -158,12 +158,9 @@ def test_a_connection_that_is_cut_while_it_is_opened_is_opened_again(
         assert store.run_trials(run_id, STEPS) == [make_trial(0)]
 
 
-def test_a_run_taken_over_after_a_broken_connection_is_refused(
-    server: URL, database: URL, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "PATIENCE_S", 1.0)
+def test_a_run_taken_over_after_a_broken_connection_is_refused(server: URL, database: URL) -> None:
     location = as_text(database)
-    with open_store(location) as store:
+    with open_store(location, patience=1.0) as store:
         run_id = begin(store)
         store.add_trials(run_id, [make_trial(0)])
         _break_connections(server, database)
@@ -306,7 +303,7 @@ def server(clock: Clock, back: float) -> str:
             raise LostConnectionError("the server is away")
         return "here"
 
-    return persist(ask)
+    return persist(ask, session.PATIENCE_S)
 
 
 def test_a_long_wait_is_shown_once_and_so_is_its_end(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,8 +28,16 @@ from planish.tuning import budget as module
 from planish.tuning.api import tune_program
 from planish.tuning.budget import WEIGHTS, StageBudget
 from planish.tuning.comparison import Comparison, Finalist
-from planish.tuning.comparison_codec import decode, decode_interim, medians
+from planish.tuning.comparison_codec import (
+    decode,
+    decode_interim,
+    decode_notes,
+    encode_interim,
+    is_interim,
+    medians,
+)
 from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.remeasure import drop_interim
 from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Full, Plain, Text, Trade, first
@@ -488,6 +496,23 @@ def test_a_comparison_that_is_killed_is_none_and_is_done_again(tmp_path: Path) -
         (each.candidate, each.lead.verdict) for each in whole.result.finalists
     ]
     assert decode_interim(resumed.stored) == ()
+
+
+def test_a_search_that_is_resumed_has_no_interim_result(tmp_path: Path) -> None:
+    process = get_context("fork").Process(target=killed_at_the_first_look, args=(tmp_path,))
+    process.start()
+    process.join()
+    level = Plain()
+    with open_store(tmp_path / "store.db") as store:
+        (run,) = store.runs()
+        store.resume_run(run.id)
+        assert is_interim(store.result_rows(run.id, level.steps))
+        drop_interim(store, run.id, level, Candidate())
+        assert not store.result_rows(run.id, level.steps)
+        store.save_result(run.id, [encode_interim(Candidate(), ("kept",), ())])
+        drop_interim(store, run.id, level, Candidate())
+        rows = store.result_rows(run.id, level.steps)
+        assert (is_interim(rows), decode_notes(rows)) == (False, ("kept",))
 
 
 def test_an_interim_result_erases_no_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,7 @@ def _row(followed: FollowedRun) -> Mapping[str, Any]:
     return {
         "result": result,
         "verdict": followed.verdict,
+        "status": followed.status,
         "failed": followed.columns.failed,
         "value": "—" if value is None else amount(value, unit),
         "gain": multiple(best.lead.gain.value) if best else "—",

@@ -8,14 +8,14 @@ from typing import Any
 
 from planish.core import StoreError
 from planish.core.wording import amount, improvement, verdict_word
-from planish.dashboard.runs import RunSummary
+from planish.dashboard.runs import COMPARING, RunSummary
 from planish.dashboard.views import READ_S, ROWS, Rendered, Sections, View, fill
 
 SORTS: Mapping[str, Callable[[RunSummary], Any]] = {
     "age": lambda each: -each.run.started if each.run else 0.0,
     "level": lambda each: each.level,
     "program": lambda each: each.program.lower(),
-    "status": lambda each: each.run.status if each.run else "",
+    "status": lambda each: each.status,
     "gain": lambda each: each.gain or 0.0,
     "verdict": lambda each: each.verdict.kind if each.verdict else "",
     "trials": lambda each: each.run.trials if each.run else 0,
@@ -49,7 +49,7 @@ class RunsQuery:
         return (
             all(word in about for word in self.text.lower().split())
             and self.level in ("", run.level)
-            and self.status in ("", run.run.status if run.run else "damaged")
+            and self.status in ("", run.status)
             and self.verdict in ("", run.verdict.kind if run.verdict else "")
         )
 
@@ -77,7 +77,7 @@ class RunsView(View):
         known, _ = self.runs.summaries(0) if not self.runs.source.error else ([], True)
         return {
             "levels": sorted({each.level for each in known if each.level}),
-            "statuses": ("running", "finished", "stopped", "interrupted", "failed"),
+            "statuses": ("running", COMPARING, "finished", "stopped", "interrupted", "failed"),
             "verdicts": ("better", "same", "worse", "undecided", "failed", "open", "nothing"),
         }
 

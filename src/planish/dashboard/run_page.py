@@ -14,7 +14,7 @@ from planish.dashboard.runs import FollowedRun
 from planish.dashboard.views import ROWS, Rendered, Sections, View, figures_of, fill
 from planish.plot import PLAIN
 from planish.report.front_table import effect_grids, front_table
-from planish.report.page import FINALISTS, provenance, repeat
+from planish.report.page import FINALISTS, GROWTH, provenance, repeat
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import MEANING, flops_of
 
@@ -78,6 +78,7 @@ class RunView(View):
             "key": self.key,
             "result": result,
             "run": result.run,
+            "status": followed.status,
             "objective": result.objective,
             "comparison": result.comparison,
             "interim": followed.interim,
@@ -133,11 +134,12 @@ class RunView(View):
 
     def _front(self) -> Rendered:
         from planish import plot
+        from planish.plot.fronts import draw_hypervolume
 
         followed = self.followed(self.run_id)
         result, columns = followed.result, followed.columns
         others = [objective.name for objective in result.stored.objectives[1:]]
-        if not others:
+        if columns.growth is None:
             return Rendered('<section id="front" hidden></section>')
         costs = columns.costs()
         front = {costs[position][0] for position in front_of([each for _, each in costs])}
@@ -149,6 +151,8 @@ class RunView(View):
             "run_front.html.jinja",
             followed,
             charts=figures_of(partial(plot.pareto_front, drawn, against=o, template=PLAIN) for o in others),
+            growth=figures_of([partial(draw_hypervolume, result, columns.growth, PLAIN)]),
+            growth_caption=GROWTH,
             grids=grids,
         )
 

@@ -17,10 +17,12 @@ from planish.levels.registry import level_named
 from planish.report.page import TrialCounts
 from planish.store import Run, StoredTask
 from planish.tuning.comparison import InterimRatio
-from planish.tuning.comparison_codec import decode, decode_interim, decode_notes
+from planish.tuning.comparison_codec import decode, decode_interim, decode_notes, is_interim
 from planish.tuning.result import Result
 from planish.tuning.verdict import RunVerdict, verdict_of
 
+COMPARING = "comparing"
+"""Status of a run whose search is over, while its best candidates are compared with the baseline."""
 _FOLLOWED = 16
 """Runs whose trials are kept in memory."""
 
@@ -36,6 +38,7 @@ class RunSummary:
         verdict: of the comparison; None where it is not known.
         value: the winner's, or the best so far; None where nothing was measured.
         gain: how many times better than the baseline; None where they were not compared.
+        status: the run's; "comparing" once its search is over and the comparison goes on.
         error: why it cannot be read, in one line.
     """
 
@@ -45,6 +48,7 @@ class RunSummary:
     verdict: RunVerdict | None = None
     value: float | None = None
     gain: float | None = None
+    status: str = ""
     error: str = ""
 
     @property
@@ -73,13 +77,15 @@ class FollowedRun:
         columns: the trials.
         whole: whether all trials that were stored are in the columns.
         interim: what is known of a comparison that goes on.
+        status: the run's; "comparing" once its search is over and the comparison goes on.
     """
 
     stamp: Stamp
     result: Result
     columns: TrialColumns
     whole: bool
-    interim: Sequence[InterimRatio] = ()
+    interim: Sequence[InterimRatio]
+    status: str
 
     @property
     def run(self) -> Run:
@@ -109,26 +115,30 @@ class FollowedRun:
     @property
     def verdict(self) -> RunVerdict:
         """Return the verdict; of a run that is under way, how it is going."""
-        return verdict_so_far(self.result, self.interim)
+        return verdict_so_far(self.result, self.interim, self.status)
 
 
-def verdict_so_far(result: Result, interim: Sequence[InterimRatio] = ()) -> RunVerdict:
+def verdict_so_far(result: Result, interim: Sequence[InterimRatio], status: str) -> RunVerdict:
     """Return the verdict on a run; of one that is under way, how it is going.
 
     Args:
         result: of the run.
         interim: what is known of a comparison that goes on.
+        status: as of a `FollowedRun`.
     """
     found = verdict_of(result)
-    if result.run.status != "running":
+    if status not in ("running", COMPARING):
         return found
     if result.best_trial is None:
         return replace(found, kind="open")
+    if status == "running":
+        grounds = found.grounds if result.finalists else found.grounds[:-1]
+        return replace(found, kind="open", headline="The search is under way", grounds=grounds)
     gains = [(each.name, each.ratio.gain(result.objective)) for each in interim]
-    if result.comparison is not None and result.finalists:
+    if result.finalists:
         gains = [(result.finalists[0].name, result.finalists[0].lead.gain)]
     if not gains:
-        return replace(found, kind="open", headline="The search is under way", grounds=found.grounds[:-1])
+        return RunVerdict("open", "The comparison with the baseline is under way", ())
     name, gain = max(gains, key=lambda each: each[1].value)
     text = f"{name}: {multiple(gain.value)} the baseline, 95 % confidence interval {interval(gain)}"
     return RunVerdict("open", "The comparison with the baseline is under way", (text,))
@@ -183,7 +193,7 @@ class Runs:
         try:
             run = self.source.reader.run(run_id)
             task = self._task(run.task_key)
-            result, interim = self._result(run, task)
+            result, interim, status = self._result(run, task)
             if result.finalists:
                 # To read the program, for its baseline, takes longer than all else: it is what measured as
                 # the baseline did. And the best trial has the values that the comparison keeps.
@@ -198,9 +208,10 @@ class Runs:
                     return None
                 result = followed.result
         except PlanishError as error:
-            return RunSummary(run_id, run, task, error=str(error))
+            return RunSummary(run_id, run, task, status=run.status if run else "damaged", error=str(error))
         value = result.value if result.best_trial else None
-        return RunSummary(run_id, run, task, verdict_so_far(result, interim), value, result.gain)
+        verdict = verdict_so_far(result, interim, status)
+        return RunSummary(run_id, run, task, verdict, value, result.gain, status)
 
     def follow(self, run_id: str, seconds: float) -> FollowedRun:
         """Return a run as it is stored now, with its trials as far as they can be read in so many seconds.
@@ -225,7 +236,7 @@ class Runs:
     def _read(self, run_id: str, stamp: Stamp, known: FollowedRun | None, seconds: float) -> FollowedRun:
         run = self.source.reader.run(run_id)
         task = self._task(run.task_key)
-        result, interim = self._result(run, task)
+        result, interim, status = self._result(run, task)
         if known is not None:
             read = {"task", "baseline_candidate"} & vars(known.result).keys()
             result.at_hand(**{name: getattr(known.result, name) for name in read})
@@ -235,18 +246,23 @@ class Runs:
             # Damaged trials were deleted, to be measured again.
             columns = self._columns(result)
             whole = columns.follow(self.source.reader, seconds)
-        return FollowedRun(stamp, result.at_hand(**_of_columns(columns)), columns, whole, interim)
+        return FollowedRun(stamp, result.at_hand(**_of_columns(columns)), columns, whole, interim, status)
 
     def _columns(self, result: Result) -> TrialColumns:
-        baseline = result.baseline_candidate
         steps, objectives = result.level.steps, result.stored.objectives
-        return TrialColumns(result.run.id, objectives, steps, baseline.hash if baseline else "")
+        return TrialColumns(result.run.id, objectives, steps, result.baseline_candidate)
 
-    def _result(self, run: Run, task: StoredTask) -> tuple[Result, Sequence[InterimRatio]]:
+    def _result(self, run: Run, task: StoredTask) -> tuple[Result, Sequence[InterimRatio], str]:
+        """Return a run's result, what is known of a comparison that goes on, and the status."""
         level = level_named(task.level)
         rows = self.source.reader.result_rows(run.id, level.steps)
         found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), store=self.source.reader)
-        return found.at_hand(level=level), decode_interim(rows) if run.status == "running" else ()
+        found = found.at_hand(level=level)
+        if run.status != "running":
+            return found, (), run.status
+        # The first session has a comparison once its search is over; a later one has that of the one before.
+        ends = is_interim(rows) or (found.comparison is not None and not run.seconds)
+        return found, decode_interim(rows), COMPARING if ends else run.status
 
     def _task(self, key: str) -> StoredTask:
         if key not in self._tasks:

@@ -13,7 +13,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 import uvicorn
@@ -55,8 +55,10 @@ def serve(
         with _listening(host, port) as listener:
             bound, chosen = listener.getsockname()[:2]
             token = "" if ipaddress.ip_address(bound).is_loopback else secrets.token_urlsafe(24)
-            address = _address(host, bound, chosen, token)
+            address, *others = (_url(name, chosen, token) for name in _names(host, bound))
             say(f"Dashboard of {source.label}: {address}")
+            for other in others:
+                say(f"The same at {other}")
             say("Ctrl-C ends it.")
             if browse and not _browse(address):
                 say("No browser was found: open the address in one.")
@@ -91,13 +93,41 @@ def _refused(host: str, port: int, error: OSError) -> PlanishError:
     return PlanishError(what, "Name another one with --host and --port.")
 
 
-def _address(host: str, bound: str, port: int, token: str) -> str:
-    """Return the address of the pages as another machine's browser takes it too."""
-    name = host
-    if ipaddress.ip_address(bound).is_unspecified:
-        name = socket.gethostname()
-    elif ":" in name:
-        name = f"[{name}]"
+def _names(host: str, bound: str) -> list[str]:
+    """Return the names and addresses by which browsers reach this machine, the likeliest first.
+
+    Args:
+        host: as it was asked for.
+        bound: the address that is listened at.
+    """
+    address = ipaddress.ip_address(bound)
+    if not address.is_unspecified:
+        return [host]
+    name, own = socket.gethostname(), _own_addresses(address.version)
+    # A name may be known to this machine alone, as one of its own.
+    known = [name] if set(own) & _resolved(name) else []
+    return [*known, *own] or [name]
+
+
+def _own_addresses(version: int) -> list[str]:
+    """Return the address from which this machine sends to others; none where it has no network."""
+    family, outside = (socket.AF_INET, "192.0.2.1") if version == 4 else (socket.AF_INET6, "2001:db8::1")
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asking:
+        asking.connect((outside, 9))  # chooses a route; nothing is sent
+        return [asking.getsockname()[0]]
+    return []
+
+
+def _resolved(name: str) -> set[str]:
+    """Return the addresses of a name; none where it is not known."""
+    with suppress(OSError):
+        return {str(each[4][0]) for each in socket.getaddrinfo(name, None)}
+    return set()
+
+
+def _url(name: str, port: int, token: str) -> str:
+    """Return the address of the pages."""
+    name = f"[{name}]" if ":" in name else name
     return f"http://{name}:{port}/" + (f"?{TOKEN}={token}" if token else "")
 
 

@@ -58,7 +58,8 @@ class Source:
         """
         with self._busy:
             location = locate(self.location)
-            reader = open_store(self.location, read_only=True, timeout=_LOCKED_S)
+            # A server that is lost is tried again at each poll, and the page says so meanwhile.
+            reader = open_store(self.location, read_only=True, timeout=_LOCKED_S, patience=0.0)
             try:
                 self.stamps = reader.stamps()
                 self._file = _identity(location) if isinstance(location, Path) else None

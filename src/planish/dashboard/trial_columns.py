@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Failed, Objective, Step, Trial
+from planish.core.front import HypervolumeTracker
 from planish.plot.search import CURVE_POINTS, Curve
 from planish.store import Reader
 from planish.tuning.trial_statistics import PAUSE_S, FailureGroup, StageTime, stage_table, value_of
@@ -58,7 +59,7 @@ class TrialColumns:
         run_id: the run.
         objectives: of its task.
         steps: step name to class, as the level lists them.
-        baseline: the baseline's hash; empty where it is not known.
+        baseline: what they are compared with; None where it is not known.
         index: of each trial in the run, from 0.
         ended: when each ended, in seconds since the epoch.
         work: the seconds that each took; -1 of one whose outcome was taken from the store.
@@ -69,12 +70,13 @@ class TrialColumns:
         baseline_value: the baseline's by that objective; None where the search did not measure it.
         cached: how many outcomes were taken from the store.
         hosts: the machines that measured them.
+        growth: of the front's hypervolume; None where there is one objective.
     """
 
     run_id: str
     objectives: Sequence[Objective]
     steps: Mapping[str, type[Step]]
-    baseline: str = ""
+    baseline: Candidate | None = None
     index: array[int] = field(default_factory=lambda: array("q"))
     ended: array[float] = field(default_factory=lambda: array("d"))
     work: array[float] = field(default_factory=lambda: array("d"))
@@ -85,12 +87,15 @@ class TrialColumns:
     baseline_value: float | None = None
     cached: int = 0
     hosts: set[str] = field(default_factory=set[str])
+    growth: HypervolumeTracker | None = None
     _row: int = 0
     _known: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _stages: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
 
     def __post_init__(self) -> None:
         self.values = [array("d") for _ in self.objectives]
+        if len(self.objectives) > 1:
+            self.growth = HypervolumeTracker(self.objectives, self.baseline)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -125,7 +130,9 @@ class TrialColumns:
         for stage, spent in () if trial.cached else trial.seconds.items():
             self._stages.setdefault(stage, array("d")).append(spent)
         lead = self.objectives[0]
-        if self.baseline_value is None and trial.candidate.hash == self.baseline:
+        if self.growth is not None:
+            self.growth.add(trial)
+        if self.baseline_value is None and self.baseline and trial.candidate.hash == self.baseline.hash:
             self.baseline_value = value_of(trial, lead)
         cost = trial.cost(lead)
         if cost is not None and math.isfinite(cost):

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from planish.core import Candidate, Objective, PlanishError, Step, Trial, did_you_mean
-from planish.core.front import front_of, growth_of
+from planish.core.front import HypervolumeTracker, front_of, growth_of
 from planish.core.wording import label
 from planish.plot.axes import (
     BLUE,
@@ -339,6 +339,20 @@ def hypervolume(result: Result, *, template: str = LIGHT) -> go.Figure:
     result = one_result(result, "hypervolume")
     _other_objective([result], None)
     growth = growth_of(result.stored_trials, result.stored.objectives, result.baseline_candidate)
+    return draw_hypervolume(result, growth, template)
+
+
+def draw_hypervolume(result: Result, growth: HypervolumeTracker, template: str) -> go.Figure:
+    """Draw the hypervolume of a front, as `hypervolume` does.
+
+    Args:
+        result: of the run.
+        growth: of its front so far.
+        template: as for `hypervolume`.
+
+    Raises:
+        NothingToDrawError: the baseline was not measured.
+    """
     if growth.volume is None:
         what = f"the hypervolume of run {result.run.id} is not known: its baseline was not measured"
         raise NothingToDrawError(what, "")

@@ -37,6 +37,11 @@ FINALISTS = (
     "median, whiskers extend to 1.5 times the box, and samples beyond are counted."
 )
 """Caption of the charts of a comparison."""
+GROWTH = (
+    "The hypervolume is the space between the front and a point twice as bad as the baseline in each "
+    "objective, in units of what the baseline alone has. It counts what the search measured."
+)
+"""Caption of the chart of the hypervolume."""
 
 
 def captions(result: Result) -> Mapping[str, str]:
@@ -45,8 +50,7 @@ def captions(result: Result) -> Mapping[str, str]:
         "search": _search_caption(result),
         "finalists": FINALISTS,
         "tradeoffs": _tradeoff_caption(result),
-        "growth": "The hypervolume is the space between the front and a point twice as bad as the baseline "
-        "in each objective, in units of what the baseline alone has. It counts what the search measured.",
+        "growth": GROWTH,
         "model": "Each batch is predicted by a model that has learned from the trials before it alone. Its "
         "order is compared with the measured one by Spearman's rank correlation: 1 is the same order, 0 is "
         "chance. A batch holds what the model takes for good, which is harder to put in order than all there "

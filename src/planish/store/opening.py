@@ -32,7 +32,7 @@ from planish.core.files import StrPath
 from planish.core.installation import install_command
 from planish.store.locks import AdvisoryLocks, FileLocks
 from planish.store.schema import SCHEMA, damaged, metadata, schema_version
-from planish.store.session import StoreSession, explained, persist
+from planish.store.session import PATIENCE_S, StoreSession, explained, persist
 from planish.store.store import Store
 
 _FORMS = "Name a file, sqlite:///FILE, or postgresql://USER@HOST/DATABASE."
@@ -331,13 +331,14 @@ def _execute(connection: sqlite3.Connection, statement: str, timeout: float) -> 
 _KEEPALIVE = "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 
 
-def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
+def open_postgres(url: URL, *, read_only: bool, timeout: float, patience: float) -> StoreSession:
     """Connect to a database that exists.
 
     Args:
         url: with the driver psycopg.
         read_only: only read.
         timeout: seconds to wait for the server, and for another session's lock.
+        patience: seconds for which a lost connection is retried.
 
     Raises:
         StoreError: psycopg is missing, or the server cannot be reached, or it refuses. One that is starting
@@ -357,8 +358,8 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float) -> StoreSession:
         with explained(name, connected=again, hidden=hidden):
             return engine.connect()
 
-    connection = persist(connect)
-    return StoreSession(connection, AdvisoryLocks(connection), name, read_only)
+    connection = persist(connect, patience)
+    return StoreSession(connection, AdvisoryLocks(connection), name, read_only, patience)
 
 
 def _with(url: URL, limits: str, seconds: int) -> URL:
@@ -371,7 +372,13 @@ def _with(url: URL, limits: str, seconds: int) -> URL:
 _CREATING = 0x706C616F  # a lock of PostgreSQL's, beside those of the runs
 
 
-def open_store(url: StrPath | None = None, *, read_only: bool = False, timeout: float = 10.0) -> Store:
+def open_store(
+    url: StrPath | None = None,
+    *,
+    read_only: bool = False,
+    timeout: float = 10.0,
+    patience: float = PATIENCE_S,
+) -> Store:
     """Open the store, and create it where there is none.
 
     Args:
@@ -379,6 +386,7 @@ def open_store(url: StrPath | None = None, *, read_only: bool = False, timeout: 
             PLANISH_STORE, else `planish.db` in the user's data folder.
         read_only: refuse to write; the store must exist, with this version's schema.
         timeout: seconds to wait for another process's lock before giving up.
+        patience: seconds for which the lost connection to a server is retried; 120 by default.
 
     Returns:
         The store; close it, or use it in a `with` statement.
@@ -393,12 +401,12 @@ def open_store(url: StrPath | None = None, *, read_only: bool = False, timeout: 
         ...     planish.runs(store)[0].level
         'loops'
     """
-    return _open(locate(url), read_only=read_only, timeout=timeout)
+    return _open(locate(url), read_only=read_only, timeout=timeout, patience=patience)
 
 
-def _open(location: Path | URL, *, read_only: bool, timeout: float) -> Store:
+def _open(location: Path | URL, *, read_only: bool, timeout: float, patience: float) -> Store:
     if isinstance(location, URL):
-        session = open_postgres(location, read_only=read_only, timeout=timeout)
+        session = open_postgres(location, read_only=read_only, timeout=timeout, patience=patience)
     else:
         session = open_sqlite(location, read_only=read_only, timeout=timeout)
     try:
@@ -406,7 +414,7 @@ def _open(location: Path | URL, *, read_only: bool, timeout: float) -> Store:
     except BaseException:
         session.close()
         raise
-    return Store(session, partial(_open, location, read_only=True, timeout=timeout))
+    return Store(session, partial(_open, location, read_only=True, timeout=timeout, patience=patience))
 
 
 def has_default_store() -> bool:

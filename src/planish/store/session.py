@@ -242,11 +242,12 @@ _T = TypeVar("_T")
 _log = logging.getLogger("planish")
 
 
-def persist(attempt: Callable[[bool], _T]) -> _T:
-    """Try until the server answers again, for `PATIENCE_S` at most; the pauses grow, and the wait is shown.
+def persist(attempt: Callable[[bool], _T], patience: float) -> _T:
+    """Try until the server answers again; the pauses grow, and the wait is shown.
 
     Args:
         attempt: what is tried; its argument is whether it was tried before.
+        patience: seconds at most.
 
     Raises:
         StoreError: the connection stays lost, or what the attempt raises.
@@ -257,7 +258,7 @@ def persist(attempt: Callable[[bool], _T]) -> _T:
             found = attempt(again)
         except LostConnectionError:
             lost = lost or time.monotonic()
-            left = lost + PATIENCE_S - time.monotonic()
+            left = lost + patience - time.monotonic()
             if pause > left:
                 raise
             if not shown and time.monotonic() - lost >= SHOWN_S:
@@ -279,13 +280,22 @@ class StoreSession:
         locks: the locks of runs.
         label: the store, as it is named to people.
         read_only: refuse to write.
+        patience: seconds for which a lost connection is retried.
     """
 
-    def __init__(self, connection: Connection, locks: RunLocks, label: str, read_only: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        locks: RunLocks,
+        label: str,
+        read_only: bool,
+        patience: float = PATIENCE_S,
+    ) -> None:
         self.locks = locks
         self.label = label
         self._connection = connection
         self._read_only = read_only
+        self._patience = patience
         self._busy = RLock()
 
     def read(self, action: Callable[[Connection], _T]) -> _T:
@@ -299,7 +309,7 @@ class StoreSession:
             with self.reading() as connection:
                 return action(connection)
 
-        return persist(attempt)
+        return persist(attempt, self._patience)
 
     def write(self, action: Callable[[Connection, bool], _T]) -> _T:
         """Write in one transaction; a connection that is lost is made again.
@@ -315,7 +325,7 @@ class StoreSession:
             with self.writing() as connection:
                 return action(connection, again)
 
-        return persist(attempt)
+        return persist(attempt, self._patience)
 
     @contextmanager
     def reading(self) -> Generator[Connection]:

@@ -46,6 +46,7 @@ from planish.tuning.budget import LEAST_S
 from planish.tuning.engine import TuningRun
 from planish.tuning.progress import is_shown, run_progress
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
+from planish.tuning.remeasure import drop_interim
 from planish.tuning.result import A_STORE, STORES, Result, read_comparison
 from planish.tuning.settings import Budget, Settings, synonyms_of
 from planish.tuning.transfer import context_of, stored
@@ -406,6 +407,7 @@ def _begin(
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)
             old = replace(old, trials=old.trials - dropped)
+        drop_interim(store, run_id, level, level.baseline(task))
     _log.info("run %s: %s, level %s, searcher %s", run_id, "resumed" if old else "begun", level.name, name)
     growth = HypervolumeTracker(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began

@@ -254,6 +254,11 @@ def decode_notes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
         return texts(rows[0].data.get("run_notes", []))
 
 
+def is_interim(rows: Sequence[ResultRow]) -> bool:
+    """Return whether a comparison goes on, or was broken off."""
+    return bool(rows) and "interim" in rows[0].data
+
+
 def decode_interim(rows: Sequence[ResultRow]) -> tuple[InterimRatio, ...]:
     """Read back what is known of a comparison that goes on, or was broken off; empty where nothing is.
 

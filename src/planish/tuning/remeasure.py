@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from planish.core import (
     Candidate,
     EvaluatorSpec,
     Executor,
+    Level,
     LostError,
     Measured,
     Objective,
@@ -29,8 +30,9 @@ from planish.core import (
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
 from planish.measure.comparison import remeasure_all
 from planish.measure.paired import times_worse
+from planish.store import Store
 from planish.tuning.comparison import Clocks, Compared, Finalist, InterimRatio, Measurement
-from planish.tuning.comparison_codec import decode, decode_notes, encode_interim
+from planish.tuning.comparison_codec import decode, decode_notes, encode_interim, encode_notes, is_interim
 from planish.tuning.final_state import FinalState, SearchOutcome
 
 
@@ -290,6 +292,22 @@ def _interim(search: SearchOutcome) -> Callable[[Sequence[SamplesByObjective]], 
         search.store.save_result(run_id, [encode_interim(baseline, notes, known)])
 
     return store
+
+
+def drop_interim(store: Store, run_id: str, level: Level, baseline: Candidate) -> None:
+    """Drop the interim result of a comparison that was broken off, since the search goes on.
+
+    Args:
+        store: holds the run.
+        run_id: the run.
+        level: of its task.
+        baseline: of its task.
+    """
+    with suppress(StoreError):  # what cannot be read is replaced by the next comparison
+        rows = store.result_rows(run_id, level.steps)
+        if is_interim(rows):
+            notes = decode_notes(rows)
+            store.save_result(run_id, [encode_notes(baseline, notes)] if notes else ())
 
 
 def _measured(
