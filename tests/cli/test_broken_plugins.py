@@ -70,7 +70,7 @@ def test_a_broken_searcher_is_one_line_beside_all_others(install: Offer, planish
     used = planish("tune", "C[m] += A[m,k]", "--size", "m=4,k=4", "--searcher", "anneal")
     assert used.code == 2
     assert used.error.startswith(cannot)
-    assert used.error.endswith("Fix or uninstall other-package; --debug shows where it failed.")
+    assert used.error.endswith("Fix or uninstall other-package. --debug shows where it failed.")
 
 
 def test_a_broken_level_is_one_line_and_others_are_found(install: Offer, planish: Planish) -> None:

@@ -34,7 +34,7 @@ WRONG = {
     "--searcher genetic --set popluation=3": (USAGE, "option 'popluation'. Did you mean 'population'?"),
     "--searcher genetic --set population=1": (USAGE, "takes a whole number, at least 2, not '1'"),
     "--searcher genetic --set population=x": (USAGE, "takes a whole number, at least 2, not 'x'"),
-    "--cores 99": (TargetError.exit_code, "99 cores asked for, there are 2. Use --cores."),
+    "--cores 99": (TargetError.exit_code, "99 cores asked for, there are 2. Use --cores 2 at most."),
     "--trials 0": (USAGE, "--trials takes a whole number of at least 1, not 0"),
     "--seconds 0": (USAGE, "--seconds takes a number above 0, not 0.0"),
     "--seconds nan": (USAGE, "--seconds takes a number above 0, not nan"),
@@ -61,7 +61,7 @@ def test_what_is_wrong_with_a_command_is_one_line(planish: Planish, words: str) 
 def test_a_program_that_no_level_reads_is_an_error(planish: Planish) -> None:
     said = planish("tune", "nonsense")
     assert said.code == ProgramError.exit_code
-    assert said.error == "no level reads 'nonsense'. Name one with --level; installed: lattice."
+    assert said.error == "no level reads 'nonsense'. Name one: --level NAME; installed: lattice."
     assert planish("tune", "absent.txt").error == "there is no file 'absent.txt'. Check the path."
 
 

@@ -84,7 +84,7 @@ def test_a_store_that_cannot_be_created_is_left_empty(location: str, monkeypatch
 
 @pytest.mark.parametrize("read_only", [True, False])
 @pytest.mark.parametrize(
-    ("version", "hint"), [(SCHEMA + 1, "pip install --upgrade"), (SCHEMA - 1, "name another with --store")]
+    ("version", "hint"), [(SCHEMA + 1, "pip install --upgrade"), (SCHEMA - 1, "name another with store=")]
 )
 def test_a_store_of_another_schema_is_refused_and_left_alone(
     tmp_path: Path, version: int, hint: str, read_only: bool
@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_written_can_be_read(path: Path) -> None:
         assert _kept(path) == 10
         with pytest.raises(StoreError, match="is read-only") as caught:
             open_store(path)
-        assert "--store" in caught.value.hint
+        assert "store=" in caught.value.hint
     assert _kept(path, read_only=False) == 10
 
 

@@ -123,6 +123,7 @@ def _machine(name: str) -> Mapping[str, str]:
 def _remark_broken(broken: Iterable[PlanishError]) -> None:
     """Write, on standard error, what other packages offer and cannot be used."""
     from planish.cli.output import remark
+    from planish.core.arguments import as_options
 
     for error in broken:
-        remark(f"planish: {error}")
+        remark(as_options(f"planish: {error}"))

@@ -9,7 +9,6 @@ import errno
 import json
 import math
 import os
-import re
 import shutil
 import sys
 import traceback
@@ -157,8 +156,10 @@ def _warning_plainly() -> Generator[None]:
     """Write warnings as one line, without the line of code that gave them."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
+        from planish.core.arguments import as_options
+
         with suppress(OSError):
-            _show(f"planish: warning: {' '.join(str(message).split())}")
+            _show(f"planish: warning: {as_options(' '.join(str(message).split()))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -181,13 +182,14 @@ def _report_error(error: BaseException) -> int:
 
 
 def _described(error: BaseException) -> tuple[int, str]:
-    from planish.core import ArgumentError, PlanishError
+    from planish.core import PlanishError
+    from planish.core.arguments import as_options
+    from planish.core.registry import PluginError
 
     match error:
         case PlanishError():
-            argument = isinstance(error, ArgumentError)
-            text = re.sub(r"^(\w+)= takes", _option, str(error)) if argument else str(error)
-            return error.exit_code, text
+            where = " --debug shows where it failed." if isinstance(error, PluginError) else ""
+            return error.exit_code, f"{as_options(str(error))}{where}"
         case TyperException():
             return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
         case KeyboardInterrupt():
@@ -200,12 +202,6 @@ def _described(error: BaseException) -> tuple[int, str]:
         case _:
             what = f"{type(error).__name__}: {error}"
             return UNEXPECTED, f"{what}. This is an error in planish; report it with the output of --debug."
-
-
-def _option(argument: re.Match[str]) -> str:
-    """Return the option of the command line that stands for an argument of `planish.tune`."""
-    name = "target-value" if argument[1] == "target" else argument[1].replace("_", "-")
-    return f"--{name} takes"
 
 
 def _signalled() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planish.cli.output import remark, writing
+from planish.core.arguments import as_options
 
 Loaded = TypeVar("Loaded")
 
@@ -29,7 +30,7 @@ def readable(files: Mapping[str, Path], load: Callable[[Path], Loaded]) -> dict[
         try:
             found[name] = path, load(path)
         except PlanishError as error:
-            remark(f"planish: warning: {name} is skipped: {error}")
+            remark(f"planish: warning: {name} is skipped: {as_options(str(error))}")
     return found
 
 

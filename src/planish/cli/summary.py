@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.cli.output import facts, remark, say, table
 from planish.core import Candidate, Measured, Objective, Trial
+from planish.core.arguments import as_options
 from planish.core.front import growth_of, pareto_front, reference_point
 from planish.core.wording import (
     amount,
@@ -30,7 +31,7 @@ from planish.tuning.comparison_codec import (
     medians,
     secondary_baseline_to_json,
 )
-from planish.tuning.result import Result
+from planish.tuning.result import NOT_DESCRIBED, Result
 from planish.tuning.trial_statistics import failure_groups, flops_of, stage_times
 from planish.tuning.verdict import continuation, verdict_of
 
@@ -334,12 +335,14 @@ def report_stand_in(result: Result) -> None:
 def show_notes(notes: Sequence[str]) -> None:
     """Write how the run was measured."""
     for note in notes:
-        say(f"\nNote: {note}.")
+        say(f"\nNote: {as_options(note)}.")
 
 
 def show_sections(sections: Mapping[str, str]) -> None:
     """Write a level's description of a candidate: texts under their titles."""
     for heading, text in sections.items():
+        if heading.startswith(NOT_DESCRIBED):
+            text = as_options(text)
         say(f"\n{heading}\n{'-' * len(heading)}\n{text.rstrip()}")
 
 

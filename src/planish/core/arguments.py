@@ -1,7 +1,12 @@
-"""Checks of the arguments of public functions."""
+"""Checks of the arguments of public functions, and how the command line calls them.
+
+Messages name the arguments of Python, each followed by `=`: `size="m=192"`. `as_options` writes them as the
+options of the command line, which shows the same errors.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import signature
@@ -117,3 +122,49 @@ def _shown(value: object) -> str:
     first, *more = text.splitlines() or [""]
     text = first if not more and len(first) <= _SHOWN else f"{first[:_SHOWN]}..."
     return f"{text} ({type(value).__name__})"
+
+
+_NAMES = """
+    args backend cores data device dtype executor finalists host level limit link objective pick port
+    processes remeasure run searcher seconds seed shape size space stdin store trials workers workload
+"""
+_RENAMED = {"address": "--ray", "files": "--file", "objectives": "--objective", "target": "--target-value"}
+_OPTIONS = {name: f"--{name}" for name in _NAMES.split()} | _RENAMED
+"""Arguments that are options of commands."""
+
+_OPTIONS_OF_LEVELS = ("batch", "constant", "harness", "inputs", "metric")
+"""Arguments of `planish.tune` that the command line takes as `--option NAME=VALUE`."""
+
+_ARGUMENT = re.compile(
+    r"""settings=Settings\((?P<inner>[^()]*)\)            # what is inside is written alone
+    | searcher_options=\{"(?P<setting>\w+)":\s"?(?P<to>[^"}]*)"?\}
+    | (?<![\w.'"=-])(?P<name>\w+)=                     # no part of another word or value
+      (?:\["(?P<item>[^"]*)"\] | "(?P<text>[^"]*)" | (?P<value>\.\.\.|True|[\d.]*\d) | (?=[\s.,;)]|$))""",
+    re.VERBOSE,
+)
+
+
+def as_options(text: str) -> str:
+    """Return a message with the options of the command line in place of the arguments of Python.
+
+    Examples:
+        >>> as_options('Write size="m=192,n=192".')
+        'Write --size m=192,n=192.'
+        >>> as_options("trials= takes a whole number, not 2.5. Write trials=2.")
+        '--trials takes a whole number, not 2.5. Write --trials 2.'
+    """
+    return _ARGUMENT.sub(_option, text)
+
+
+def _option(argument: re.Match[str]) -> str:
+    if argument["inner"] is not None:
+        return as_options(argument["inner"])
+    if argument["setting"]:
+        return f"--set {argument['setting']}={argument['to']}"
+    name = argument["name"]
+    value = next((argument[kind] for kind in ("item", "text", "value") if argument[kind] is not None), "")
+    if name in _OPTIONS_OF_LEVELS:
+        return f"--option {name}={value}"
+    if name not in _OPTIONS:
+        return argument[0]
+    return f"{_OPTIONS[name]} {value}" if value and value != "True" else _OPTIONS[name]

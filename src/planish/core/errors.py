@@ -62,7 +62,7 @@ class ProgramError(PlanishError):
 
 
 class MissingFileError(ProgramError):
-    """A stored program refers to a file that is not where it was; --file names where it is now."""
+    """A stored program refers to a file that is not where it was; `files=` names where it is now."""
 
 
 class ScheduleError(PlanishError):

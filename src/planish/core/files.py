@@ -242,7 +242,7 @@ def unresolved_file(what: str) -> MissingFileError:
         what: it is: "the weights".
     """
     return MissingFileError(
-        f"{what} are known from the store alone: they were not named here", "Name each: --file PATH."
+        f"{what} are known from the store alone: they were not named here", 'Name each: files=["PATH"].'
     )
 
 

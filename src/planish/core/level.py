@@ -235,7 +235,7 @@ class Level(ABC, Generic[ProgramT]):
             PlanishError: programs of this level refer to no files.
         """
         del path
-        raise PlanishError(f"programs of level '{self.name}' refer to no files", "Leave --file out.")
+        raise PlanishError(f"programs of level '{self.name}' refer to no files", "Leave files= out.")
 
     def write_artifacts(self, task: Task[ProgramT], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write what `planish tune` leaves in the folder where it is run, unless `--export` names another.

@@ -82,7 +82,7 @@ def attributed(group: str, name: str) -> Generator[None]:
         reason = str(error) if isinstance(error, PlanishError) else f"{type(error).__name__}: {error}"
         raise PluginError(
             f"{_kind(group)} '{name}' cannot be loaded from {_origin(entry)}: {' '.join(reason.split())}",
-            f"Fix or uninstall {package}; --debug shows where it failed.",
+            f"Fix or uninstall {package}.",
         ) from error
 
 

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from planish.core import PlanishError, StoreError
+from planish.core.arguments import as_options
 from planish.dashboard.builds_page import builds_contents, has_builds
 from planish.dashboard.compare_page import CompareView
 from planish.dashboard.live import Live
@@ -206,7 +207,7 @@ class _Pages:
             await self._shown.live.in_thread(source.open, key)
         except (StoreError, _TooLargeError, ClientDisconnect, OSError) as error:
             path.unlink(missing_ok=True)
-            return JSONResponse({"error": str(error).replace(str(path), name)})
+            return JSONResponse({"error": as_options(str(error)).replace(str(path), name)})
         self._shown.runs[key] = Runs(source)
         return JSONResponse({"page": f"/s/{key}"})
 
@@ -217,7 +218,7 @@ class _Pages:
                 if self._shown.used > UPLOAD_MOST:
                     self._shown.used -= file.tell()
                     raise _TooLargeError(
-                        f"The file is larger than {UPLOAD_MOST >> 20:,} MiB: name it by --store."
+                        f"The file is larger than {UPLOAD_MOST >> 20:,} MiB: name it by store=."
                     )
                 file.write(chunk)
 
@@ -228,7 +229,7 @@ class _Pages:
         )
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        return self._message(request, "Not shown", str(error), 404)
+        return self._message(request, "Not shown", as_options(str(error)), 404)
 
     def _message(self, request: Request, headline: str, text: str, status: int) -> Response:
         page = self._page(request, "message.html.jinja", headline=headline, text=text, events="", key="")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planish.core import Failed, Measured, Objective, PlanishError, StoreError, Trial
+from planish.core.arguments import as_options
 from planish.core.wording import interval, multiple, title
 from planish.dashboard.source import Source, Stamp
 from planish.dashboard.trial_columns import TrialColumns
@@ -208,7 +209,8 @@ class Runs:
                     return None
                 result = followed.result
         except PlanishError as error:
-            return RunSummary(run_id, run, task, status=run.status if run else "damaged", error=str(error))
+            status = run.status if run else "damaged"
+            return RunSummary(run_id, run, task, status=status, error=as_options(str(error)))
         value = result.value if result.best_trial else None
         verdict = verdict_so_far(result, interim, status)
         return RunSummary(run_id, run, task, verdict, value, result.gain, status)

@@ -87,10 +87,10 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
 
 def _refused(host: str, port: int, error: OSError) -> PlanishError:
     if error.errno == errno.EADDRINUSE:
-        hint = "Name another one with --port; --port 0 takes any that is free."
+        hint = "Name another one with port=; port=0 takes any that is free."
         return PlanishError(f"port {port} of {host} is in use", hint)
     what = f"port {port} of {host} cannot be listened at: {error.strerror}"
-    return PlanishError(what, "Name another one with --host and --port.")
+    return PlanishError(what, "Name another one with host= and port=.")
 
 
 def _names(host: str, bound: str) -> list[str]:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from planish.core import PlanishError, StoreError
+from planish.core.arguments import as_options
 from planish.core.wording import duration, when
 from planish.dashboard.runs import FollowedRun, Runs
 from planish.report.page import drawn, templates
@@ -144,7 +145,7 @@ class View(ABC):
         try:
             return self.sections()[name]()
         except PlanishError as error:
-            html = fill("error.html.jinja", name=name, error=str(error))
+            html = fill("error.html.jinja", name=name, error=as_options(str(error)))
             return Rendered(html)
 
 

@@ -55,7 +55,7 @@ def level_of(source: str) -> Level:
         example = "Write C[m,n] += A[m,k] * B[k,n] (docs/reference/notation.md), or call planish.einsum."
         raise ProgramError(f"'{source}' is in the notation of einsum", example)
     unusable = "".join(f" Not usable: {message}." for message in broken)
-    hint = f"Name one with --level; installed: {', '.join(names)}.{unusable}"
+    hint = f'Name one: settings=Settings(level="NAME"); installed: {", ".join(names)}.{unusable}'
     raise ProgramError(f"no level reads '{source}'", hint)
 
 

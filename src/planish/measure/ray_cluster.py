@@ -622,7 +622,7 @@ def _check_address(address: str) -> None:
     except (OSError, OverflowError) as error:
         raise PlanishError(
             f"no Ray cluster answers at {address}: {error}",
-            "Start it with 'ray start --head', or see --ray and RAY_ADDRESS.",
+            "Start it with 'ray start --head', or see address= and RAY_ADDRESS.",
         ) from error
 
 

@@ -396,5 +396,6 @@ def _missing_library(space: CanFeaturize, local: str, *, pretrained: bool, gp: b
         return f"{library} is not installed: the global model guides the search alone ({install})"
     what = f"no model for the features {space.schema.name}, and {library} is not installed to learn one"
     raise PlanishError(
-        what, f"{install}; or without --set gp_threshold=0, which leaves the Gaussian process out."
+        what,
+        f"{install}; or without the searcher's option gp_threshold=0, which leaves the Gaussian process out.",
     )

@@ -341,7 +341,10 @@ class SeedPolicy:
 
     def __init__(self, lists: Sequence[Candidate]) -> None:
         if not lists:
-            raise PlanishError("there are no lists to make a policy of", "Name a policy: --set policy=NAME.")
+            raise PlanishError(
+                "there are no lists to make a policy of",
+                'Name a policy: searcher_options={"policy": "NAME"}.',
+            )
         whole = sum(1 / (index + 1) for index in range(len(lists)))
         begun = defaultdict[Steps, defaultdict[Step | None, float]](lambda: defaultdict(float))
         after = defaultdict[Step | None, defaultdict[Step | None, float]](lambda: defaultdict(float))

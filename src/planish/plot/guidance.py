@@ -65,5 +65,5 @@ def _section(result: Result, function: str) -> ModelSection:
     section = model_section(result)
     if section is None or not any(batch.values for batch in section.batches):
         what = f"no cost model guided run {result.run.id}, which searched by '{result.run.searcher}'"
-        raise NothingToDrawError(what, "Use --searcher model-guided.")
+        raise NothingToDrawError(what, 'Use searcher="model-guided".')
     return section

@@ -292,7 +292,7 @@ def importances(
         rows: Sequence[tuple[str, float]] = result.run.importance
         if not rows:
             what = f"run {result.run.id} has no importances of features: no cost model guided it to its end"
-            raise NothingToDrawError(what, "Use --searcher model-guided, or importances of steps.")
+            raise NothingToDrawError(what, 'Use searcher="model-guided", or importances of steps.')
         title = "worse with other trials' values, in deviations of predictions"
     else:
         columns, _, costs = _table(result, "importances")

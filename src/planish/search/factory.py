@@ -216,7 +216,7 @@ def make_searcher(
         fitting = next((other for other, make in (others or {}).items() if _offers(factory, make)), "")
         raise PlanishError(
             f"searcher '{name}' needs what {type(space).__name__} does not offer: {lacking}",
-            (f"Name a space that does: --space {fitting}. " if fitting else "")
+            (f'Name a space that does: settings=Settings(space="{fitting}"). ' if fitting else "")
             + f"Searchers that fit: {', '.join(fitting_searchers(space)) or 'none'}.",
         )
     # Many searchers ask for their start only when they are asked themselves, and a run has begun by then.

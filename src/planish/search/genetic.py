@@ -160,7 +160,10 @@ def _prior(space: CanEvolve, model: str, measured: str) -> Prior | None:
         return prior_of(space, model, measured)
     if model in ("auto", "none"):
         return None
-    raise PlanishError(f"no model is for the candidates of {type(space).__name__}", "Leave out --set model.")
+    raise PlanishError(
+        f"no model is for the candidates of {type(space).__name__}",
+        "Leave the searcher's option 'model' out.",
+    )
 
 
 def _breed(

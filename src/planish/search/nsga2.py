@@ -285,7 +285,7 @@ class Gevo(VectorRoundSearcher):
     ) -> None:
         if elites >= population:
             what = f"of a population of {population}, {elites} copied unchanged leave none for others"
-            raise PlanishError(what, "Give --set population=N a larger one, or --set elites=N a smaller.")
+            raise PlanishError(what, "Give a larger 'population', or fewer 'elites'.")
         generators = (rng(seed, index) for index in count())
         evolution = _Evolution(space, generators, Rates(population, crossover, mutation, generations), elites)
         super().__init__(objectives, evolution.rounds())

@@ -277,7 +277,7 @@ def _for_writing(path: Path, timeout: float) -> Connection:
 def _for_reading(path: Path, timeout: float) -> Connection:
     if not path.exists():
         raise StoreError(
-            f"there is no store {path} yet", "Tune something first, or name another with --store."
+            f"there is no store {path} yet", "Tune something first, or name another with store=."
         )
     try:
         return _connect(f"{path.as_uri()}?mode=ro", timeout, ["query_only=ON"])
@@ -473,7 +473,7 @@ def _has_schema(connection: Connection, label: str) -> bool:
     known = f"the store {label} has the schema {int(version)}, and this planish reads and writes {SCHEMA}"
     if int(version) > SCHEMA:
         raise StoreError(known, "Upgrade planish: pip install --upgrade planish.")
-    raise StoreError(known, "It is of an older planish: move it away, or name another with --store.")
+    raise StoreError(known, "It is of an older planish: move it away, or name another with store=.")
 
 
 def _check_runs(connection: Connection, label: str) -> None:

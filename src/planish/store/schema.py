@@ -58,7 +58,7 @@ def damaged(label: str, what: str, run_id: str = "") -> StoreError:
         what: which row of which table, and what is the matter with it.
         run_id: the run that it belongs to; empty where it is of several.
     """
-    rest = f"or give that run up: planish runs delete {run_id}" if run_id else "or name another with --store"
+    rest = f"or give that run up: planish runs delete {run_id}" if run_id else "or name another with store="
     return StoreError(f"the store {label} is damaged: {what}", f"Go back to a copy of the store, {rest}.")
 
 

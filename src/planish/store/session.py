@@ -59,7 +59,7 @@ def uninterrupted() -> Generator[None]:
             signal.raise_signal(held[0])
 
 
-_ELSEWHERE = "or name another store with --store or PLANISH_STORE"
+_ELSEWHERE = "or name another store with store= or PLANISH_STORE"
 _SAFE = "what was stored before is safe"
 
 _Cause = tuple[str, str]

@@ -114,7 +114,7 @@ def _of_objective(tasks: Sequence[StoredTask], level: str, objective: str) -> Se
     if not objective and len(names) > 1:
         counts = ", ".join(f"{name} ({count} tasks)" for name, count in sorted(names.items()))
         what = f"the store has tasks of the level '{level}' with several leading objectives: {counts}"
-        raise PlanishError(what, "Name one: --objective NAME.")
+        raise PlanishError(what, 'Name one: objective="NAME".')
     if objective and tasks and objective not in names:
         raise unknown(
             f"no task of the level '{level}' in the store has the leading objective", objective, names

@@ -243,7 +243,7 @@ class _MeasuredPrograms:
         task = task_of(self._level, self._programs[number], Settings(cores=1))
         space = self._level.space(task, self._space)
         if not isinstance(space, CanObserve):
-            raise PlanishError(f"the space '{self._space}' has no numbered actions", "Take --space steps.")
+            raise PlanishError(f"the space '{self._space}' has no numbered actions", 'Take space="steps".')
         from planish.levels.loops.roofline import measured_peak
 
         peak = measured_peak(task.target.toolchain["backend"])

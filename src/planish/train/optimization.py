@@ -268,7 +268,7 @@ def require_device(device: str) -> None:
         PlanishError: it cannot.
     """
     if device == "cuda" and not torch.cuda.is_available():
-        raise PlanishError("there is no accelerator that torch can use", "Leave --device cuda out.")
+        raise PlanishError("there is no accelerator that torch can use", 'Leave device="cuda" out.')
 
 
 def share_of_rate(done: float) -> float:

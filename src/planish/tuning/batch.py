@@ -146,7 +146,7 @@ def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Lev
 
     found, program = load_program(source, level, options)
     if not isinstance(program, IRProgram):
-        raise PlanishError(f"programs of level '{found.name}' have no functions", "Leave --per-function out.")
+        raise PlanishError(f"programs of level '{found.name}' have no functions", "Tune it as a whole.")
     return found, functions_of(program, open_backend(program.backend))
 
 
@@ -359,9 +359,13 @@ def read_record(path: Path) -> Record:
         values = {name: float(result["value"]) for name, result in data["results"].items()}
         return Record(data["objective"], values)
     except OSError as error:
-        raise PlanishError(f"cannot read '{path}': {error.strerror}", "Make it with --record.") from error
+        raise PlanishError(
+            f"cannot read '{path}': {error.strerror}", "Make it by 'planish bench-passes --record FILE'."
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PlanishError(f"'{path}' is no record: {error!r}", "Make one with --record.") from error
+        raise PlanishError(
+            f"'{path}' is no record: {error!r}", "Make one by 'planish bench-passes --record FILE'."
+        ) from error
 
 
 def changes(parts: Sequence[Part], record: Record) -> list[Change]:
@@ -374,7 +378,7 @@ def changes(parts: Sequence[Part], record: Record) -> list[Change]:
     for part in parts:
         if part.objective.name != record.objective:
             what = f"the record is of {record.objective}, these results are of {part.objective.name}"
-            raise PlanishError(what, f"Ask for --objective {record.objective}.")
+            raise PlanishError(what, f'Ask for objective="{record.objective}".')
         if part.name in record.values:
             before, cost = record.values[part.name], part.objective.cost
             found.append(Change(part.name, before, part.kept, cost(part.kept) > cost(before)))
@@ -388,5 +392,6 @@ def require_no_loss(found: Sequence[Change]) -> None:
         first = f"{worse[0].name}: {worse[0].now:g}, recorded {worse[0].before:g}"
         others = f", and {len(worse) - 1} more" if worse[1:] else ""
         raise RegressionError(
-            f"worse than recorded: {first}{others}", "Fix it, or record it again with --record."
+            f"worse than recorded: {first}{others}",
+            "Fix it, or record it again by 'planish bench-passes --record FILE'.",
         )

@@ -213,7 +213,7 @@ class TuningRun:
                     f"the baseline's worker was lost: {reason}: {detail}", "Run the same command to resume."
                 )
             what = f"the baseline failed: {stage}: {reason}: {detail}"
-            hint = "Fix the program, data or metric, then rerun with --remeasure."
+            hint = "Fix the program, data or metric, then rerun with settings=Settings(remeasure=True)."
             if stage != "verify":
                 raise PlanishError(what, hint)
             level, task = self.recorder.level, self.recorder.task

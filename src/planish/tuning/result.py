@@ -38,6 +38,9 @@ OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
 
 
+NOT_DESCRIBED = "not described"
+"""Beginning of the title of what a level refuses to describe; its text is the error."""
+
 STORES = (Store, str, os.PathLike, type(None))
 """Types of the argument `store`."""
 A_STORE = "an open store, a file or a URL"
@@ -247,7 +250,7 @@ class Result(StoredRun):
         try:
             return self._describe(candidate, analysis)
         except PlanishError as error:  # must not keep the rest from being shown
-            refused = {f"not described by level '{self.level.name}'": str(error)}
+            refused = {f"{NOT_DESCRIBED} by level '{self.level.name}'": str(error)}
             return {**refused, "steps": "\n".join(map(str, candidate.steps))}
 
     def export(self, path: StrPath) -> Sequence[Path]:

@@ -160,7 +160,7 @@ def validate(
         return _not_replayed(record.id, "the stored candidate reads back differently")
     if not run and result.level.runs(task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
-        raise PlanishError(what, "If you trust its author, add --run.")
+        raise PlanishError(what, "If you trust its author, add run=True.")
     return _judged(result, _measured(result, processes, start))
 
 

@@ -225,7 +225,7 @@ def _open(folder: Path) -> Path:
         (_opset, r"is of opset 999; the newest that onnx knows here is \d+"),
         (_custom, r"has a custom operator, acme\.Foo, which cannot be run here"),
         (_custom_inside, r"has a custom operator, acme\.Foo, which cannot be run here"),
-        (_open, r"input 'x' of .* has an open shape: n, 3, 8, 8\. Give it: --shape x=1,3,8,8\."),
+        (_open, r"input 'x' of .* has an open shape: n, 3, 8, 8\. Give it: shape=.x=1,3,8,8.\."),
     ],
 )
 def test_what_cannot_be_read_is_reported_in_one_line(
@@ -253,7 +253,7 @@ def test_a_moved_file_is_reported(tmp_path: Path) -> None:
     file = write(convolutions(), tmp_path / "net.onnx")
     program = read_model(file, {})
     file.rename(tmp_path / "other.onnx")
-    with pytest.raises(MissingFileError, match=r"no longer at '.*net\.onnx': .*: --file NEW_PATH"):
+    with pytest.raises(MissingFileError, match=r"no longer at '.*net\.onnx': .*: files=.*NEW_PATH"):
         read_text(program.text)
 
 

@@ -103,7 +103,7 @@ def test_a_command_line_that_cannot_be_followed(file: Path, run: str, message: s
 
 
 def test_a_command_line_and_its_parts_are_not_both_said(file: Path) -> None:
-    with pytest.raises(ProgramError, match="run= says what --args and --stdin say"):
+    with pytest.raises(ProgramError, match="run= says what args= and stdin= say"):
         load(file, run="./prog 5", args="5")
 
 

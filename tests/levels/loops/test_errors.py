@@ -138,7 +138,7 @@ def test_of_sizes_and_shapes(golden: Golden, monkeypatch: pytest.MonkeyPatch) ->
 TABLE: Shapes = {"E": (5,)}
 MISUSE: list[tuple[str, Shapes, dict[str, str], str]] = [
     # gathers
-    ("O[t,d] = E[I[t],d]", {}, {}, "the shape of E, which I[t] subscripts, is not known. Give --shape E=..."),
+    ("O[t,d] = E[I[t],d]", {}, {}, 'the shape of E, which I[t] subscripts, is not known. Give shape="E=..."'),
     ("O[I[t]] = X[t]", {}, {}, "column 2: a target is not subscripted by tensors"),
     ("O[t] = E[I[J[t]]]", {}, {}, "column 11: an index is not subscripted by tensors"),
     ("O[t] = pad(E[I[t]], 0)", {}, {}, "column 13: what is padded is not subscripted by tensors"),
@@ -203,17 +203,17 @@ def test_a_canonical_text_tells_all_itself_and_what_would_change_it_is_refused(
         assert level.load(source, {}).text == program.text
         assert level.load(source, {"backend": "llvm", "size": ""}).backend == "llvm"
         for name, value in (("size", "m=9"), ("shape", "A=9,4"), ("dtype", "float32"), ("constant", "A")):
-            with pytest.raises(ProgramError, match=f"has its own sizes, .* and --{name} would") as error:
+            with pytest.raises(ProgramError, match=f"has its own sizes, .* and {name}= would") as error:
                 level.load(source, {name: value})
             assert "\n" not in str(error.value).strip()
 
 
 def test_of_options() -> None:
-    with pytest.raises(ProgramError, match=r"'m' is no size\. Write --size"):
+    with pytest.raises(ProgramError, match=r"'m' is no size\. Write size="):
         read_sizes("m")
     with pytest.raises(ProgramError, match=r"'n=1\.5' is no size"):
         read_sizes("m=1,n=1.5")
-    with pytest.raises(ProgramError, match=r"'I=1y3' is no shape\. Write --shape"):
+    with pytest.raises(ProgramError, match=r"'I=1y3' is no shape\. Write shape="):
         read_shapes("I=1y3")
 
 

@@ -85,7 +85,7 @@ def test_parts_of_a_concatenation_that_are_reduced() -> None:
     [
         ("half", "element type 'half' is not supported"),
         ("A=half", "element type 'half' is not supported"),
-        ("=float16", "names no element types. Write --dtype float16, or A=float16"),
+        ("=float16", 'names no element types. Write dtype="float16", or dtype="A=float16"'),
         ("float16,float32", "has two element types"),
         ("Z=float16", "an element type is given for 'Z', which no statement has"),
         (

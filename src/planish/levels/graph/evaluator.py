@@ -228,7 +228,7 @@ class GraphEvaluator:
     def _require_finite(self, answers: Sequence[Sequence[Any]]) -> None:
         if any(map(not_finite, answers)):
             what = f"'{self._program.file}' returns numbers that are not finite, before anything is changed"
-            raise ProgramError(what, "Give it inputs that suit it: --option inputs=FILE.npz.")
+            raise ProgramError(what, 'Give it inputs that suit it: inputs="FILE.npz".')
 
     def _require_steady(self) -> None:
         """Raise ProgramError where the model draws at random, and answers otherwise in another call."""

@@ -214,7 +214,7 @@ def labeled(program: GraphProgram) -> NDArray[np.int64] | None:
     if program.labels is None:
         return None
     if program.data is None:
-        raise ProgramError("there are labels, and no inputs", "Give both: --option inputs=FILE.npz.")
+        raise ProgramError("there are labels, and no inputs", 'Give both: inputs="FILE.npz".')
     arrays = list(arrays_in(program.labels.file).values())
     if len(arrays) != 1 or arrays[0].dtype.kind not in "iu":
         raise ProgramError(f"'{program.labels.path}' does not hold one array of whole numbers")

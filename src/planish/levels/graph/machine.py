@@ -183,7 +183,9 @@ def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = Fa
     """
     there = usable_cores()
     if not 1 <= cores <= there:
-        raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
+        raise TargetError(
+            f"{cores} cores asked for, this machine offers {there}", f"Use cores={there} at most."
+        )
     settings = session_settings(session)
     if settings["provider"] == "cuda":
         import onnxruntime

@@ -101,7 +101,7 @@ class SessionSettings:
             if self.values[name] == value:
                 raise ScheduleError(f"the session has {name}={value} already", "Leave this step out.")
         if int(wanted["threads"]) > self.cores:
-            raise ScheduleError(f"{wanted['threads']} threads on {self.cores} cores", "See --cores.")
+            raise ScheduleError(f"{wanted['threads']} threads on {self.cores} cores", "See cores=.")
         return SessionSettings.of(int(wanted["threads"]), wanted)
 
 

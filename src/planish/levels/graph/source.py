@@ -32,7 +32,7 @@ def _read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> t
         raise ProgramError(f"'{path}' has no input or dimension '{name}'", did_you_mean(name, known))
     text = options.get("batch", "")
     if text and (not text.isdecimal() or not int(text)):
-        raise ProgramError(f"batch '{text}' is no positive number", "Write --option batch=8.")
+        raise ProgramError(f"batch '{text}' is no positive number", "Write batch=8.")
     return tuple(_port(path, value, given, int(text) if text else None) for value in values)
 
 
@@ -53,7 +53,7 @@ def parse_shapes(text: str) -> Mapping[str, tuple[int, ...]]:
             found[name] = []
         numbers = rest.strip().split("x")
         if not name or not all(number.isdecimal() for number in numbers):
-            raise ProgramError(f"shape '{text}' is not understood", "Write --shape NAME=1,3,224,224.")
+            raise ProgramError(f"shape '{text}' is not understood", 'Write shape="NAME=1,3,224,224".')
         found[name] += map(int, numbers)
     return {key: tuple(extents) for key, extents in found.items()}
 
@@ -90,7 +90,7 @@ def _port(path: Path, value: ValueInfoProto, given: Mapping[str, tuple[int, ...]
         names = [dim.dim_param or text for dim, text in zip(dims, shown, strict=True)]
         example = ",".join("1" if extent is None else str(extent) for extent in extents)
         what = f"input '{value.name}' of '{path}' has an open shape: {', '.join(names)}"
-        raise ProgramError(what, f"Give it: --shape {value.name}={example}.")
+        raise ProgramError(what, f'Give it: shape="{value.name}={example}".')
     return Port(value.name, dtype, tuple(extents))
 
 
@@ -185,7 +185,7 @@ def _unchanged(program: GraphProgram) -> ModelProto:
     """Read a program's model, and make sure that it is what it was."""
     if not program.file.exists():
         what = f"the model is no longer at '{program.path}': it was moved or deleted"
-        raise MissingFileError(what, "Name it where it is now: --file NEW_PATH.")
+        raise MissingFileError(what, 'Name it where it is now: files=["NEW_PATH"].')
     content = _bytes(program.file)
     model = _parsed(program.file, content)
     if digest_of(program.file, content, model) != program.digest:

@@ -197,7 +197,7 @@ class HloEvaluator:
             return self._backend.compile(text)
         except BackendError as error:
             what = f"the compiler '{self._spec.backend}' refuses function '{function}': {error.message}"
-            raise PlanishError(what, "Choose another with --backend.") from error
+            raise PlanishError(what, "Choose another with backend=.") from error
 
     def _make_scorer(self) -> Scorer:
         """Make what scores; in a search modules that answer race against the unchanged one."""
@@ -281,8 +281,8 @@ class HloEvaluator:
 
 
 _NOTES = {
-    "digits": "measured on scikit-learn's digits; name real data with --data or PLANISH_DATA",
-    "made": "measured on generated data; name real data with --data or PLANISH_DATA",
+    "digits": "measured on scikit-learn's digits; name real data by the option data, or by PLANISH_DATA",
+    "made": "measured on generated data; name real data by the option data, or by PLANISH_DATA",
 }
 
 
@@ -293,7 +293,7 @@ def error_name(objective: str, part: Part) -> str:
 
 def _notes(workload: Workload) -> tuple[str, ...]:
     if workload.inputs is not None and not workload.data.digest:
-        return ("measured on random inputs; name real ones with --data FILE.npz",)
+        return ("measured on random inputs; name real ones by the option data, a file FILE.npz",)
     return (_NOTES[workload.data.stand_in],) if workload.data.stand_in else ()
 
 
@@ -316,7 +316,7 @@ def evaluator_spec_of(task: Task[ScoredProgram], *, final: bool = False) -> HloE
     for objective in task.objectives:
         if objective.name not in measured:
             what = f"the workload's metric gives no '{objective.name}'"
-            raise PlanishError(what, f"It gives --objective {measured[1]}.")
+            raise PlanishError(what, f'It gives objective="{measured[1]}".')
     return HloEvaluatorSpec(
         task.program,
         task.target.toolchain["backend"],

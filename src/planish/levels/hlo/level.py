@@ -205,6 +205,6 @@ def _workload(source: str, options: Mapping[str, str]) -> Workload:
     if path is None and source.endswith(SUFFIXES):
         path = find_workload(source)
     if path is None:
-        raise ProgramError("the module has no workload", "Name one: --workload FILE.toml, or 'outputs'.")
+        raise ProgramError("the module has no workload", 'Name one: workload="FILE.toml", or "outputs".')
     found = own_outputs(data) if named == OUTPUTS else read_workload(path, data)
     return with_metric(found, metric) if metric else found

@@ -261,7 +261,7 @@ def _verified(task: Task[IRProgram], analysis: Mapping[str, Any]) -> str:
     if not program.can_run:
         return "by LLVM's verifier; it has no 'main' and is not run"
     if not is_run(task):
-        return "by LLVM's verifier; it is not run: no objective needs it, and --run was not given"
+        return "by LLVM's verifier; it is not run: no objective needs it, and the option run was not given"
     args = shlex.join(program.running.args) if program.running else ""
     how = f"with {args}" if args else "without arguments"
     if notes:

@@ -283,6 +283,6 @@ def _passable(name: str) -> str:
     if not name or set(name) & set(",:=\n\r\"' \\") or not name.isprintable():
         raise PlanishError(
             f"the name of a function cannot be passed to opt: '{name}'",
-            "Rename it, or tune without --export.",
+            "Rename it, or do not export the result.",
         )
     return name

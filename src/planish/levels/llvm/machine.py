@@ -22,7 +22,9 @@ def llvm_target(cores: int, backend: str = "") -> Target:
     """
     there = usable_cores()
     if not 1 <= cores <= there:
-        raise TargetError(f"{cores} cores asked for, this machine offers {there}", "Use --cores.")
+        raise TargetError(
+            f"{cores} cores asked for, this machine offers {there}", f"Use cores={there} at most."
+        )
     llvm = open_backend(backend)
     return Target(processor(), frozenset(), cores, {"llvm": llvm.version, "backend": llvm.name})
 

@@ -256,7 +256,7 @@ def _spelled_out(options: Mapping[str, str]) -> Mapping[str, str]:
     if run in ("", _YES):
         return options
     if options.get("args") or options.get("stdin"):
-        raise ProgramError("run= says what --args and --stdin say", "Leave out one or the other.")
+        raise ProgramError("run= says what args= and stdin= say", "Leave out one or the other.")
     lexer = shlex.shlex(run, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:

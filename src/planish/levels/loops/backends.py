@@ -192,7 +192,10 @@ def this_machine(cores: int, backend: str = "") -> Target:
         TargetError: the machine has fewer cores, or lacks the back end.
     """
     if not 1 <= cores <= usable_cores():
-        raise TargetError(f"{cores} cores asked for, this process may use {usable_cores()}", "Use --cores.")
+        raise TargetError(
+            f"{cores} cores asked for, this process may use {usable_cores()}",
+            f"Use cores={usable_cores()} at most.",
+        )
     chosen = backend or preferred_backend()
     if chosen not in backend_names():
         raise unknown("level 'loops' has no back end", chosen, backend_names())

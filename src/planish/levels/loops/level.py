@@ -240,7 +240,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
 def _refuse_beside_canonical(options: Mapping[str, str]) -> None:
     """Refuse what a canonical text already says: it would be without effect."""
-    given = [f"--{name}" for name in OPTIONS if name != "backend" and options.get(name)]
+    given = [f"{name}=" for name in OPTIONS if name != "backend" and options.get(name)]
     if given:
         what = f"the text has its own sizes, types and constants, and {', '.join(given)} would change none"
         raise ProgramError(what, "Leave that out, or give the statements alone, before the first ' | '.")

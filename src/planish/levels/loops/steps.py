@@ -240,7 +240,7 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
     if pack.ahead and pack.tensor not in schedule.program.constants:
         raise ScheduleError(
             f"cannot pack '{pack.tensor}' ahead: it is not constant",
-            f"If it keeps its value from call to call, say so (--constant {pack.tensor}).",
+            f'If it keeps its value from call to call, say so: constant="{pack.tensor}".',
         )
     return {axis for index in ways[0].index for axis, _ in index.terms}
 

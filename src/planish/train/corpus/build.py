@@ -221,7 +221,8 @@ def packages_of(request: CorpusRequest, note: Callable[[str], None]) -> list[Pac
     ]
     if not found:
         raise PlanishError(
-            "nothing to make a corpus of", f"Name packages, folders or files, or: --debian-list {STANDARD}."
+            "nothing to make a corpus of",
+            f"Name packages, folders or files, or the list of packages {STANDARD}.",
         )
     for first, second in zip(ordered := sorted(found, key=_order), ordered[1:], strict=False):
         if _order(first) == _order(second):

@@ -48,7 +48,9 @@ class Apt:
         """
         texts = list(_source_entries(system, codename))
         if not texts:
-            raise TargetError(f"{system} names no repository of this distribution", "Use --folder.")
+            raise TargetError(
+                f"{system} names no repository of this distribution", "Name folders of sources instead."
+            )
         parts, lists, cache = (self.folder / name for name in ("sources", "lists", "cache"))
         shutil.rmtree(parts, ignore_errors=True)
         for made in (parts, lists / "partial", cache / "archives" / "partial"):
@@ -122,7 +124,9 @@ def open_apt(folder: Path, system: Path = _SYSTEM, codename: str = "") -> Apt:
     for program in ("apt-get", "dpkg-source"):
         if shutil.which(program) is None:
             what = f"source packages need {program}, which this machine lacks"
-            raise TargetError(what, "On Debian: apt-get install dpkg-dev. Elsewhere: use --folder.")
+            raise TargetError(
+                what, "On Debian: apt-get install dpkg-dev. Elsewhere: name folders of sources instead."
+            )
     apt = Apt(folder.resolve())  # apt runs in other folders
     apt.configure(system, codename or _codename())
     stamp = folder / "updated"

@@ -156,7 +156,7 @@ def test_arrays_that_do_not_fit_are_one_line(several: Path, change: dict[str, An
         ("mse", "needs targets"),
         ("top-one", "Did you mean 'top-5'"),
         ("nowhere.py:score", "cannot read the metric"),
-        ("mine.py", "names no function. Write metric=mine.py:FUNCTION"),
+        ("mine.py", "names no function. Write metric=.mine.py:FUNCTION"),
     ],
 )
 def test_metrics_that_do_not_fit_are_one_line(several: Path, metric: str, said: str) -> None:
@@ -231,5 +231,5 @@ def test_images_have_other_metrics_too(tmp_path: Path) -> None:
 def test_an_objective_that_the_metric_does_not_give_is_one_line(tmp_path: Path) -> None:
     program = load(write_all(tmp_path, PREDICT, INFERENCE))
     asked = task_of(HloLevel(), program, Settings(objectives=("time", "loss")))
-    with pytest.raises(PlanishError, match=r"gives no 'loss'. It gives --objective error"):
+    with pytest.raises(PlanishError, match=r"gives no 'loss'. It gives objective=.error"):
         HloLevel().evaluator(asked)

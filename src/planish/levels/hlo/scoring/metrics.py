@@ -62,7 +62,7 @@ def _distance(answer: NDArray[Any], target: NDArray[Any]) -> float:
     if not whole.any():
         raise NotFiniteError(f"none of {len(t)} outputs is finite where those of the unchanged module are")
     if not known.any():
-        raise NotFiniteError("no output of the unchanged module is finite: give other inputs with --data")
+        raise NotFiniteError("no output of the unchanged module is finite: give other inputs with data=")
     a, t = (np.where(known & whole[:, None], each, 0.0) for each in (a, t))
     off, size = np.linalg.norm(a - t, axis=1), np.linalg.norm(t, axis=1)
     # One at most, so that a single wild example does not outweigh all others.
@@ -267,4 +267,4 @@ def check_suits(program: Program, workload: Workload) -> None:
         check_targets(workload, shape, targets)
     elif not (workload.code or compares_outputs(workload)):
         what = f"the metric '{workload.metric}' needs targets, and the data has none"
-        raise ProgramError(what, "Add an array 'targets' to the file of --data.")
+        raise ProgramError(what, "Add an array 'targets' to the file of data=.")

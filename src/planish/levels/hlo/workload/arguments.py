@@ -289,7 +289,7 @@ def read_arrays(data: Data) -> Arrays:
         path = unchanged_path(data.folder, data.digest, "the inputs")
         files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
         if len(files) != 1:
-            raise ProgramError(f"'{path}' has {len(files)} .npz files", "Name one file with --data.")
+            raise ProgramError(f"'{path}' has {len(files)} .npz files", "Name one file with data=.")
         check_regular(files[0])
         with np.load(files[0], allow_pickle=False) as found:
             return dict(found)

@@ -101,7 +101,7 @@ class LabeledExamples:
                 unchanged_path(workload.data.folder, workload.data.digest, "the data")
             except FileNotFoundError as error:
                 what = f"the data '{workload.data.folder}' does not exist"
-                raise ProgramError(what, "Name it with --data.") from error
+                raise ProgramError(what, "Name it with data=.") from error
         train = self._open("train")
         assert train is not None
         self._train = train

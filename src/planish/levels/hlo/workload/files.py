@@ -50,7 +50,7 @@ def _bound(node: ast.AST) -> list[str]:
 
 
 VARIABLE = "PLANISH_DATA"
-_HINT = f"Name it with --data or by {VARIABLE}."
+_HINT = f"Name it with data= or by {VARIABLE}."
 
 
 def read_workload(path: Path, data: str = "", *, weights: bool = True) -> Workload:
@@ -70,7 +70,7 @@ def read_workload(path: Path, data: str = "", *, weights: bool = True) -> Worklo
     """
     workload = _read(path)
     if workload.code is not None:
-        raise ProgramError(f"'{path}' names code", "Name it yourself: --option metric=FILE.py:FUNCTION.")
+        raise ProgramError(f"'{path}' names code", 'Name it yourself: metric="FILE.py:FUNCTION".')
     folder = path.absolute().parent
     file = _located_file(workload.weights, folder, "weights") if workload.weights and weights else None
     original = workload.original and _located_file(workload.original, folder, "original module")
@@ -99,7 +99,7 @@ def with_metric(workload: Workload, metric: str) -> Workload:
     """
     path, _, function = metric.rpartition(":")
     if function.endswith(".py"):
-        raise ProgramError(f"the metric '{metric}' names no function", f"Write metric={metric}:FUNCTION.")
+        raise ProgramError(f"the metric '{metric}' names no function", f'Write metric="{metric}:FUNCTION".')
     code = _located_file(File(path), Path.cwd(), "metric") if path.endswith(".py") else None
     changed = replace(workload, metric=function if code else metric, code=code)
     check_metric(changed, "the workload")
@@ -117,7 +117,7 @@ def find_workload(module: str) -> Path | None:
     table, code = (Path(module).with_suffix(suffix) for suffix in (".toml", ".py"))
     if not table.is_file() and code.is_file():
         what = f"'{code}' would be executed, and was not named"
-        raise ProgramError(what, f"If it is the workload, and you trust it: --workload {code}")
+        raise ProgramError(what, f'If it is the workload, and you trust it: workload="{code}".')
     return table if table.is_file() else None
 
 

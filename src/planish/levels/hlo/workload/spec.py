@@ -189,7 +189,7 @@ def check_metric(workload: Workload, where: str) -> None:
     if workload.code:
         if not name.isidentifier():
             what = f"'{name}' is no name of a function"
-            raise ProgramError(what, "Write --option metric=FILE.py:FUNCTION.")
+            raise ProgramError(what, 'Write metric="FILE.py:FUNCTION".')
         return
     if name and name not in NAMES and not top_of(name):
         raise ProgramError(f"the metric of {where} is {name!r}", did_you_mean(name, NAMES))

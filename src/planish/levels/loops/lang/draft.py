@@ -317,7 +317,7 @@ def _unsized(axis: str, drafts: Sequence[Draft]) -> ProgramError:
     tensors = dict.fromkeys(tensor for tensor in named if tensor != POSITIONS)
     return ProgramError(
         f"axis '{axis}' of {', '.join(tensors)} has no size",
-        f"Add --size {axis}=..., or a --shape that has it.",
+        f'Add size="{axis}=...", or a shape= that has it.',
     )
 
 
@@ -404,7 +404,7 @@ def check_gathers(drafts: Sequence[Draft], shapes: Shapes) -> None:
         if table.tensor not in shapes:
             raise ProgramError(
                 f"the shape of {table.tensor}, which {by} subscripts, is not known",
-                f"Give --shape {table.tensor}=...",
+                f'Give shape="{table.tensor}=...".',
             )
 
 

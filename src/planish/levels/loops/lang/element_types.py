@@ -101,7 +101,7 @@ def check_numbers(program: Program) -> None:
         if isnan(number):
             raise ProgramError("a number of the program is NaN", "Write numbers, or inf.")
         if abs(number) > LARGEST[program.arithmetic]:
-            hint = "Use --dtype float64." if program.arithmetic == "float32" else "Write inf for an infinity."
+            hint = 'Use dtype="float64".' if program.arithmetic == "float32" else "Write inf for an infinity."
             what = f"{number_text(number)} is larger than every number of {program.arithmetic}"
             raise ProgramError(what, hint)
 
@@ -141,7 +141,9 @@ def read_types(text: str) -> dict[str, str]:
             what = f"tensor '{name}' has" if name else "the rest has"
             raise ProgramError(f"{what} two element types, in '{text}'", "Give each tensor one type.")
         if bool(equals) != bool(name):
-            raise ProgramError(f"'{text}' names no element types", "Write --dtype float16, or A=float16.")
+            raise ProgramError(
+                f"'{text}' names no element types", 'Write dtype="float16", or dtype="A=float16".'
+            )
         found[name] = known(dtype)
     return found
 
@@ -216,7 +218,7 @@ def _arithmetic(given: Mapping[str, str]) -> str:
         if known(dtype) not in ARITHMETIC:
             raise ProgramError(
                 f"element type '{dtype}'{f' of {tensor}' if tensor else ''} is not supported",
-                "Inputs that are nothing but indices may have it: --dtype I=int64.",
+                'Inputs that are nothing but indices may have it: dtype="I=int64".',
             )
     found = {ARITHMETIC[dtype] for dtype in types}
     if len(found) > 1:

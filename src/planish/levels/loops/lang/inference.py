@@ -225,7 +225,7 @@ def _check_positions(program: Program) -> None:
         if n - 1 > most:
             raise ProgramError(
                 f"{what} has {n:,} elements, but {program.arithmetic} counts to {most:,}",
-                "Give smaller sizes, or --dtype float64.",
+                'Give smaller sizes, or dtype="float64".',
             )
 
 
@@ -233,7 +233,7 @@ def _check_range(access: Access, program: Program) -> None:
     for d, (index, n) in enumerate(zip(access.index, program.type[access.tensor].shape, strict=True)):
         low, high = index.bounds(program.size)
         if access.pad is None and (low < 0 or high >= n):
-            larger = f", or give --shape {access.tensor}=..." if access.tensor in program.inputs else ""
+            larger = f', or give shape="{access.tensor}=..."' if access.tensor in program.inputs else ""
             raise ProgramError(
                 f"{access} reads {low}..{high} of dimension {d}, which is 0..{n - 1}",
                 f"Write pad({access}, 0){larger}, or smaller sizes.",
@@ -270,7 +270,7 @@ def _check_writes(tensor: str, program: Program) -> None:
             if high >= shape[d]:
                 raise ProgramError(
                     f"{tensor} is written up to {high} in dimension {d}, which is 0..{shape[d] - 1}",
-                    f"Give a larger --shape {tensor}=..., or none.",
+                    f'Give a larger shape="{tensor}=...", or none.',
                 )
     if is_spread(targets[0]):  # it is filled first
         return
@@ -278,7 +278,7 @@ def _check_writes(tensor: str, program: Program) -> None:
     if sum(prod(high - low + 1 for low, high in box) for box in boxes) != prod(shape):
         raise ProgramError(
             f"{tensor} has shape {list(shape)}, but parts of it are never written",
-            "Write them, or give no --shape and leave no gaps.",
+            "Write them, or give no shape= and leave no gaps.",
         )
 
 
@@ -524,7 +524,7 @@ def _extent(those: Sequence[Access], dimension: int, sizes: Mapping[str, int]) -
     )
     if extent < 1:
         raise ProgramError(
-            f"{those[0]} reads only padding in dimension {dimension}", f"Give --shape {those[0].tensor}=..."
+            f"{those[0]} reads only padding in dimension {dimension}", f'Give shape="{those[0].tensor}=...".'
         )
     return extent
 

@@ -375,7 +375,7 @@ def read_sizes(text: str) -> dict[str, int]:
     for item in filter(None, re.split(r"[,;\s]+", text)):
         match = re.fullmatch(r"([A-Za-z_]\w*)=(-?\d{1,18})", item)
         if not match:
-            raise ProgramError(f"'{item}' is no size", "Write --size m=192,n=192.")
+            raise ProgramError(f"'{item}' is no size", 'Write size="m=192,n=192".')
         if match[1] in result:
             raise ProgramError(
                 f"axis '{match[1]}' has two sizes, {result[match[1]]} and {match[2]}",
@@ -391,7 +391,7 @@ def read_shapes(text: str) -> dict[str, tuple[int, ...]]:
     for item in filter(None, re.split(r"[;\s]+|,(?=[A-Za-z_])", text)):
         match = re.fullmatch(r"([A-Za-z_]\w*)=((?:-?\d{1,18}(?:[,x]-?\d{1,18})*)?)", item)
         if not match:
-            raise ProgramError(f"'{item}' is no shape", "Write --shape I=1x3x224x224.")
+            raise ProgramError(f"'{item}' is no shape", 'Write shape="I=1x3x224x224".')
         if match[1] in result:
             raise ProgramError(
                 f"tensor '{match[1]}' has two shapes, in '{text}'", "Give each tensor one shape."

@@ -415,7 +415,7 @@ def _refuse_untestable(program: Program, cases: list[Case]) -> None:
             raise ProgramError(
                 f"sums of {max(long):,} terms that do not cancel are too long for {dtype}: rounding changes "
                 "them more than an error does, so no kernel can be verified",
-                "Sum in two statements, a part in each, or use --dtype float64.",
+                'Sum in two statements, a part in each, or use dtype="float64".',
             )
         raise ProgramError(
             f"{name} is NaN or infinite on all inputs that were tried, so no kernel can be verified",

@@ -327,7 +327,7 @@ def _check_narrow(name: IsaName) -> None:
     if lacking := _FOR_NARROW[name] - cpu_features():
         raise TargetError(
             f"this processor lacks {', '.join(sorted(lacking))}, for elements narrower than the arithmetic",
-            "Use the portable back end (--backend portable).",
+            'Use the portable back end: backend="portable".',
         )
 
 
