@@ -104,7 +104,7 @@ class Level(ABC, Generic[ProgramT]):
         Raises:
             PlanishError: the level makes no code for a processor of this name.
         """
-        raise PlanishError(f"level '{self.name}' exports nothing for '{name}'", "Leave --target out.")
+        raise PlanishError(f"level '{self.name}' exports nothing for '{name}'", "Export for this machine.")
 
     @abstractmethod
     def runs(self, task: Task[ProgramT]) -> bool:
