@@ -226,6 +226,17 @@ def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
     return _wanders(facts, operand, vector) and _reuses(facts, operand) >= REUSES
 
 
+def is_scattered_constant(facts: Facts, operand: Moves, vector: str) -> bool:
+    """Return whether tiles read a constant piece by piece, from far: a copy costs nothing later.
+
+    In sequence it comes from memory as fast as that can be read; in pieces, several times more slowly.
+    """
+    if operand.tensor not in facts.program.constants or _reuses(facts, operand) <= 1:
+        return False
+    in_pieces = operand.strides.get(vector) == 1 and operand.single and vector in operand.alone
+    return _wanders(facts, operand, vector) or (in_pieces and is_large(facts, operand))
+
+
 def _wanders(facts: Facts, operand: Moves, vector: str) -> bool:
     """Return whether a reduction walks an operand, which could be packed, over many pages."""
     # What the vector axis does not walk in sequence is packed for that reason, if at all.

@@ -46,6 +46,7 @@ from planish.levels.loops.space.facts import (
     is_copied,
     is_memory_bound,
     is_scattered,
+    is_scattered_constant,
     slab,
     streamed,
 )
@@ -176,7 +177,8 @@ def pack(context: KnobContext, tensor: str) -> Options:
             )
     if moves.tensor in facts.program.constants:
         options["ahead"] = KnobOption(
-            (Pack(moves.tensor, "root", True, facts.nest_name),), 3.0 if wanted else 0.3
+            (Pack(moves.tensor, "root", True, facts.nest_name),),
+            3.0 if wanted or is_scattered_constant(facts, moves, vector) else 0.3,
         )
     return options
 
