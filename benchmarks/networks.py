@@ -53,7 +53,7 @@ def profile_of_onnxruntime(path: Path, shape: str) -> list[tuple[str, str, float
         session = runtime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        feed = make_feeds(network, model, 1)[0]
+        feed = make_feeds(network, 1)[0]
         for _ in range(PROFILED_RUNS):
             session.run(None, dict(feed))
         events = json.loads(Path(session.end_profiling()).read_text())
