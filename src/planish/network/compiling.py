@@ -180,7 +180,7 @@ def compile_model(
         check_number("seconds", seconds)
         if processor:
             what = f"kernels for '{processor}' cannot be tuned on this machine"
-            raise TargetError(what, "Leave out --seconds: then they have the default schedules.")
+            raise TargetError(what, "Leave seconds= out: then they have the default schedules.")
     say = say or _silent
     read_network, source = _importer()
     network, model = read_network(source(path, {"shape": shape} if shape else {}))
