@@ -231,15 +231,17 @@ def test_a_long_table_of_trials_scrolls_in_a_box(tmp_path: Path, dashboard: Star
     narrow.goto(f"{dashboard(path).url}/s/main/runs/{run_id}")
     expect(narrow.locator("#trials tbody tr")).to_have_count(50)
     assert narrow.evaluate("document.documentElement.scrollWidth") <= 400
-    box, head = narrow.locator("#trials .tall"), narrow.locator("#trials thead th").first
-    height = "e => [e.clientHeight, e.scrollHeight]"
-    shown, whole = box.evaluate(height)
-    assert shown <= 640 < whole
-    box.focus()
+    narrow.wait_for_function(
+        "() => { const box = document.getElementById('trials-box');"
+        " return box.clientHeight <= 640 && box.scrollHeight > 700; }"
+    )
+    narrow.locator("#trials-box").focus()
     narrow.keyboard.press("End")
     expect(narrow.locator("#trials tbody tr").last).to_be_in_viewport()
-    above = "e => e.getBoundingClientRect().top - e.closest('.tall').getBoundingClientRect().top"
-    assert abs(head.evaluate(above)) < 2
+    narrow.wait_for_function(
+        "() => { const [box, head] = ['#trials-box', '#trials thead th'].map((each) =>"
+        " document.querySelector(each).getBoundingClientRect().top); return Math.abs(box - head) < 2; }"
+    )
     narrow.get_by_role("link", name="Next").click()
     expect(narrow.locator("#trials")).to_contain_text("page 2 of 3")
     narrow.close()
