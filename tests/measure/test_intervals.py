@@ -111,6 +111,23 @@ def test_a_few_processes_that_agree_by_luck_prove_no_small_gain() -> None:
     assert ratio(agree * 2, [[1.0]] * 10).verdict(TIME) == "better"
 
 
+@pytest.mark.parametrize(("processes", "often"), [(1, 0.1), (2, 0.1), (3, 0.2), (5, 0.3)])
+def test_a_few_slow_rounds_move_neither_the_estimate_nor_the_interval(processes: int, often: float) -> None:
+    """Now and then a round takes several times as long, by a factor that has no mean (Pareto)."""
+    generator = np.random.default_rng(processes)
+
+    def measured(value: float) -> list[list[float]]:
+        shape = processes, 3
+        noise = np.exp(generator.normal(0, 0.005, (processes, 1)) + generator.normal(0, 0.02, shape))
+        slow = np.where(generator.random(shape) < often, 1 + 2 * generator.pareto(1.0, shape), 1.0)
+        return (value * noise * slow).tolist()
+
+    found = [ratio(measured(0.8), measured(1.0)) for _ in range(500)]
+    assert sum(each.low <= 0.8 <= each.high for each in found) >= 495
+    assert all(each.low <= each.value <= each.high for each in found)
+    assert sum(abs(math.log(each.value / 0.8)) > math.log(1.5) for each in found) <= 25
+
+
 def test_drift_that_both_share_cancels() -> None:
     drift = np.linspace(1, 10, 15).reshape(5, 3)
     found = ratio((drift * 0.9).tolist(), drift.tolist())

@@ -64,15 +64,21 @@ def test_no_difference_is_said_as_plainly(store: Store) -> None:
 
 
 def test_an_interval_too_wide_to_tell_is_undecided_and_says_how_to_go_on(store: Store) -> None:
-    found = _verdict(store, [measured(3, 0.6e-3)], [finalist(3, 1 / 1.5, "undecided", 0.9)])
+    found = _verdict(store, [measured(3, 0.6e-3)], [finalist(3, 1 / 1.5, "undecided", 0.6)])
     assert found.kind == "undecided"
     assert found.headline == f"Undecided: about 1.50{X} as fast as the baseline"
-    assert found.grounds[0].startswith("#1: 95 % confidence interval 0.79")
+    assert found.grounds[0].startswith("#1: 95 % confidence interval 0.938")
     assert found.grounds[0].endswith(", which is too wide to decide")
     assert found.grounds[-1] == (
         "repeat the command, or the call of planish.tune, that made this run: "
         "it completes the comparison first"
     )
+
+
+def test_no_gain_is_named_where_the_interval_is_wider_than_ten_times(store: Store) -> None:
+    found = _verdict(store, [measured(3, 0.6e-3)], [finalist(3, 1 / 15, "undecided", 0.9)])
+    assert found.headline == "Undecided: the measurements are too noisy"
+    assert found.grounds[0].startswith(f"#1: 95 % confidence interval 7.89{X} to 150{X}")
 
 
 def test_a_baseline_that_is_kept_for_want_of_a_verdict_is_no_lack_of_gain(store: Store) -> None:

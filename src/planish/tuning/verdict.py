@@ -135,6 +135,8 @@ def _how_of_front(front: Comparison) -> Iterator[str]:
 
 _UNSURE = "single measurement; the best of many is usually optimistic"
 _KEEP = "the result is the baseline"
+_NAMED = 10
+"""How many times the low end the high end of an interval is, at most, whose estimate a headline names."""
 
 
 def verdict_of(result: StoredRun) -> RunVerdict:
@@ -178,7 +180,9 @@ def _undecided(result: StoredRun, finalist: Finalist) -> RunVerdict:
     """Report what was seen of a finalist whose interval is too wide to decide, and how to settle it."""
     gain = finalist.lead.gain
     quality = "fast" if result.objective.unit == "s" else "good"
-    headline = f"Undecided: about {multiple(gain.value)} as {quality} as the baseline"
+    about = f"about {multiple(gain.value)} as {quality} as the baseline"
+    # Where the ends are farther apart than that, the estimate would be taken for more than it is.
+    headline = f"Undecided: {about if gain.high <= _NAMED * gain.low else 'the measurements are too noisy'}"
     grounds = [f"{finalist.name}: {_interval(gain)}, which is too wide to decide"]
     if result.keeps_baseline:
         grounds.append("until it is decided, the result is the baseline")
