@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.core import AllFailedError, Candidate, Target, TargetError
+from planish.core import Target, TargetError
 from planish.core.arguments import check_number
-from planish.core.wording import one_line
 from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
-from planish.levels.loops.build import Backend
-from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space import TemplateSpace
 from planish.measure import PairedSamples, Plan
 from planish.network.fusion import Kernel, kernels_of
 from planish.network.layouts import with_channels_last
@@ -26,7 +19,6 @@ from planish.network.library import (
     Built,
     Schedule,
     build,
-    compile_schedule,
     is_foreign,
     schedule_for,
     write_files,
@@ -44,8 +36,6 @@ if TYPE_CHECKING:
 
 COMPARISON_S = 20.0
 """Seconds that the comparison with ONNX Runtime takes at most."""
-LEAST_TUNING_S = 0.5
-"""Seconds below which no kernel is tuned."""
 
 Say = Callable[[str], None]
 
@@ -184,20 +174,17 @@ def compile_model(
     say = say or _silent
     read_network, source = _importer()
     network, model = read_network(source(path, {"shape": shape} if shape else {}))
+    from planish.network.choosing import choose
     from planish.network.measuring import compare, layer_times
     from planish.network.verification import TOLERANCE
 
     limit = TOLERANCE if tolerance is None else tolerance
     network = with_winograd(with_channels_last(network), limit)
     kernels = kernels_of(network, fuse=fuse)
-    distinct = {kernel.program.text: kernel for kernel in kernels}
+    distinct = {kernel.program.text for kernel in kernels}
     target = cross_target(processor, cores) if processor else this_machine(cores)
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
-    chosen = {text: _default(kernel, target) for text, kernel in distinct.items()}
-    tuned = _tune(kernels, chosen, seconds, store, target, say) if seconds else 0
-    schedules = {text: compile_schedule(distinct[text], steps, target) for text, steps in chosen.items()}
-    if not processor and any(schedule.is_shared for schedule in schedules.values()):
-        schedules = _by_cores(network, kernels, schedules, target, say)
+    schedules, tuned = choose(network, kernels, target, seconds, store, say)
     built = build(network, kernels, schedules, target)
     folder = _working_folder()
     write_library(built, folder)
@@ -275,91 +262,9 @@ def _working_folder() -> Path:
     return Path(_folders[-1].name)
 
 
-def _default(kernel: Kernel, target: Target) -> Candidate:
-    """Return the schedule of a kernel that is not tuned."""
-    if kernel.transform:
-        # Its body is long and has more values than registers, which LLVM allocates well.
-        return Candidate((Backend(PREFERRED[-1]),))
-    return TemplateSpace(kernel.program, target).start()
-
-
-def _by_cores(
-    network: Network,
-    kernels: Sequence[Kernel],
-    shared: Mapping[str, Schedule],
-    target: Target,
-    say: Say,
-) -> dict[str, Schedule]:
-    """Measure each kernel on all cores and on one, and return the quicker schedules.
-
-    On one core, the schedule is the same, or the default one for one core.
-    """
-    from planish.network.measuring import layer_times
-
-    one = this_machine(1)
-    alone = {text: replace(schedule, cores=1) for text, schedule in shared.items()}
-    distinct = {kernel.program.text: kernel for kernel in kernels}
-    default = {text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()}
-    best = dict[str, tuple[float, Schedule]]()
-    for schedules in (shared, alone, default):
-        write_library(build(network, kernels, schedules, target), folder := _working_folder())
-        made = CompiledNetwork(folder)
-        times = dict[str, float]()
-        for kernel, seconds in zip(kernels, layer_times(made, network), strict=True):
-            times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
-        for text, seconds in times.items():
-            if text not in best or seconds < best[text][0]:
-                best[text] = seconds, schedules[text]
-    count = sum(schedule.is_shared for _, schedule in best.values())
-    say(f"{count} of {len(best)} distinct kernels run on {target.cores} cores, the others on one")
-    return {text: schedule for text, (_, schedule) in best.items()}
-
-
 def _layer(network: Network, kernel: Kernel, seconds: float) -> Layer:
     gflops = kernel.flops / 1e9 / seconds
     return Layer(kernel.operators, network.shape(kernel.output), seconds, gflops)
-
-
-def _tune(
-    kernels: Sequence[Kernel],
-    chosen: dict[str, Candidate],
-    seconds: float,
-    store: Store | str | Path | None,
-    target: Target,
-    say: Say,
-) -> int:
-    """Tune the distinct kernels, the most expensive first, each for its share of the time; return how many.
-
-    Equal kernels are tuned once. A share is by the arithmetic of all the kernels that are equal.
-    """
-    from planish.store import store_at
-    from planish.tuning.api import tune_program
-    from planish.tuning.settings import Budget, Settings
-
-    programs = {kernel.program.text: kernel.program for kernel in kernels if not kernel.transform}
-    level, count = LoopsLevel(), Counter(kernel.program.text for kernel in kernels)
-    work = {text: count[text] * program.flops for text, program in programs.items()}
-    whole, done, end = sum(work.values()) or 1, 0, time.monotonic() + seconds
-    with store_at(store) as opened:
-        for text in sorted(work, key=lambda each: -work[each]):
-            share, left = seconds * work[text] / whole, end - time.monotonic()
-            if share < LEAST_TUNING_S or left < LEAST_TUNING_S:
-                continue
-            say(f"tuning for {share:.0f} s: {one_line(text, 80)}")
-            with suppress(AllFailedError):
-                found = tune_program(
-                    level,
-                    programs[text],
-                    budget=Budget(seconds=share),
-                    settings=Settings(cores=target.cores),
-                    store=opened,
-                    compares=False,
-                )
-                best = found.best_trial
-                if best is not None and level.exportable(best.candidate):
-                    chosen[text] = best.candidate
-                    done += 1
-    return done
 
 
 def words_of(comparison: Sequence[PairedSamples]) -> str:

@@ -1,0 +1,65 @@
+"""Tuning of kernels: whose search is next, and what a store counts as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planish.core import Task
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
+from planish.network.tuning import LEAST_S, Tuned, next_search
+from planish.store import open_store
+from planish.tuning.api import task_of, tune_program
+from planish.tuning.settings import Budget, Settings
+
+SETTINGS = Settings()
+
+
+@pytest.fixture
+def task() -> Task[Program]:
+    text, sizes = "C[m,n] += A[m,k]*B[k,n]", {"m": 16, "n": 16, "k": 16}
+    return task_of(LoopsLevel(), parse(text, sizes, {}, "float32"), SETTINGS)
+
+
+def test_time_goes_where_most_can_be_gained(task: Task[Program]) -> None:
+    tuned = {
+        "slow": Tuned(task, 1, 1.0, 4.0),
+        "often": Tuned(task, 6, 1.0, 2.0),
+        "at its bound": Tuned(task, 100, 1.0, 1.0),
+    }
+    given = dict.fromkeys(tuned, 0.0)
+    while found := next_search(tuned, 90.0, 90.0 - sum(given.values())):
+        name, seconds = found
+        given[name] += seconds
+        tuned[name].spent += seconds
+    assert given["often"] == pytest.approx(60, abs=LEAST_S)
+    assert given["slow"] == pytest.approx(30, abs=LEAST_S)
+    assert given["at its bound"] == 0
+
+
+def test_time_of_earlier_searches_counts(task: Task[Program]) -> None:
+    had = Tuned(task, 1, 1.0, 2.0, spent=30.0)
+    assert next_search({"had": had}, 30.0, 30.0) is None
+    found = next_search({"had": had, "new": Tuned(task, 1, 1.0, 2.0)}, 30.0, 30.0)
+    assert found is not None
+    assert found[0] == "new"
+    assert next_search({"had": had}, 40.0, 0.0) is None
+
+
+def test_trials_of_a_store_are_taken_over(task: Task[Program], tmp_path: Path) -> None:
+    level, tuned = LoopsLevel(), Tuned(task, 1, 0.0, 1.0)
+    with open_store(tmp_path / "a.db") as store:
+        tuned.read(store, level)
+        assert (tuned.spent, list(tuned.best)) == (0.0, [])
+        found = tune_program(
+            level, task.program, budget=Budget(trials=6), settings=SETTINGS, store=store, compares=False
+        )
+        tuned.read(store, level)
+    best = found.best_trial
+    assert best is not None
+    assert tuned.best[0] == best.candidate
+    assert tuned.seconds == best.cost(task.objectives[0])
+    assert tuned.spent > 0
