@@ -138,7 +138,8 @@ class ModelWriter:
         """Return the model, with its shapes inferred."""
         ends = [onnx.ValueInfoProto(name=name) for name in outputs]
         graph = helper.make_graph(self._nodes, "net", self._inputs, ends, self._weights)
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        sets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        made = helper.make_model(graph, opset_imports=sets, ir_version=8)
         return onnx.shape_inference.infer_shapes(made, data_prop=True)
 
     def save(self, path: Path, *outputs: str, opset: int = 17) -> Path:

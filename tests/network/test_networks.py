@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 import planish
 from network.compiled import assert_same, compiled, small_model
-from network_models import ModelWriter, bert, dcgan, mobilenet, resnet18
+from network_models import ModelWriter, bert, dcgan, magika, mobilenet, resnet18, silero
 from planish.core import PlanishError, ProgramError
 from planish.network import plan
 from planish.network.runtime import CompiledNetwork
@@ -29,8 +29,10 @@ from planish.network.runtime import CompiledNetwork
         partial(mobilenet, size=32, blocks=((1, 16, 1, 1), (6, 24, 2, 2))),
         partial(bert, layers=1, width=32, heads=2, length=10),
         dcgan,
+        partial(silero, hidden=16),
+        partial(magika, length=64, width=8, kinds=7),
     ],
-    ids=["resnet", "mobilenet", "bert", "dcgan"],
+    ids=["resnet", "mobilenet", "bert", "dcgan", "silero", "magika"],
 )
 def test_networks(tmp_path: Path, write: Callable[[Path], Path]) -> None:
     path = write(tmp_path / "m.onnx")
@@ -170,9 +172,9 @@ def test_library_that_differs_is_not_written(tmp_path: Path) -> None:
 def test_types_that_are_not_covered_are_refused(tmp_path: Path) -> None:
     w = ModelWriter()
     path = w.save(
-        tmp_path / "m.onnx", w.add("Cast", w.input("x", (3,), TensorProto.DOUBLE), to=TensorProto.FLOAT)
+        tmp_path / "m.onnx", w.add("Cast", w.input("x", (3,), TensorProto.FLOAT16), to=TensorProto.FLOAT)
     )
-    with pytest.raises(ProgramError, match="float64, which is not covered"):
+    with pytest.raises(ProgramError, match="float16, which is not covered"):
         planish.compile(path)
 
 

@@ -17,6 +17,7 @@ from planish.network.fusion import Kernel
 from planish.network.library import Schedule, build, compile_schedule, is_foreign, write_library
 from planish.network.measuring import layer_times
 from planish.network.model import Network
+from planish.network.plain import PlainKernel
 from planish.network.runtime import CompiledNetwork
 from planish.network.tuning import BEST, tune
 from planish.sandbox.fork_pool import ForkLimits, in_child
@@ -31,7 +32,7 @@ MOST_S = 600.0
 
 def choose(
     network: Network,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Kernel | PlainKernel],
     target: Target,
     seconds: float | None,
     store: Store | str | Path | None,
@@ -50,15 +51,16 @@ def choose(
     Returns:
         The schedules, and how many kernels have others than the default ones to choose from.
     """
-    distinct = {kernel.program.text: kernel for kernel in kernels}
+    tunable = [kernel for kernel in kernels if isinstance(kernel, Kernel)]
+    distinct = {kernel.program.text: kernel for kernel in tunable}
     default = {text: _default(kernel, target) for text, kernel in distinct.items()}
     schedules = {text: compile_schedule(distinct[text], steps, target) for text, steps in default.items()}
     options, tuned = [schedules], dict[str, Sequence[Candidate]]()
     if seconds:
-        calls = Counter(kernel.program.text for kernel in kernels)
+        calls = Counter(kernel.program.text for kernel in tunable)
         times = _kernel_times(network, kernels, schedules, target)
         each = {text: whole / calls[text] for text, whole in times.items()}
-        tuned = tune(kernels, each, seconds, store, target, say)
+        tuned = tune(tunable, each, seconds, store, target, say)
         for rank in range(BEST):
             ranked = {text: best[rank] for text, best in tuned.items() if rank < len(best)}
             made = {text: compile_schedule(distinct[text], steps, target) for text, steps in ranked.items()}
@@ -86,7 +88,7 @@ def _default(kernel: Kernel, target: Target) -> Candidate:
 
 def _quickest(
     network: Network,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Kernel | PlainKernel],
     options: Sequence[Mapping[str, Schedule]],
     target: Target,
 ) -> dict[str, Schedule]:
@@ -100,9 +102,12 @@ def _quickest(
 
 
 def _kernel_times(
-    network: Network, kernels: Sequence[Kernel], schedules: Mapping[str, Schedule], target: Target
+    network: Network,
+    kernels: Sequence[Kernel | PlainKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
 ) -> Mapping[str, float]:
-    """Time the distinct kernels in a library; return seconds of all calls of each."""
+    """Time the distinct kernels that have a schedule, in a library; return seconds of all calls of each."""
     with tempfile.TemporaryDirectory(prefix="planish-network-") as folder:
         write_library(build(network, kernels, schedules, target), Path(folder))
         # In a child the library is gone afterwards, with its weights and threads.
@@ -114,5 +119,6 @@ def _kernel_times(
         raise ProgramError(what, "Report it as a defect, with the model.")
     times = dict[str, float]()
     for kernel, seconds in zip(kernels, found, strict=True):
-        times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
+        if kernel.program.text in schedules:
+            times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
     return times

@@ -26,6 +26,7 @@ from planish.network.library import (
     write_manifest,
 )
 from planish.network.model import Network
+from planish.network.plain import PlainKernel
 from planish.network.runtime import CompiledNetwork
 from planish.network.winograd import with_winograd
 
@@ -208,7 +209,7 @@ def _verified(
     network: Network,
     model: ModelProto,
     limit: float,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Kernel | PlainKernel],
     schedules: Mapping[str, Schedule],
     target: Target,
     built: Built,
@@ -262,7 +263,7 @@ def _working_folder() -> Path:
     return Path(_folders[-1].name)
 
 
-def _layer(network: Network, kernel: Kernel, seconds: float) -> Layer:
+def _layer(network: Network, kernel: Kernel | PlainKernel, seconds: float) -> Layer:
     gflops = kernel.flops / 1e9 / seconds
     return Layer(kernel.operators, network.shape(kernel.output), seconds, gflops)
 

@@ -141,18 +141,27 @@ def transposed_convolution(network: Network, node: Node) -> Draft:
         whole = (shape[d + 2] - 1) * strides[d] + dilations[d] * (weights[d + 2] - 1) + 1
         whole = max(whole, out[d + 2] + pads[d])
         target.append((draft.linear({y: strides[d], r: dilations[d]}), whole))
-        cut.append((draft.linear({f"{y}_": 1}, pads[d]), whole))
+        text = draft.linear({f"{y}_": 1}, pads[d])
+        # A dimension is read whole where an axis is all of its subscript: so there is another axis.
+        cut.append((f"{text}+z" if text == f"{y}_" and whole > out[d + 2] else text, whole))
         image.append(Axis(f"{y}_", out[d + 2], (d + 2,)))
-    lead = [(draft.linear({n: 1}), shape[0]), (draft.linear({g: 1}), groups)]
-    channels = [(draft.linear({c: 1}), inner)]
+    lead, channels = (
+        [(draft.linear({n: 1}), shape[0]), (draft.linear({g: 1}), groups)],
+        [(draft.linear({c: 1}), inner)],
+    )
     value = draft.access(node.inputs[0], [*lead, *channels, *read])
     weight = draft.access(node.inputs[1], [lead[1], *channels, (draft.linear({k: 1}), outer), *window])
     kept = [each for each in (*lead, (draft.linear({k: 1}), outer), *target) if each[1] > 1]
     draft.statements.append(f"U[{','.join(text for text, _ in kept)}] += {value}*{weight}")
     draft.shapes["U"] = tuple(extent for _, extent in kept)
+    axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
     taken = [each for each in (*lead, (draft.linear({k: 1}), outer), *cut) if each[1] > 1]
     result = f"U[{','.join(text for text, _ in taken)}]"
-    axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
+    if "+z" in result:
+        draft.axis("z", 1)
+        element = ",".join(axis.name for axis in axes if axis.extent > 1)
+        draft.statements.append(f"T[{element}] += {result}")
+        result = f"T[{element}]"
     return _with_bias(draft, node, out, axes, result)
 
 

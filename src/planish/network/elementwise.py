@@ -37,21 +37,21 @@ def _clip(network: Network, node: Node, args: Sequence[str]) -> str:
     return f"min({value},{args[2]})" if node.has(2) else value
 
 
+POWERS: Mapping[float, str] = {
+    -2.0: "(1/({0}*{0}))",
+    -1.0: "(1/{0})",
+    -0.5: "(1/sqrt({0}))",
+    0.5: "sqrt({0})",
+    1.0: "{0}",
+    2.0: "({0}*{0})",
+    3.0: "({0}*{0}*{0})",
+    4.0: "({0}*{0}*{0}*{0})",
+}
+"""Exponent to the power; others are computed in plain code."""
+
+
 def _pow(network: Network, node: Node, args: Sequence[str]) -> str:
-    exponent, x = network.scalar(network.root(node.inputs[1])), args[0]
-    known: Mapping[float, str] = {
-        -2.0: f"(1/({x}*{x}))",
-        -1.0: f"(1/{x})",
-        -0.5: f"(1/sqrt({x}))",
-        0.5: f"sqrt({x})",
-        1.0: x,
-        2.0: f"({x}*{x})",
-        3.0: f"({x}*{x}*{x})",
-        4.0: f"({x}*{x}*{x}*{x})",
-    }
-    if exponent not in known:
-        raise node.refuse("only powers of -2, -1, -0.5, 0.5, 1, 2, 3 and 4 are covered")
-    return known[exponent]
+    return POWERS[network.scalar(network.root(node.inputs[1])) or 0.0].format(args[0])
 
 
 def _gelu(network: Network, node: Node, args: Sequence[str]) -> str:
@@ -79,17 +79,53 @@ def _elu(network: Network, node: Node, args: Sequence[str]) -> str:
     return f"where({args[0]} < 0,{alpha}*(exp({args[0]})-1),{args[0]})"
 
 
-def _cast(network: Network, node: Node, args: Sequence[str]) -> str:
-    if network.values[node.inputs[0]].dtype != "float32":
-        raise node.refuse("whole numbers that are computed with are not covered")
-    return args[0]
+def _celu(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    alpha = number(node.attributes.get("alpha", 1.0))
+    return f"(max({args[0]},0)+min({alpha}*(exp({args[0]}/{alpha})-1),0))"
+
+
+def _selu(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    alpha = number(node.attributes.get("alpha", 1.6732632))
+    gamma = number(node.attributes.get("gamma", 1.0507010))
+    return f"({gamma}*where({args[0]} > 0,{args[0]},{alpha}*(exp({args[0]})-1)))"
+
+
+def _thresholded(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    return f"where({args[0]} > {number(node.attributes.get('alpha', 1.0))},{args[0]},0)"
+
+
+def _shrink(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    x, limit, bias = args[0], node.attributes.get("lambd", 0.5), number(node.attributes.get("bias", 0.0))
+    negative = f"where({x} < {number(-limit)},{x}+{bias},0)"
+    return f"where({x} > {number(limit)},{x}-{bias},{negative})"
+
+
+def _is_infinite(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    signs = [s for s, key in ((1, "detect_positive"), (-1, "detect_negative")) if node.attributes.get(key, 1)]
+    tests = [f"where({args[0]} == {'inf' if s > 0 else '(-inf)'},1,0)" for s in signs]
+    return f"({'+'.join(tests) or '0'})"
+
+
+def _quick_gelu(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    return f"({args[0]}*sigmoid({number(node.attributes.get('alpha', 1.702))}*{args[0]}))"
+
+
+def _swish(network: Network, node: Node, args: Sequence[str]) -> str:
+    del network
+    return f"({args[0]}*sigmoid({number(node.attributes.get('alpha', 1.0))}*{args[0]}))"
 
 
 ELEMENTWISE: Mapping[str, Write] = {
     "Abs": _form("abs({0})"),
     "Add": _form("({0}+{1})"),
     "And": _form("({0}*{1})"),
-    "Cast": _cast,
+    "Celu": _celu,
     "Clip": _clip,
     "Div": _form("({0}/{1})"),
     "Elu": _elu,
@@ -102,39 +138,60 @@ ELEMENTWISE: Mapping[str, Write] = {
     "GreaterOrEqual": _form("where({0} >= {1},1,0)"),
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _form("({0}*max(0,min(1,{0}*0.16666667+0.5)))"),
+    "IsInf": _is_infinite,
+    "IsNaN": _form("where({0} != {0},1,0)"),
     "LeakyRelu": _leaky,
     "Less": _form("where({0} < {1},1,0)"),
     "LessOrEqual": _form("where({0} <= {1},1,0)"),
     "Log": _form("log({0})"),
     "Max": _fold("max({0},{1})"),
     "Min": _fold("min({0},{1})"),
+    "Mish": _form("({0}*tanh(max({0},0)+log(1+exp(neg(abs({0}))))))"),
     "Mul": _form("({0}*{1})"),
     "Neg": _form("neg({0})"),
     "Not": _form("(1-{0})"),
     "Or": _form("max({0},{1})"),
     "PRelu": _form("where({0} < 0,{1}*{0},{0})"),
     "Pow": _pow,
+    "QuickGelu": _quick_gelu,
     "Reciprocal": _form("(1/{0})"),
     "Relu": _form("relu({0})"),
+    "Selu": _selu,
+    "Shrink": _shrink,
     "Sigmoid": _form("sigmoid({0})"),
+    "Sign": _form("where({0} > 0,1,where({0} < 0,-1,{0}))"),
     "Softplus": _form("(max({0},0)+log(1+exp(neg(abs({0})))))"),
     "Softsign": _form("({0}/(1+abs({0})))"),
     "Sqrt": _form("sqrt({0})"),
     "Sub": _form("({0}-{1})"),
     "Sum": _fold("({0}+{1})"),
+    "Swish": _swish,
     "Tanh": _form("tanh({0})"),
+    "ThresholdedRelu": _thresholded,
+    "Truth": _form("where({0} != 0,1,0)"),
     "Where": _form("where({0} != 0,{1},{2})"),
+    "Xor": _form("where({0} != {1},1,0)"),
 }
 """Operator to what writes it."""
 
 ONCE = frozenset(ELEMENTWISE) - {
+    "Celu",
     "Elu",
     "Gelu",
     "HardSwish",
+    "IsInf",
+    "IsNaN",
     "LeakyRelu",
+    "Mish",
     "PRelu",
     "Pow",
+    "QuickGelu",
+    "Selu",
+    "Shrink",
+    "Sign",
     "Softplus",
     "Softsign",
+    "Swish",
+    "ThresholdedRelu",
 }
 """Operators that name each input once, so that a computed one needs no name of its own."""

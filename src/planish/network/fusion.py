@@ -16,6 +16,8 @@ from planish.network.elementwise import ELEMENTWISE, ONCE
 from planish.network.layouts import REORDER
 from planish.network.model import TAKE, VIEW, Array, Network, Node
 from planish.network.movement import concatenation, gather, padding, resize, take, transpose
+from planish.network.plain import PlainKernel
+from planish.network.plain_operators import plain_operator
 from planish.network.reductions import (
     batch_normalization,
     instance_normalization,
@@ -100,11 +102,14 @@ def uncovered(network: Network) -> list[str]:
     return [
         f"node '{node.name}' ({node.operator})"
         for node in network.nodes
-        if node.operator not in ANCHORS and node.operator not in ELEMENTWISE and node.operator != VIEW
+        if node.operator not in ANCHORS
+        and node.operator not in ELEMENTWISE
+        and node.operator != VIEW
+        and plain_operator(node.operator) is None
     ]
 
 
-def kernels_of(network: Network, *, fuse: bool = True) -> list[Kernel]:
+def kernels_of(network: Network, *, fuse: bool = True) -> list[Kernel | PlainKernel]:
     """Divide a network into kernels, in an order in which they can be computed.
 
     Args:
@@ -115,9 +120,12 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[Kernel]:
         ProgramError: something of a node is not covered.
     """
     order = {node.output: index for index, node in enumerate(network.nodes)}
-    taken, found = set[str](), list[tuple[int, Kernel]]()
+    taken, found = set[str](), list[tuple[int, Kernel | PlainKernel]]()
     for node in network.nodes:
         if node.operator == VIEW or node.output in taken:
+            continue
+        if write := plain_operator(node.operator):
+            found.append((order[node.output], write(network, node)))
             continue
         nodes = [node]
         draft = _first(network, node)

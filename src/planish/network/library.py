@@ -28,7 +28,7 @@ from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import Section
 from planish.levels.loops.ir.tree import LoopTree, leaves
 from planish.levels.loops.lang.element_types import numpy_type
-from planish.levels.loops.lang.program import DTYPES, Program
+from planish.levels.loops.lang.program import Program
 from planish.levels.loops.runtime.kernels import Kernel as LoopsKernel
 from planish.levels.loops.runtime.kernels import LaunchRecord, is_shared
 from planish.network.dispatch import (
@@ -50,9 +50,12 @@ from planish.network.dispatch import (
 from planish.network.elf import ARCHITECTURES, Architecture, architecture_name, link
 from planish.network.fusion import Kernel
 from planish.network.model import Array, Network
+from planish.network.plain import PlainKernel, compile_kernel
 from planish.network.plan import ALIGNMENT, Arena, Lifetime, plan_arena, rounded
 
-_C_TYPES = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
+_C_TYPES = {"float32": "float", "float64": "double", "bool": "bool"} | {
+    f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 _AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "movbe")
 _FEATURES: Mapping[str, Sequence[str]] = {
     "x86-avx512": ("avx512f", "avx512vl", "avx512dq", "fma"),
@@ -168,19 +171,23 @@ class Built:
 
 
 def build(
-    network: Network, kernels: Sequence[Kernel], schedules: Mapping[str, Schedule], target: Target
+    network: Network,
+    kernels: Sequence[Kernel | PlainKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
 ) -> Built:
     """Make the parts of a library.
 
     Args:
         network: what is computed.
         kernels: its kernels, in their order.
-        schedules: by the text of a kernel's program.
+        schedules: by the text of a kernel's program; kernels of plain code have none.
         target: the machine that they are for.
     """
     machine = jit.describe(target.toolchain.get("triple") or jit.host_machine().triple, "", "")
     architecture = ARCHITECTURES[architecture_name(machine.triple)]
     names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
+    plain = {kernel.program.text: kernel.program for kernel in kernels if isinstance(kernel, PlainKernel)}
     writer = _Writer(network, kernels, schedules, names)
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
@@ -203,16 +210,24 @@ def build(
                     "kernel": names[kernel.program.text],
                     "program": kernel.program.text,
                     "flops": kernel.flops,
-                    "cores": cores if schedules[kernel.program.text].is_shared else 1,
-                    "steps": [step.to_json() for step in schedules[kernel.program.text].candidate.steps],
+                    **_schedule_of(schedules.get(kernel.program.text), cores),
                 }
                 for kernel in kernels
             ],
         }
     )
-    features = sorted({feature for s in schedules.values() for feature in _features(s, target)})
+    backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in schedules.values()}
+    backends |= {target.toolchain["backend"]} if plain else set()
+    features = sorted({feature for backend in backends for feature in _features(backend, target)})
+    processor = jit.describe(machine.triple, "", ",".join(f"+{feature}" for feature in features))
     sections = [
-        *(part for text, name in names.items() for part in schedules[text].code.sections(name)),
+        *(
+            part
+            for text, name in names.items()
+            if text in schedules
+            for part in schedules[text].code.sections(name)
+        ),
+        *(part for text, each in plain.items() for part in compile_kernel(each, names[text], processor)),
         *step_tables(steps, architecture),
         *port_tables("model_inputs", network, network.inputs, architecture),
         *port_tables("model_outputs", network, network.outputs, architecture),
@@ -230,11 +245,10 @@ def build(
     )
 
 
-def _features(schedule: Schedule, target: Target) -> Sequence[str]:
-    """Return what the code of a schedule needs of the processor, of what can be asked for."""
+def _features(backend: str, target: Target) -> Sequence[str]:
+    """Return what the code of a back end needs of the processor, of what can be asked for."""
     if is_foreign(target):
         return _FEATURES[target.processor]
-    backend = backend_of(schedule.candidate) or target.toolchain["backend"]
     if backend in _FEATURES:
         return _FEATURES[backend]
     # LLVM uses whatever this processor has.
@@ -242,7 +256,16 @@ def _features(schedule: Schedule, target: Target) -> Sequence[str]:
     return [feature for feature in BITS if f"+{feature}" in has]
 
 
-def _names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
+def _schedule_of(schedule: Schedule | None, cores: int) -> Mapping[str, Any]:
+    if schedule is None:
+        return {"cores": 1, "steps": []}
+    return {
+        "cores": cores if schedule.is_shared else 1,
+        "steps": [step.to_json() for step in schedule.candidate.steps],
+    }
+
+
+def _names(kernels: Sequence[Kernel | PlainKernel]) -> Mapping[str, str]:
     """Name each distinct program for debuggers and profilers, by the operators of the first kernel of it."""
     names = dict[str, str]()
     for kernel in kernels:
@@ -256,19 +279,23 @@ def _port(network: Network, name: str) -> Mapping[str, Any]:
     return {"name": name, "dtype": value.dtype, "shape": list(value.shape)}
 
 
+def _outputs(kernel: Kernel | PlainKernel) -> Sequence[str]:
+    return list(kernel.outputs.values()) if isinstance(kernel, PlainKernel) else [kernel.output]
+
+
 class _Writer:
     """Makes steps, by where each tensor is: an argument of the call, a weight, or in the workspace."""
 
     def __init__(
         self,
         network: Network,
-        kernels: Sequence[Kernel],
+        kernels: Sequence[Kernel | PlainKernel],
         schedules: Mapping[str, Schedule],
         names: Mapping[str, str],
     ) -> None:
         self.network, self.schedules, self.names = network, schedules, names
         self.weights = Weights()
-        written = {kernel.output for kernel in kernels}
+        written = {name for kernel in kernels for name in _outputs(kernel)}
         self.direct: dict[str, int] = {}
         self.copies: list[tuple[str, int]] = []
         for index, name in enumerate(network.outputs):
@@ -279,16 +306,21 @@ class _Writer:
                 self.copies.append((name, index))
         self.arena = plan_arena(list(self._lifetimes(kernels)))
 
-    def _lifetimes(self, kernels: Sequence[Kernel]) -> Iterator[Lifetime]:
+    def _lifetimes(self, kernels: Sequence[Kernel | PlainKernel]) -> Iterator[Lifetime]:
         last: dict[str, int] = {}
         for index, kernel in enumerate(kernels):
             last |= dict.fromkeys(map(self.network.root, kernel.operands.values()), index)
         for index, kernel in enumerate(kernels):
-            if kernel.output not in self.direct:
-                size = 4 * self.network.values[kernel.output].size
-                yield Lifetime(kernel.output, size, index, last.get(kernel.output, index))
-            if scratch := self.schedules[kernel.program.text].scratch_bytes:
+            for name in _outputs(kernel):
+                if name not in self.direct:
+                    yield Lifetime(name, self.network.values[name].bytes, index, last.get(name, index))
+            if scratch := self._scratch(kernel):
                 yield Lifetime(f"{_SCRATCH} {index}", scratch, index, index)
+
+    def _scratch(self, kernel: Kernel | PlainKernel) -> int:
+        if isinstance(kernel, PlainKernel):
+            return sum(map(rounded, kernel.scratch.values()))
+        return self.schedules[kernel.program.text].scratch_bytes
 
     def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
         """Return the address of a tensor."""
@@ -303,8 +335,10 @@ class _Writer:
             return Address(OUTPUTS, self.direct[root])
         return Address(OWN, WORKSPACE, self.arena.offsets[root])
 
-    def step(self, index: int, kernel: Kernel) -> Step:
+    def step(self, index: int, kernel: Kernel | PlainKernel) -> Step:
         """Make the step of a kernel."""
+        if isinstance(kernel, PlainKernel):
+            return self._plain_step(index, kernel)
         schedule, name = self.schedules[kernel.program.text], self.names[kernel.program.text]
         packed = self._packed(kernel, schedule)
         read = {ref.buffer for leaf in leaves(schedule.tree.body) for ref in leaf.refs}
@@ -330,10 +364,22 @@ class _Writer:
         ]
         return Step(arguments, calls, schedule.code.layout.private_bytes)
 
+    def _plain_step(self, index: int, kernel: PlainKernel) -> Step:
+        arguments, scratch = list[Address](), self.arena.offsets.get(f"{_SCRATCH} {index}", 0)
+        for array, _ in kernel.program.arrays:
+            if array in kernel.scratch:
+                arguments.append(Address(OWN, WORKSPACE, scratch))
+                scratch += rounded(kernel.scratch[array])
+            elif array in kernel.outputs:
+                arguments.append(self.address(kernel.outputs[array], {}))
+            else:
+                arguments.append(self.address(kernel.operands[array], kernel.constants))
+        return Step(arguments, [Call(f"{self.names[kernel.program.text]}_run0", 1)])
+
     def copy(self, name: str, index: int) -> Step:
         """Make the step that copies a tensor to an output: one an input, a weight or another output."""
         value = self.network.values[name]
-        words = value.size * DTYPES[value.dtype] // 4
+        words = value.bytes // 4
         return Step([self.address(name, {}), Address(OUTPUTS, index)], [Call("model_copy", words)])
 
     def _packed(self, kernel: Kernel, schedule: Schedule) -> Mapping[str, bytes]:
@@ -375,6 +421,7 @@ def _header(network: Network, arena: Arena) -> str:
 #ifndef MODEL_H
 #define MODEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus

@@ -24,6 +24,7 @@ from planish.measure import (
 )
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
+from planish.network.copying import WRAP
 from planish.network.model import Array, Network
 from planish.network.runtime import CompiledNetwork
 from planish.sandbox.confinement import SandboxPolicy
@@ -49,8 +50,10 @@ def make_feeds(network: Network, count: int) -> list[Feed]:
         feed: dict[str, Array] = {}
         for index, name in enumerate(network.inputs):
             value, draw = network.values[name], rng(_SEED, number, index)
-            if value.dtype == "float32":
-                feed[name] = np.asarray(draw.standard_normal(value.shape), np.float32)
+            if value.dtype.startswith("float"):
+                feed[name] = np.asarray(draw.standard_normal(value.shape), value.dtype)
+            elif value.dtype == "uint8":
+                feed[name] = np.asarray(draw.integers(0, 256, value.shape), np.uint8)
             else:
                 feed[name] = np.asarray(draw.integers(0, bounds[name], value.shape), value.dtype)
         feeds.append(feed)
@@ -60,9 +63,14 @@ def make_feeds(network: Network, count: int) -> list[Feed]:
 def _bound(network: Network, name: str) -> int:
     """Return the rows of the smallest table that an input subscripts."""
     sizes = [
+        node.attributes["extent"]
+        for node in network.nodes
+        if node.operator == WRAP and network.root(node.inputs[0]) == name
+    ]
+    sizes += [
         network.shape(node.inputs[0])[node.attributes.get("axis", 0)]
         for node in network.nodes
-        if node.operator == "Gather" and network.root(node.inputs[1]) == name
+        if node.operator in ("GatherRows", "GatherElements") and network.root(node.inputs[1]) == name
     ]
     return min(sizes, default=2)
 

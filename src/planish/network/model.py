@@ -28,7 +28,7 @@ class Value:
 
     Args:
         shape: its extents.
-        dtype: "float32"; inputs of indices are "int32" or "int64". Truth values are 0 and 1 in float32.
+        dtype: NumPy's name. Truth values are 0 and 1 in float32, but for inputs and outputs of the network.
     """
 
     shape: Shape
@@ -38,6 +38,11 @@ class Value:
     def size(self) -> int:
         """Return how many elements it has."""
         return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Return how many bytes it takes."""
+        return self.size * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Node:
         inputs: names of tensors; empty for an optional one that is left out.
         output: name of the tensor that it computes.
         attributes: by name.
+        more: names of further tensors that it computes.
     """
 
     operator: str
@@ -57,6 +63,12 @@ class Node:
     inputs: tuple[str, ...]
     output: str
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    more: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """Return the operator without the element type that may be in its name."""
+        return self.operator.partition(" ")[0]
 
     def has(self, index: int) -> bool:
         """Return whether an optional input is there."""
@@ -92,7 +104,7 @@ class Network:
     @cached_property
     def producers(self) -> Mapping[str, Node]:
         """Tensor to the node that computes it."""
-        return {node.output: node for node in self.nodes}
+        return {name: node for node in self.nodes for name in (node.output, *node.more)}
 
     @cached_property
     def consumers(self) -> Mapping[str, Sequence[Node]]:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from planish.network.drafts import Axis, Draft, frame
-from planish.network.model import Network, Node, Value
+from planish.network.model import Network, Node, Shape, Value
 from planish.network.reductions import with_constant
 
 
@@ -115,8 +115,6 @@ def _of_type(network: Network, name: str, dtype: str) -> Network:
 def padding(network: Network, node: Node) -> Draft:
     """Draft Pad by a constant."""
     draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
-    if node.attributes.get("mode", "constant") != "constant":
-        raise node.refuse(f"mode {node.attributes['mode']} is not covered")
     pads, axes = network.whole_numbers(node, 1) or (), network.whole_numbers(node, 3)
     before = [0] * len(shape)
     for index, d in enumerate(axes if axes is not None else range(len(shape))):
@@ -140,22 +138,25 @@ def padding(network: Network, node: Node) -> Draft:
     return draft.finish(out, axes_of, result)
 
 
+def repeats_elements(node: Node, shape: Shape, out: Shape) -> bool:
+    """Return whether Resize or Upsample repeats each element, as often as the shapes say."""
+    if node.attributes.get("mode", "nearest") != "nearest" or any(
+        m % n for n, m in zip(shape, out, strict=True)
+    ):
+        return False
+    where = node.attributes.get("coordinate_transformation_mode", "half_pixel")
+    rounding = node.attributes.get("nearest_mode", "round_prefer_floor")
+    return (
+        node.operator == "Upsample"
+        or (where == "asymmetric" and rounding == "floor")
+        or (where in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round"))
+    )
+
+
 def resize(network: Network, node: Node) -> Draft:
-    """Draft Resize and Upsample to the nearest element, by whole factors."""
+    """Draft Resize that repeats elements."""
     draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
-    mode = node.attributes.get("mode", "nearest")
-    if mode not in ("nearest", b"nearest") or any(m % n for n, m in zip(shape, out, strict=True)):
-        raise node.refuse("only the nearest element and whole factors are covered")
     factors = [m // n for n, m in zip(shape, out, strict=True)]
-    where, rounding = (
-        node.attributes.get("coordinate_transformation_mode", "half_pixel"),
-        node.attributes.get("nearest_mode", "round_prefer_floor"),
-    )
-    repeats = (where == "asymmetric" and rounding == "floor") or (
-        where in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
-    )
-    if not repeats and node.operator == "Resize":
-        raise node.refuse(f"{where} with {rounding} is not covered")
     axes, read = list[Axis](), list[tuple[str, int]]()
     for d, (n, f) in enumerate(zip(shape, factors, strict=True)):
         name = draft.axis(f"d{d}", n)

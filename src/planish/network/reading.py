@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +14,34 @@ from planish.core import ProgramError
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.source import load_checked
 from planish.network.fusion import uncovered
-from planish.network.model import TAKE, VIEW, Array, Network, Node, Shape, Value
+from planish.network.model import VIEW, Array, Network, Node, Value
+from planish.network.translation import CONTRIBUTED, FLOAT, Translator, stored
+from planish.network.unrolling import refuse_control, unroll
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 OLDEST = 13
 """The first opset that is covered: some operators had other attributes before."""
+MOST_ROUNDS = 12
+"""How often constants are folded and loops are repeated: a loop in a loop takes a round of its own."""
 MOST_NAMED = 8
 """Nodes that are named where many are not covered."""
 
-_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
-_FLOATS = ("float32", "bool")
-_INDICES = ("int32", "int64")
+PORTS = (
+    "float32",
+    "float64",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
+"""Element types of inputs and outputs."""
 
 
 def read_network(program: GraphProgram) -> tuple[Network, ModelProto]:
@@ -78,14 +94,47 @@ def _set_shapes(model: ModelProto, program: GraphProgram) -> None:
     del model.graph.value_info[:]
 
 
+EXPANDED = (
+    "AffineGrid",
+    "Attention",
+    "CastLike",
+    "CausalConvWithState",
+    "CenterCropPad",
+    "DynamicQuantizeLinear",
+    "LinearAttention",
+    "MeanVarianceNormalization",
+    "NegativeLogLikelihoodLoss",
+    "RotaryEmbedding",
+    "SequenceMap",
+    "SoftmaxCrossEntropyLoss",
+    "SwiGLU",
+)
+"""Operators that are replaced by what ONNX defines them by."""
+
+
 def _folded(model: ModelProto) -> ModelProto:
-    """Fold what is constant, by ONNX Runtime's basic optimizations, and infer all shapes."""
+    """Fold what is constant, repeat loops, choose branches, and infer all shapes."""
+    from onnx.inliner import inline_selected_functions
+
+    if any(node.op_type in EXPANDED for node in model.graph.node):
+        listed = [("", name) for name in EXPANDED]
+        model = inline_selected_functions(model, listed, inline_schema_functions=True)
+    for _ in range(MOST_ROUNDS):
+        count = len(model.graph.node)
+        model = _inferred(_optimized(model))
+        computed = _computed(model)
+        if not unroll(model) and not computed and len(model.graph.node) == count:
+            break
+    refuse_control(model)
+    return model
+
+
+def _optimized(model: ModelProto) -> ModelProto:
+    """Apply ONNX Runtime's basic optimizations."""
     import onnx
     import onnxruntime
-    from onnx.shape_inference import infer_shapes
 
     runtime: Any = onnxruntime
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "folded.onnx"
         options = runtime.SessionOptions()
@@ -96,8 +145,63 @@ def _folded(model: ModelProto) -> ModelProto:
             runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has an own class for each status
             raise ProgramError(f"ONNX Runtime does not load the model: {_first_line(error)}") from error
-        folded = onnx.load(str(path))
-    return infer_shapes(folded, data_prop=True)
+        return onnx.load(str(path))
+
+
+def _inferred(model: ModelProto) -> ModelProto:
+    """Infer shapes anew: what is known of them may be of a time when they were open."""
+    from onnx.shape_inference import infer_shapes
+
+    del model.graph.value_info[:]
+    return infer_shapes(model, data_prop=True)
+
+
+def _computed(model: ModelProto) -> bool:
+    """Compute nodes all of whose inputs are constant, in place; return whether there were any.
+
+    ONNX Runtime leaves some, such as `Range`, to the time when the model is run.
+    """
+    import onnxruntime
+    from onnx import ModelProto, ValueInfoProto, numpy_helper
+
+    known = {each.name for each in model.graph.initializer}
+    found = list[Any]()
+    for node in model.graph.node:
+        random = node.op_type.startswith(("Random", "Multinomial", "Bernoulli"))
+        bodies = any(each.HasField("g") for each in node.attribute)
+        inputs = set(filter(None, node.input))
+        if (inputs or node.op_type == "Constant") and inputs <= known and not random and not bodies:
+            found.append(node)
+            known.update(node.output)
+    outputs = [name for node in found for name in node.output if name]
+    if not any(node.op_type != "Constant" for node in found) or not outputs:
+        return False
+    part = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    part.graph.name = "constants"
+    used = {name for node in found for name in node.input}
+    part.graph.initializer.extend(each for each in model.graph.initializer if each.name in used)
+    part.graph.node.extend(found)
+    part.graph.output.extend(ValueInfoProto(name=name) for name in outputs)
+    runtime: Any = onnxruntime
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = runtime.InferenceSession(
+            part.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        values = session.run(None, {})
+    except Exception:  # noqa: BLE001 (sequences, or what the runtime lacks: the nodes stay)
+        return False
+    if not all(isinstance(each, np.ndarray) for each in values):
+        return False
+    made = set(outputs)
+    kept = [node for node in model.graph.node if made.isdisjoint(node.output)]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.extend(
+        numpy_helper.from_array(each, name) for name, each in zip(outputs, values, strict=True)
+    )
+    return True
 
 
 def _first_line(error: Exception) -> str:
@@ -109,29 +213,94 @@ def _network(name: str, model: ModelProto) -> Network:
 
     graph = model.graph
     constants: dict[str, Array] = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
-    nodes = list[Node]()
-    values = dict(_types(graph))
-    for index, node in enumerate(graph.node):
-        attributes = {each.name: _attribute(each) for each in node.attribute}
-        label = node.name or f"#{index}"
-        if node.op_type == "Constant" and "value" in attributes:
-            constants[node.output[0]] = attributes["value"]
-        elif node.domain not in ("", "ai.onnx"):
-            nodes.append(Node(f"{node.domain}.{node.op_type}", label, tuple(node.input), node.output[0]))
-        else:
-            nodes += _nodes(node, label, attributes, values, constants)
+    types = dict(_types(graph))
     inputs = tuple(each.name for each in graph.input if each.name not in constants)
-    values |= {key: Value(array.shape, _dtype(key, array.dtype.name)) for key, array in constants.items()}
-    network = Network(
-        name, tuple(nodes), inputs, tuple(each.name for each in graph.output), values,
-        {key: _as_float(array) for key, array in constants.items()},
-    )  # fmt: skip
+    for node in graph.node:
+        if node.op_type == "Constant" and (value := _constant(node)) is not None:
+            constants[node.output[0]] = value
+    types |= {key: Value(array.shape, array.dtype.name) for key, array in constants.items()}
+    # Truth values and numbers of float64 are stored as float32, but in inputs and outputs.
+    ports = [each for each in (*inputs, *(each.name for each in graph.output)) if each in types]
+    within = {each: f"{each} as float32" for each in ports if types[each].dtype in ("bool", "float64")}
+    values = {within.get(key, key): Value(each.shape, stored(each.dtype)) for key, each in types.items()}
+    truths = {within.get(key, key) for key, each in types.items() if each.dtype == "bool"}
+    translator = Translator(
+        values, {within.get(key, key): _as_stored(array) for key, array in constants.items()}, truths
+    )
+    nodes = [
+        Node(f"Cast {types[each].dtype}", each, (each,), within[each])
+        for each in dict.fromkeys(inputs)
+        if each in within
+    ]
+    for index, node in enumerate(graph.node):
+        if node.op_type != "Constant" or node.output[0] not in constants:
+            nodes += _translated(translator, node, node.name or f"#{index}", within)
+    outputs = tuple(each.name for each in graph.output)
+    nodes += [
+        Node(f"Cast {types[each].dtype}", each, (within[each],), each)
+        for each in dict.fromkeys(outputs)
+        if each in within and each not in inputs
+    ]
+    values |= {each: types[each] for each in within}
+    network = Network(name, tuple(nodes), inputs, outputs, values, translator.constants)
     _check(network)
-    return network
+    return _without_unused(network)
 
 
-def _as_float(array: Array) -> Array:
-    return np.ascontiguousarray(array, np.float32) if array.dtype.name in (*_FLOATS, "float64") else array
+def _constant(node: NodeProto) -> Array | None:
+    """Return the value of a node `Constant`; None for one that is not of numbers."""
+    ((key, value),) = [(each.name, _attribute(each)) for each in node.attribute]
+    if key == "value":
+        return value
+    dtypes = {
+        "value_float": np.float32,
+        "value_floats": np.float32,
+        "value_int": np.int64,
+        "value_ints": np.int64,
+    }
+    return np.asarray(value, dtypes[key]) if key in dtypes else None
+
+
+def _translated(t: Translator, node: NodeProto, label: str, within: Mapping[str, str]) -> Iterator[Node]:
+    """Translate a node; one of several outputs may become several nodes."""
+    operator = node.op_type
+    if node.domain not in ("", "ai.onnx") and operator not in CONTRIBUTED:
+        operator = f"{node.domain}.{operator}"
+    outputs = [within.get(name, name) for name in node.output]
+    attributes = {each.name: _attribute(each) for each in node.attribute}
+    made = Node(operator, label, tuple(within.get(name, name) for name in node.input), outputs[0], attributes)
+    if "." in operator:
+        yield made
+        return
+    if any(name and name not in t.values for name in outputs[:1]):
+        if t.covers(operator):
+            raise ProgramError(
+                f"node '{label}' ({node.op_type}) has an output whose shape is not known ahead of time",
+                "Shapes must follow from those of the inputs.",
+            )
+        yield made
+        return
+    if all(name in t.values and not t.values[name].size for name in outputs if name):
+        return
+    yield from t.translate(made, outputs)
+
+
+def _as_stored(array: Array) -> Array:
+    return (
+        np.ascontiguousarray(array, np.float32).reshape(array.shape)
+        if stored(array.dtype.name) == FLOAT
+        else array
+    )
+
+
+def _without_unused(network: Network) -> Network:
+    """Drop nodes whose results nothing reads."""
+    needed, nodes = set(network.outputs), list[Node]()
+    for node in reversed(network.nodes):
+        if not needed.isdisjoint((node.output, *node.more)):
+            nodes.append(node)
+            needed.update(node.inputs)
+    return replace(network, nodes=tuple(reversed(nodes)))
 
 
 def _attribute(attribute: Any) -> Any:
@@ -140,7 +309,9 @@ def _attribute(attribute: Any) -> Any:
     value = helper.get_attribute_value(attribute)
     if attribute.type == attribute.TENSOR:
         return numpy_helper.to_array(value)
-    return value.decode() if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
+    if isinstance(value, list | tuple):
+        return [each.decode() if isinstance(each, bytes) else each for each in value]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _types(graph: GraphProto) -> Iterator[tuple[str, Value]]:
@@ -151,102 +322,19 @@ def _types(graph: GraphProto) -> Iterator[tuple[str, Value]]:
         dims = tensor.shape.dim
         if tensor.elem_type and tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
             dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name
-            yield info.name, Value(tuple(d.dim_value for d in dims), _dtype(info.name, dtype))
-
-
-def _dtype(name: str, dtype: str) -> str:
-    """Return the type in which a tensor is stored; truth values are numbers."""
-    del name
-    return "float32" if dtype in _FLOATS else dtype
-
-
-def _nodes(
-    node: NodeProto,
-    label: str,
-    attributes: Mapping[str, Any],
-    values: dict[str, Value],
-    constants: Mapping[str, Array],
-) -> Iterator[Node]:
-    """Translate a node; one of several outputs becomes several nodes."""
-    outputs = [name for name in node.output if name]
-    if any(name not in values for name in node.output[:1]):
-        raise ProgramError(
-            f"node '{label}' ({node.op_type}) has an output whose shape is not known ahead of time",
-            "Shapes must follow from those of the inputs.",
-        )
-    inputs = tuple(node.input)
-    if node.op_type in _VIEWS:
-        yield Node(VIEW, label, inputs[:1], outputs[0])
-    elif node.op_type == "Transpose" and _moves_nothing(attributes, values[inputs[0]].shape):
-        yield Node(VIEW, label, inputs, outputs[0])
-    elif node.op_type == "Split":
-        yield from _split(label, inputs, outputs, attributes, values)
-    elif node.op_type == "Slice":
-        yield _slice(label, inputs, outputs[0], values, constants)
-    elif node.op_type == "Constant":
-        yield Node("Constant", label, (), outputs[0])
-    else:
-        yield Node(node.op_type, label, inputs, outputs[0], attributes)
-
-
-def _moves_nothing(attributes: Mapping[str, Any], shape: Shape) -> bool:
-    order = attributes.get("perm") or list(range(len(shape)))[::-1]
-    long = [d for d in order if shape[d] > 1]
-    return long == sorted(long)
-
-
-def _split(
-    label: str,
-    inputs: tuple[str, ...],
-    outputs: list[str],
-    attributes: Mapping[str, Any],
-    values: Mapping[str, Value],
-) -> Iterator[Node]:
-    rank = len(values[inputs[0]].shape)
-    d, start = attributes.get("axis", 0) % rank, 0
-    for output in outputs:
-        starts = [0] * rank
-        starts[d] = start
-        start += values[output].shape[d]
-        yield Node(TAKE, label, inputs[:1], output, {"starts": starts, "steps": [1] * rank})
-
-
-def _slice(
-    label: str,
-    inputs: tuple[str, ...],
-    output: str,
-    values: Mapping[str, Value],
-    constants: Mapping[str, Array],
-) -> Node:
-    node, shape = Node("Slice", label, inputs, output), values[inputs[0]].shape
-    given = [constants.get(name) if name else None for name in inputs[1:]]
-    if any(name and each is None for name, each in zip(inputs[1:], given, strict=True)):
-        raise node.refuse("bounds that are computed are not covered")
-    first = [int(n) for n in np.atleast_1d(given[0])] if given[0] is not None else []
-    axes = given[2] if len(given) > 2 and given[2] is not None else range(len(first))
-    steps = given[3] if len(given) > 3 and given[3] is not None else [1] * len(first)
-    starts, strides = [0] * len(shape), [1] * len(shape)
-    for d, start, step in zip(axes, first, steps, strict=True):
-        if step < 1:
-            raise node.refuse("a slice backwards is not covered")
-        n = shape[d]
-        starts[int(d)] = min(max(start + n if start < 0 else start, 0), n)
-        strides[int(d)] = int(step)
-    return Node(TAKE, label, inputs[:1], output, {"starts": starts, "steps": strides})
+            yield info.name, Value(tuple(d.dim_value for d in dims), dtype)
 
 
 def _check(network: Network) -> None:
-    """Refuse types that are not covered, and tensors without elements."""
+    """Refuse types that are not covered."""
     for name in network.inputs:
         value = network.values.get(name)
-        if value is None or value.dtype not in ("float32", *_INDICES):
+        if value is None or value.dtype not in PORTS:
             raise ProgramError(
                 f"input '{name}' is of type {value.dtype if value else 'unknown'}, which is not covered",
-                "Inputs are float32, or whole numbers that are looked up with.",
+                f"Inputs are of {', '.join(PORTS)}.",
             )
     for node in network.nodes:
-        value = network.values[node.output]
-        if value.dtype != "float32" and node.operator != VIEW:
+        value = network.values.get(node.output)
+        if value is not None and value.dtype not in PORTS and node.operator != VIEW:
             raise node.refuse(f"results of type {value.dtype} are not covered")
-        if not value.size:
-            raise node.refuse("tensors without elements are not covered")
