@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from planish.levels.loops.lang.program import Program
 from planish.network.contractions import convolution, gemm, product, transposed_convolution
+from planish.network.depthwise import depthwise_draft, is_depthwise
 from planish.network.drafts import Draft, PartialBroadcastError, Transform, axes_present, joined
 from planish.network.elementwise import ELEMENTWISE, ONCE
 from planish.network.layouts import REORDER
@@ -140,6 +141,8 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[Kernel | PlainKer
 
 
 def _first(network: Network, node: Node) -> Draft:
+    if is_depthwise(network, node):
+        return depthwise_draft(network, node)
     if node.operator in ANCHORS:
         return ANCHORS[node.operator](network, node)
     draft = Draft(network)

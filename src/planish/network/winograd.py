@@ -14,20 +14,20 @@ the vector axis, and tiles at an edge of the image, which read zeros or write le
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from itertools import groupby
 
 import numpy as np
 
 from planish.core import rng
 from planish.levels.loops.ir import tree as ir
-from planish.levels.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopTree, Ref
-from planish.levels.loops.lang.program import Access, Apply, Const, Expr, Program
+from planish.levels.loops.ir.tree import Buffer, Call, Leaf
+from planish.levels.loops.lang.program import Const, Program
 from planish.network.drafts import OUTPUT, Axis, Draft, Transform
 from planish.network.model import Array, Network, Node, Shape, Value
 from planish.network.reductions import with_constant
+from planish.network.tiles import Body, Epilogue, TileNest, Window, outside_buffers, spans_of
 
 WINDOW = 3
 """Extent of the windows that are covered."""
@@ -91,79 +91,58 @@ def tiles(extent: int, tile: int) -> int:
 # Loop trees
 
 
-@dataclass
-class _Body:
-    """Leaves of the innermost loop, and the temporaries that pass values between them.
+def _transformed(body: Body, rows: Rows, values: Sequence[ir.Value | None]) -> list[ir.Value | None]:
+    """Multiply a constant matrix by values; None stands for zero.
 
-    Args:
-        prefix: of the temporaries' names.
-        scope: loops around the leaves.
+    Where two columns, or two rows, differ in signs alone, sums and differences are shared.
     """
+    rows, values = _paired_columns(body, rows, values)
+    found: list[ir.Value | None] = [None] * len(rows)
+    done = set[int]()
+    for i, row in enumerate(rows):
+        partner = next((j for j in range(i + 1, len(rows)) if _mirrored(row, rows[j])), None)
+        if i in done:
+            continue
+        if partner is None or partner in done:
+            found[i] = _sum(row, values)
+            continue
+        both = [[(a + sign * b) / 2 for a, b in zip(row, rows[partner], strict=True)] for sign in (1, -1)]
+        even, odd = (_sum(part, values) for part in both)
+        done |= {i, partner}
+        if even is None or odd is None:
+            found[i], found[partner] = _sum(row, values), _sum(rows[partner], values)
+            continue
+        even, odd = body.keep(even), body.keep(odd)
+        found[i], found[partner] = Call("add", (even, odd)), Call("sub", (even, odd))
+    return found
 
-    prefix: str
-    scope: int
-    leaves: list[Leaf] = field(default_factory=list[Leaf])
-    buffers: list[Buffer] = field(default_factory=list[Buffer])
 
-    def keep(self, value: ir.Value) -> ir.Value:
-        """Compute a value once; return a reference to it."""
-        if isinstance(value, Ref | Const):
-            return value
-        name = f"{self.prefix}{len(self.buffers)}"
-        self.buffers.append(Buffer(name, "float32", 1, "temporary", self.scope))
-        self.leaves.append(Leaf(ref := Ref(name, 0, ()), None, value))
-        return ref
+def _paired_columns(
+    body: Body, rows: Rows, values: Sequence[ir.Value | None]
+) -> tuple[Rows, Sequence[ir.Value | None]]:
+    columns, kept = list(zip(*rows, strict=True)), list(values)
+    for a in range(len(columns) - 1):
+        b = a + 1
+        left, right = columns[a], columns[b]
+        x, y = kept[a], kept[b]
+        signs = [(p == q, p == -q) for p, q in zip(left, right, strict=True)]
+        if not all(map(any, signs)) or all(s for s, _ in signs) or x is None or y is None:
+            continue
+        kept[a], kept[b] = body.keep(Call("add", (x, y))), body.keep(Call("sub", (x, y)))
+        columns[a] = tuple(p if same else Fraction(0) for p, (same, _) in zip(left, signs, strict=True))
+        columns[b] = tuple(Fraction(0) if same else p for p, (same, _) in zip(left, signs, strict=True))
+    return tuple(zip(*columns, strict=True)), kept
 
-    def transform(self, rows: Rows, values: Sequence[ir.Value | None]) -> list[ir.Value | None]:
-        """Multiply a constant matrix by values; None stands for zero.
 
-        Where two columns, or two rows, differ in signs alone, sums and differences are shared.
-        """
-        rows, values = self._paired_columns(rows, values)
-        found: list[ir.Value | None] = [None] * len(rows)
-        done = set[int]()
-        for i, row in enumerate(rows):
-            partner = next((j for j in range(i + 1, len(rows)) if _mirrored(row, rows[j])), None)
-            if i in done:
-                continue
-            if partner is None or partner in done:
-                found[i] = _sum(row, values)
-                continue
-            both = [[(a + sign * b) / 2 for a, b in zip(row, rows[partner], strict=True)] for sign in (1, -1)]
-            even, odd = (_sum(part, values) for part in both)
-            done |= {i, partner}
-            if even is None or odd is None:
-                found[i], found[partner] = _sum(row, values), _sum(rows[partner], values)
-                continue
-            even, odd = self.keep(even), self.keep(odd)
-            found[i], found[partner] = Call("add", (even, odd)), Call("sub", (even, odd))
-        return found
-
-    def _paired_columns(
-        self, rows: Rows, values: Sequence[ir.Value | None]
-    ) -> tuple[Rows, Sequence[ir.Value | None]]:
-        columns, kept = list(zip(*rows, strict=True)), list(values)
-        for a in range(len(columns) - 1):
-            b = a + 1
-            left, right = columns[a], columns[b]
-            x, y = kept[a], kept[b]
-            signs = [(p == q, p == -q) for p, q in zip(left, right, strict=True)]
-            if not all(map(any, signs)) or all(s for s, _ in signs) or x is None or y is None:
-                continue
-            kept[a], kept[b] = self.keep(Call("add", (x, y))), self.keep(Call("sub", (x, y)))
-            columns[a] = tuple(p if same else Fraction(0) for p, (same, _) in zip(left, signs, strict=True))
-            columns[b] = tuple(Fraction(0) if same else p for p, (same, _) in zip(left, signs, strict=True))
-        return tuple(zip(*columns, strict=True)), kept
-
-    def transform_both(
-        self, rows: Rows, values: Sequence[Sequence[ir.Value | None]]
-    ) -> list[list[ir.Value | None]]:
-        """Multiply a constant matrix by a matrix of values, and the product by its transpose."""
-        columns = [
-            [None if v is None else self.keep(v) for v in self.transform(rows, column)]
-            for column in zip(*values, strict=True)
-        ]
-        return [self.transform(rows, row) for row in zip(*columns, strict=True)]
+def _transformed_both(
+    body: Body, rows: Rows, values: Sequence[Sequence[ir.Value | None]]
+) -> list[list[ir.Value | None]]:
+    """Multiply a constant matrix by a matrix of values, and the product by its transpose."""
+    columns = [
+        [None if v is None else body.keep(v) for v in _transformed(body, rows, column)]
+        for column in zip(*values, strict=True)
+    ]
+    return [_transformed(body, rows, row) for row in zip(*columns, strict=True)]
 
 
 def _mirrored(a: Sequence[Fraction], b: Sequence[Fraction]) -> bool:
@@ -219,86 +198,6 @@ class Geometry:
         return self.batch * self.grid[0] * self.grid[1]
 
 
-@dataclass(frozen=True)
-class _Span:
-    """Neighboring tiles that are alike.
-
-    Args:
-        first: number of the first.
-        count: of them.
-        valid: for each element of a tile, whether it is inside the image.
-    """
-
-    first: int
-    count: int
-    valid: tuple[bool, ...]
-
-
-def _spans(count: int, stride: int, offset: int, size: int, extent: int) -> list[_Span]:
-    """Group tiles, each `stride` behind the one before, by which of their elements are inside."""
-    valid = [tuple(0 <= t * stride + offset + i < extent for i in range(size)) for t in range(count)]
-    found, first = list[_Span](), 0
-    for key, group in groupby(valid):
-        found.append(_Span(first, n := len(list(group)), key))
-        first += n
-    return found
-
-
-Offsets = Mapping[str, int]
-"""Loop ("n", "y", "x" or "c") to elements for each of its steps."""
-
-
-class _Nest:
-    """Builds loops over images, tiles and channels, one nest for each kind of tiles.
-
-    Args:
-        geometry: of the convolution.
-        channels: the vector axis's extent.
-        spans: kinds of rows of tiles, and of columns.
-    """
-
-    def __init__(self, geometry: Geometry, channels: int, spans: tuple[list[_Span], list[_Span]]) -> None:
-        self.geometry, self.spans = geometry, spans
-        self.sizes = {"n": geometry.batch, "c": channels}
-        self.sizes |= {f"y{i}": s.count for i, s in enumerate(spans[0])}
-        self.sizes |= {f"x{i}": s.count for i, s in enumerate(spans[1])}
-        self.buffers: list[Buffer] = []
-        self.operations = 0
-
-    def ref(self, buffer: str, offset: int, at: tuple[int, int], steps: Offsets) -> Ref:
-        """Return an element that moves by so many elements with each loop, from that of the first tile."""
-        names = {"n": "n", "y": f"y{at[0]}", "x": f"x{at[1]}", "c": "c"}
-        y, x = (spans[i].first for spans, i in zip(self.spans, at, strict=True))
-        offset += y * steps.get("y", 0) + x * steps.get("x", 0)
-        strides = tuple(((names[k], 1), s) for k, s in steps.items() if s and self.sizes[names[k]] > 1)
-        return Ref(buffer, offset, strides)
-
-    def body(self, at: tuple[int, int]) -> _Body:
-        """Begin the body of a kind of tiles."""
-        return _Body(f"t{at[0]}_{at[1]}_", 3 + (self.geometry.batch > 1))
-
-    def tree(self, bodies: Mapping[tuple[int, int], _Body], outside: Sequence[Buffer]) -> LoopTree:
-        """Return the tree of all bodies, with the buffers of its caller."""
-        nodes = list[ir.Node]()
-        for i, row in enumerate(self.spans[0]):
-            columns = list[ir.Node]()
-            for j, column in enumerate(self.spans[1]):
-                body = bodies[i, j]
-                self.buffers += body.buffers
-                times = row.count * column.count * self.geometry.batch * self.sizes["c"]
-                self.operations += times * sum(_operations(leaf.value) for leaf in body.leaves)
-                columns.append(Loop(f"x{j}", 1, (Loop("c", 1, tuple(body.leaves)),)))
-            nodes.append(Loop(f"y{i}", 1, tuple(columns)))
-        if self.geometry.batch > 1:
-            nodes = [Loop("n", 1, tuple(nodes))]
-        sizes = tuple(sorted(self.sizes.items()))
-        return LoopTree(tuple(nodes), (), (*outside, *self.buffers), sizes)
-
-
-def _operations(value: ir.Value) -> int:
-    return 1 + sum(map(_operations, value.args)) if isinstance(value, Call) else 0
-
-
 def input_transform(
     geometry: Geometry, image: tuple[int, int, int], pads: tuple[int, int], names: tuple[str, str]
 ) -> Transform:
@@ -313,10 +212,10 @@ def input_transform(
     (height, width, channels), size, tile = image, geometry.size, geometry.tile
     rows, columns = geometry.grid
     spans = (
-        _spans(rows, tile, -pads[0], size, height),
-        _spans(columns, tile, -pads[1], size, width),
+        spans_of(rows, Window(tile, -pads[0], size, height)),
+        spans_of(columns, Window(tile, -pads[1], size, width)),
     )
-    nest, bodies = _Nest(geometry, channels, spans), dict[tuple[int, int], _Body]()
+    nest, bodies = TileNest(geometry.batch, channels, (tile, tile), spans), dict[tuple[int, int], Body]()
     read = {"n": height * width * channels, "y": tile * width * channels, "x": tile * channels, "c": 1}
     write = {"n": rows * columns * channels, "y": columns * channels, "x": channels, "c": 1}
     for i, row in enumerate(spans[0]):
@@ -325,13 +224,13 @@ def input_transform(
             values = [
                 [
                     nest.ref(names[0], ((r - pads[0]) * width + s - pads[1]) * channels, (i, j), read)
-                    if row.valid[r] and column.valid[s]
+                    if row.valid[0][r] and column.valid[0][s]
                     else None
                     for s in range(size)
                 ]
                 for r in range(size)
             ]
-            for p, line in enumerate(body.transform_both(matrices(tile)[2], values)):
+            for p, line in enumerate(_transformed_both(body, matrices(tile)[2], values)):
                 for q, value in enumerate(line):
                     offset = (p * size + q) * geometry.count * channels
                     target = nest.ref(names[1], offset, (i, j), write)
@@ -354,8 +253,11 @@ def output_transform(geometry: Geometry, channels: int, program: Program, stand_
     """
     size, tile = geometry.size, geometry.tile
     rows, columns = geometry.grid
-    spans = _spans(rows, tile, 0, tile, geometry.height), _spans(columns, tile, 0, tile, geometry.width)
-    nest, bodies = _Nest(geometry, channels, spans), dict[tuple[int, int], _Body]()
+    spans = (
+        spans_of(rows, Window(tile, 0, tile, geometry.height)),
+        spans_of(columns, Window(tile, 0, tile, geometry.width)),
+    )
+    nest, bodies = TileNest(geometry.batch, channels, (tile, tile), spans), dict[tuple[int, int], Body]()
     read = {"n": rows * columns * channels, "y": columns * channels, "x": channels, "c": 1}
     for i, row in enumerate(spans[0]):
         for j, column in enumerate(spans[1]):
@@ -367,76 +269,16 @@ def output_transform(geometry: Geometry, channels: int, program: Program, stand_
                 ]
                 for p in range(size)
             ]
-            results = body.transform_both(matrices(tile)[0], values)
+            results = _transformed_both(body, matrices(tile)[0], values)
             for r in range(tile):
                 for s in range(tile):
                     result = results[r][s]
-                    if row.valid[r] and column.valid[s] and result is not None:
-                        _Epilogue(nest, body, program, (i, j), (r, s)).write(stand_in, result)
-    outside = [
-        Buffer(name, type_.dtype, type_.size, "input")
-        for name, type_ in program.types
-        if name in program.inputs and name != stand_in
-    ]
+                    if row.valid[0][r] and column.valid[0][s] and result is not None:
+                        site = (i, j), (r, s)
+                        Epilogue(nest, body, program, program.statements, *site).write(stand_in, result)
     whole = size * size * geometry.count * channels
-    outside = [Buffer(stand_in, "float32", whole, "input"), *outside]
-    outside += [Buffer(name, "float32", program.type[name].size, "output") for name in program.outputs]
+    outside = [Buffer(stand_in, "float32", whole, "input"), *outside_buffers(program, stand_in)]
     return Transform(nest.tree(bodies, outside), nest.operations)
-
-
-@dataclass
-class _Epilogue:
-    """Writes the statements of a program for one result of a tile.
-
-    Args:
-        nest: around it.
-        body: that it is added to.
-        program: what is written.
-        at: the kind of tiles.
-        element: row and column of the result in its tile.
-    """
-
-    nest: _Nest
-    body: _Body
-    program: Program
-    at: tuple[int, int]
-    element: tuple[int, int]
-    known: dict[str, ir.Value] = field(default_factory=dict[str, ir.Value])
-
-    def write(self, stand_in: str, result: ir.Value) -> None:
-        """Write all statements; `result` is the value of the stand-in."""
-        accessed = sum(str(s.value).count(f"{stand_in}[") for s in self.program.statements)
-        self.known[stand_in] = self.body.keep(result) if accessed > 1 else result
-        for statement in self.program.statements:
-            value = self._value(statement.value)
-            name = statement.target.tensor
-            if name in self.program.outputs:
-                self.body.leaves.append(Leaf(self._ref(statement.target), None, value))
-            else:
-                self.known[name] = self.body.keep(value)
-
-    def _value(self, expr: Expr) -> ir.Value:
-        match expr:
-            case Const():
-                return expr
-            case Apply(function, args):
-                return Call(function, tuple(map(self._value, args)))
-            case Access(tensor):
-                return self.known[tensor] if tensor in self.known else self._ref(expr)
-
-    def _ref(self, access: Access) -> Ref:
-        tile, steps, offset = self.nest.geometry.tile, dict[str, int](), 0
-        strides = self.program.type[access.tensor].strides()
-        for index, stride in zip(access.index, strides, strict=True):
-            offset += index.offset * stride
-            for axis, coefficient in index.terms:
-                step = coefficient * stride
-                if axis in "yx":
-                    offset += step * self.element["yx".index(axis)]
-                    step *= tile
-                name = "c" if axis == "k" else axis
-                steps[name] = steps.get(name, 0) + step
-        return self.nest.ref(access.tensor, offset, self.at, steps)
 
 
 # In a network
