@@ -235,7 +235,7 @@ def test_a_long_table_of_trials_scrolls_in_a_box(tmp_path: Path, dashboard: Star
         "() => { const box = document.getElementById('trials-box');"
         " return box.clientHeight <= 640 && box.scrollHeight > 700; }"
     )
-    expect(narrow.locator("#provenance h2")).to_be_visible()  # the last section is there: none replaces the box
+    expect(narrow.locator("#provenance h2")).to_be_visible()  # the last section: none follows
     narrow.locator("#trials-box").focus()
     narrow.keyboard.press("End")
     expect(narrow.locator("#trials tbody tr").last).to_be_in_viewport()

@@ -22,6 +22,7 @@ COMMANDS = {
     "show": ("stored_runs:show", "Show a run with its result, or list the runs."),
     "report": ("stored_runs:report", "Write runs as one HTML file, or show what a build saved."),
     "dashboard": ("dashboard:dashboard", "Show the runs of a store in a browser, live."),
+    "serve": ("serve:serve", "Verify and measure what clients, such as agents, submit."),
     "validate": ("stored_runs:validate", "Check that the winner of a run still holds."),
     "export": ("stored_runs:export", "Write the winner of a run for use without planish."),
     "compare": ("compare:compare", "Compare searchers, or the winners of runs."),

@@ -148,6 +148,11 @@ class Searcher(Protocol):
         """Seconds that models took so far, a part of the time of `ask` and `tell`."""
         return 0.0
 
+    @property
+    def idle_s(self) -> float:
+        """Seconds that `ask` waited for proposals from outside so far, which are no time of the search."""
+        return 0.0
+
     def prediction(self, candidate: Candidate) -> TrialPrediction | None:
         """Return what a model predicts for a candidate that was proposed just now; it is stored with it.
 

@@ -12,11 +12,12 @@ import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from planish.core import PlanishError
 from planish.core.files import StrPath
@@ -52,10 +53,10 @@ def serve(
     import_module("planish.plot")  # now, and not beside the first search: Plotly takes half a second to load
     shown = Shown({MAIN: Runs(source)}, Scratch())
     try:
-        with _listening(host, port) as listener:
+        with listening(host, port) as listener:
             bound, chosen = listener.getsockname()[:2]
             token = "" if ipaddress.ip_address(bound).is_loopback else secrets.token_urlsafe(24)
-            address, *others = (_url(name, chosen, token) for name in _names(host, bound))
+            address, *others = (url_of(name, chosen, token) for name in names_of(host, bound))
             say(f"Dashboard of {source.label}: {address}")
             for other in others:
                 say(f"The same at {other}")
@@ -63,13 +64,13 @@ def serve(
             if browse and not _browse(address):
                 say("No browser was found: open the address in one.")
             os.nice(_NICE)
-            asyncio.run(_serve(shown, listener, token, chosen))
+            run_server(application(shown, token, chosen), shown, listener)
     finally:
         shown.close()
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Generator[socket.socket]:
+def listening(host: str, port: int) -> Generator[socket.socket]:
     """Listen at an address.
 
     Raises:
@@ -93,7 +94,7 @@ def _refused(host: str, port: int, error: OSError) -> PlanishError:
     return PlanishError(what, "Name another one with host= and port=.")
 
 
-def _names(host: str, bound: str) -> list[str]:
+def names_of(host: str, bound: str) -> list[str]:
     """Return the names and addresses by which browsers reach this machine, the likeliest first.
 
     Args:
@@ -125,7 +126,7 @@ def _resolved(name: str) -> set[str]:
     return set()
 
 
-def _url(name: str, port: int, token: str) -> str:
+def url_of(name: str, port: int, token: str) -> str:
     """Return the address of the pages."""
     name = f"[{name}]" if ":" in name else name
     return f"http://{name}:{port}/" + (f"?{TOKEN}={token}" if token else "")
@@ -155,9 +156,39 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(shown: Shown, listener: socket.socket, token: str, port: int) -> None:
+@asynccontextmanager
+async def _nothing() -> AsyncGenerator[None]:
+    yield
+
+
+def run_server(
+    app: ASGIApp,
+    shown: Shown,
+    listener: socket.socket,
+    beside: AbstractAsyncContextManager[None] | None = None,
+    on_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Run an application that has the pages until a signal ends it.
+
+    Args:
+        app: answers.
+        shown: what its pages show.
+        listener: the socket.
+        beside: a context in which it runs.
+        on_end: is called, in a thread, once a signal has come: it lets answers that are waited for end.
+    """
+    asyncio.run(_serve(app, shown, listener, beside or _nothing(), on_end))
+
+
+async def _serve(
+    app: ASGIApp,
+    shown: Shown,
+    listener: socket.socket,
+    beside: AbstractAsyncContextManager[None],
+    on_end: Callable[[], None],
+) -> None:
     config = uvicorn.Config(
-        application(shown, token, port),
+        app,
         http="h11",
         ws="none",
         loop="asyncio",
@@ -175,10 +206,12 @@ async def _serve(shown: Shown, listener: socket.socket, token: str, port: int) -
     async def end() -> None:
         await ended.wait()
         await shown.live.end()
+        await asyncio.to_thread(on_end)
         server.should_exit = True
 
     ending = asyncio.create_task(end())
     try:
-        await server.serve(sockets=[listener])
+        async with beside:
+            await server.serve(sockets=[listener])
     finally:
         ending.cancel()

@@ -26,6 +26,7 @@ from planish.core import (
     Level,
     Objective,
     Program,
+    Searcher,
     Space,
     StoreError,
     Task,
@@ -272,6 +273,7 @@ def tune_program(
     executor: Executor | None = None,
     start: ExecutorFactory = LocalExecutor,
     compares: bool = True,
+    searcher: Searcher | None = None,
     began: float | None = None,
 ) -> Result:
     """Tune a program that a level has read; it may have been given a back end then.
@@ -287,6 +289,7 @@ def tune_program(
         start: starts the workers that search, and those that compare what was found.
         compares: whether the best few are measured again at the end. Without that the result is the best as
             the search measured it, which may be the luckiest.
+        searcher: proposes the candidates; the run is named after the one of the settings. None makes that.
         began: when the program began to be read, by the monotonic clock; None for now.
     """
     began = time.monotonic() if began is None else began
@@ -295,7 +298,16 @@ def tune_program(
     if isinstance(start, RayCluster):
         start = start.for_task(task.target, partial(level.target, task.program, task.target.cores))
     with store_at(store) as opened:
-        begin = partial(_begin, level, settings=chosen, budget=budget, store=opened, began=began, start=start)
+        begin = partial(
+            _begin,
+            level,
+            settings=chosen,
+            budget=budget,
+            store=opened,
+            began=began,
+            start=start,
+            searcher=searcher,
+        )
         found = _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
     _log.info("run %s: %s after %d trials", found.run.id, found.run.status, found.run.trials)
     return found
@@ -372,6 +384,7 @@ def _begin(
     began: float,
     start: ExecutorFactory,
     *,
+    searcher: Searcher | None = None,
     compares: bool = True,
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
@@ -389,7 +402,9 @@ def _begin(
     context = replace(context, seconds=budget.seconds)
     space, seed = level.space(task, space_name), settings.seed
     others = _spaces(level, task)
-    searcher = make_searcher(name, space, task.objectives, seed, settings.searcher_options, context, others)
+    searcher = searcher or make_searcher(
+        name, space, task.objectives, seed, settings.searcher_options, context, others
+    )
     spec = level.evaluator(task)  # may raise, and then no run has begun
     if old is None:
         run_id = store.begin_run(
@@ -402,7 +417,8 @@ def _begin(
         try:
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
-            return _begin(level, task, settings, budget, store, listener, began, start, compares=compares)
+            arguments = level, task, settings, budget, store, listener, began, start
+            return _begin(*arguments, searcher=searcher, compares=compares)
         if dropped := store.drop_damaged_trials(run_id):
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)

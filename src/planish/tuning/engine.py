@@ -109,7 +109,7 @@ class TuningRun:
                 status = "failed" if recorder.progress.best is None else "stopped"
                 recorder.store.finish_run(recorder.run_id, status, recorder.seconds)
             raise
-        self.started = tracker.started
+        self.started = tracker.started + self.searcher.idle_s
         self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception
         recorder.progress.stopped = self.stopped
         if recorder.progress.best is None:
@@ -194,6 +194,7 @@ class TuningRun:
             self.startup_s = in_flight.startup_s
             if model_s := self.searcher.model_s:
                 recorder.part("search", "model", model_s)
+            recorder.seconds["search"] = recorder.seconds.get("search", 0.0) - self.searcher.idle_s
 
     def _measure_baseline(self, loop: SearchLoop, executor: Executor) -> None:
         """Measure what others are compared with, before there are any.

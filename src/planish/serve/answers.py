@@ -1,0 +1,132 @@
+"""Answers of the measuring service as JSON: candidates, outcomes, intervals and comparisons."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from planish.core import Candidate, Failed, Lost, Measured, Objective, Step, Trial
+from planish.core.wording import verdict_word
+from planish.tuning.comparison import Finalist
+from planish.tuning.result import Result
+from planish.tuning.verdict import verdict_of
+
+_TAIL = 0.025
+_DETAIL_MOST = 2000
+
+
+def steps_of(candidate: Candidate) -> list[Any]:
+    """Return the steps of a candidate, as clients submit them."""
+    return json.loads(candidate.text)
+
+
+def outcome_document(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> dict[str, Any]:
+    """Return what became of a candidate.
+
+    Args:
+        trial: its trial.
+        objectives: of the task; the first leads.
+        baseline: the baseline's trial; None where it is not measured.
+    """
+    found: dict[str, Any] = {"trial": trial.index, "cached": trial.cached}
+    match trial.outcome:
+        case Measured(values, samples):
+            return found | {
+                "outcome": "measured",
+                "values": dict(values),
+                "intervals": {name: median_interval(each) for name, each in samples.items() if each},
+                **_gain(trial, objectives[0], baseline),
+            }
+        case Failed(stage, reason, detail):
+            failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
+            return found | {"outcome": "failed", "failure": failure, "verdict": "failed", "settled": True}
+        case Lost(stage, reason, detail):
+            failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
+            return found | {"outcome": "lost", "failure": failure, "verdict": "undecided", "settled": False}
+
+
+def _gain(trial: Trial, objective: Objective, baseline: Trial | None) -> dict[str, Any]:
+    """Return how many times better than the baseline it is, as far as two single measurements show."""
+    cost, base = trial.cost(objective), baseline.cost(objective) if baseline else None
+    if cost is None or base is None:
+        return {"gain": None, "verdict": "undecided", "settled": False}
+    better = objective.cost(cost), objective.cost(base)  # the values themselves
+    ratio = better[1] / better[0] if objective.direction == "down" else better[0] / better[1]
+    # What is counted exactly is the same at each time; what is timed once, among many, is optimistic.
+    settled = objective.exact
+    word = "same" if cost == base else "better" if cost < base else "worse"
+    verdict = verdict_word(word, objective) if settled else "undecided"
+    return {"gain": ratio if math.isfinite(ratio) else None, "verdict": verdict, "settled": settled}
+
+
+def median_interval(samples: Iterable[float]) -> list[float]:
+    """Return the ends of a 95 % confidence interval of the median, by order statistics.
+
+    It is that of one process: between processes, times differ by more. Of fewer than 6 samples it is their
+    range.
+
+    Args:
+        samples: at least one.
+    """
+    ordered = sorted(samples)
+    count, below, rank = len(ordered), 0.0, 0
+    while True:
+        below += math.comb(count, rank) / 2**count
+        if below > _TAIL:
+            break
+        rank += 1
+    return [ordered[max(0, rank - 1)], ordered[min(count - 1, count - rank)]]
+
+
+def comparison_document(result: Result) -> dict[str, Any]:
+    """Return what the comparison of the best candidates with the baseline found."""
+    verdict, base = verdict_of(result), result.baseline
+    return {
+        "run": result.run.id,
+        "verdict": verdict_word(verdict.kind, result.objective),
+        "headline": verdict.headline,
+        "grounds": list(verdict.grounds),
+        "settled": verdict.kind not in ("undecided", "open"),
+        "baseline": None if base is None else {n: each.median for n, each in base.measured.items()},
+        "finalists": [finalist_document(each) for each in result.finalists],
+        "notes": list(result.notes),
+    }
+
+
+def finalist_document(finalist: Finalist) -> dict[str, Any]:
+    """Return a finalist: how it did in the comparison."""
+    lead = finalist.lead
+    return {
+        "steps": steps_of(finalist.candidate),
+        "values": {name: each.median for name, each in finalist.measured.items()},
+        "gain": lead.gain.value,
+        "interval": [lead.gain.low, lead.gain.high],
+        "verdict": verdict_word(lead.verdict, lead.objective),
+        "settled": lead.verdict != "undecided",
+    }
+
+
+def step_document(step: type[Step]) -> dict[str, Any]:
+    """Return a kind of step: what it does, and its options with their types."""
+    summary = (step.__doc__ or "").strip().partition("\n")[0]
+    options = {field.name: str(field.type) for field in fields(step)}
+    required = [f.name for f in fields(step) if f.default is MISSING and f.default_factory is MISSING]
+    return {"summary": summary, "options": options, "required": required}
+
+
+def objective_document(objective: Objective) -> dict[str, Any]:
+    """Return an objective."""
+    return {
+        "name": objective.name,
+        "unit": objective.unit,
+        "direction": objective.direction,
+        "exact": objective.exact,
+    }
+
+
+def catalogue(steps: Mapping[str, type[Step]]) -> dict[str, Any]:
+    """Return the kinds of steps by name."""
+    return {name: step_document(step) for name, step in steps.items()}
