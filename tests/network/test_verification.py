@@ -65,7 +65,7 @@ def test_libraries_that_misbehave_are_refused(
     built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, following: str, why: str
 ) -> None:
     monkeypatch.setattr("planish.network.verification.MOST_S", 0.3)
-    monkeypatch.setattr("planish.network.library.EXPORTED", ["model_run_layers"])
     code = jit.object_code(_FUNCTION.replace("@NEXT@", following), built.machine)
+    wrong = replace(built, sections=read_object(code, "wrong"), exported=["model_run_layers"])
     with pytest.raises(ProgramError, match=why):
-        answered(replace(built, sections=read_object(code, "wrong")), tmp_path / "net")
+        answered(wrong, tmp_path / "net")

@@ -20,7 +20,12 @@ def compile_(
     ],
     shape: Annotated[
         list[str] | None,
-        typer.Option("--shape", metavar="x=1x3x224x224", help="The shape of an input; may be repeated."),
+        typer.Option(
+            "--shape",
+            metavar="x=1x3x224x224",
+            help="The shape of an input; may be repeated. x=1..8x3x224x224, or with a step "
+            "x=1x3x48x160..320:32, compiles a variant for each.",
+        ),
     ] = None,
     seconds: Annotated[
         float | None,
@@ -54,10 +59,12 @@ def compile_(
         tolerance=tolerance, store=store, fuse=not no_fusion, processor=target, say=remark,
     )  # fmt: skip
     manifest = found.manifest
-    if found.comparison:
-        _show(found)
-        say()
-        say(f"{words_of(found.comparison)}")
+    for each in found.variants or [found]:
+        if each.comparison:
+            say(", ".join(f"{port['name']} {port['shape']}" for port in each.manifest["inputs"]))
+            _show(each)
+            say()
+            say(f"{words_of(each.comparison)}")
     size, least = manifest["workspace_bytes"], manifest["least_workspace_bytes"]
     weights = amount(manifest["weights_bytes"], "B")
     say(f"Workspace {amount(size, 'B')}, at least {amount(least, 'B')} at a time; weights {weights}.")

@@ -9,7 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.core import Target, TargetError
+import numpy as np
+
+from planish.core import ProgramError, Target, TargetError
 from planish.core.arguments import check_number
 from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
 from planish.measure import PairedSamples, Plan
@@ -18,6 +20,7 @@ from planish.network.layouts import with_channels_last
 from planish.network.library import (
     Built,
     Schedule,
+    Weights,
     build,
     is_foreign,
     schedule_for,
@@ -28,6 +31,7 @@ from planish.network.library import (
 from planish.network.model import Network
 from planish.network.plain import PlainKernel
 from planish.network.runtime import CompiledNetwork
+from planish.network.variants import concrete_shapes, joined
 from planish.network.winograd import with_winograd
 
 if TYPE_CHECKING:
@@ -64,6 +68,8 @@ class Compilation:
 
     Args:
         manifest: what the library is.
+        built: what it is linked of.
+        folder: where it is, as long as the process lives.
         loaded: the library, to be called; None of one for another processor.
         layers: each with its time.
         comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
@@ -71,9 +77,13 @@ class Compilation:
         tolerance: what was accepted.
         tuned: kernels that were tuned.
         kernels: distinct kernels.
+        variants: those of the library, where it is for several shapes; the other figures are the first one's,
+            and the difference is the largest.
     """
 
     manifest: Mapping[str, Any]
+    built: Built
+    folder: Path
     loaded: CompiledNetwork | None
     layers: Sequence[Layer]
     comparison: Sequence[PairedSamples]
@@ -81,6 +91,7 @@ class Compilation:
     tolerance: float
     tuned: int
     kernels: int
+    variants: Sequence[Compilation] = ()
 
     @property
     def network(self) -> CompiledNetwork:
@@ -109,7 +120,8 @@ def compile(  # noqa: A001 (of `planish.compile`)
     Args:
         model: the file.
         output: the folder to write; None for one that lives as long as the process.
-        shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`.
+        shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`. With a range,
+            `"x=1..8x3x224x224"` or `"x=1x3x48x160..320:32"`, the library has a variant for each shape.
         cores: threads of the library, the calling one included.
         seconds: for tuning the kernels; without, the default schedules are taken.
         tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
@@ -157,7 +169,7 @@ def compile_model(
     Args:
         path: of the model.
         output: the folder to write.
-        shape: of open inputs.
+        shape: of open inputs; with ranges, there is a variant for each set of shapes.
         cores: threads of the library.
         seconds: for tuning.
         tolerance: largest accepted difference.
@@ -172,7 +184,50 @@ def compile_model(
         if processor:
             what = f"kernels for '{processor}' cannot be tuned on this machine"
             raise TargetError(what, "Leave seconds= out: then they have the default schedules.")
-    say = say or _silent
+    shapes, say = concrete_shapes(shape), say or _silent
+    weights, share = Weights(), None if seconds is None else seconds / len(shapes)
+    target = cross_target(processor, cores) if processor else this_machine(cores)
+    found = list[Compilation]()
+    for number, each in enumerate(shapes, 1):
+        if len(shapes) > 1:
+            say(f"variant {number} of {len(shapes)}: {each}")
+        found.append(
+            _compiled(
+                path,
+                each,
+                target,
+                share,
+                tolerance,
+                store,
+                weights,
+                COMPARISON_S / len(shapes),
+                say,
+                measures=measures,
+                fuse=fuse,
+            )
+        )
+    whole = found[0] if len(found) == 1 else _joined(found)
+    if output is not None:
+        write_files(whole.built, whole.folder, output)
+        whole = replace(whole, loaded=None if processor else CompiledNetwork(output))
+    return whole
+
+
+def _compiled(
+    path: Path,
+    shape: str,
+    target: Target,
+    seconds: float | None,
+    tolerance: float | None,
+    store: Store | str | Path | None,
+    weights: Weights,
+    comparison_s: float,
+    say: Say,
+    *,
+    measures: bool,
+    fuse: bool,
+) -> Compilation:
+    """Compile a model for one set of shapes, to a library of its own."""
     read_network, source = _importer()
     network, model = read_network(source(path, {"shape": shape} if shape else {}))
     from planish.network.choosing import choose
@@ -183,26 +238,48 @@ def compile_model(
     network = with_winograd(with_channels_last(network), limit)
     kernels = kernels_of(network, fuse=fuse)
     distinct = {kernel.program.text for kernel in kernels}
-    target = cross_target(processor, cores) if processor else this_machine(cores)
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
     schedules, tuned = choose(network, kernels, target, seconds, store, say)
-    built = build(network, kernels, schedules, target)
+    built = build(network, kernels, schedules, target, weights)
     folder = _working_folder()
     write_library(built, folder)
     worst = _verified(network, model, limit, kernels, schedules, target, built, folder, say)
     layers, comparison = list[Layer](), list[PairedSamples]()
-    if measures and not processor:
+    if measures and not is_foreign(target):
         times = layer_times(CompiledNetwork(folder), network)
         layers = [_layer(network, kernel, each) for kernel, each in zip(kernels, times, strict=True)]
-        comparison = list(compare(folder, network, model, Plan(seconds=COMPARISON_S)))
+        comparison = list(compare(folder, network, model, Plan(seconds=comparison_s)))
     facts = {"difference": worst, "tolerance": limit, "layer_seconds": [each.seconds for each in layers]}
     built = replace(built, manifest={**built.manifest, **facts})
-    if output is not None:
-        write_files(built, folder, output)
-    else:
-        write_manifest(built.manifest, folder)
-    loaded = None if processor else CompiledNetwork(output or folder)
-    return Compilation(built.manifest, loaded, layers, comparison, worst, limit, tuned, len(distinct))
+    write_manifest(built.manifest, folder)
+    loaded = None if is_foreign(target) else CompiledNetwork(folder)
+    return Compilation(
+        built.manifest, built, folder, loaded, layers, comparison, worst, limit, tuned, len(distinct)
+    )
+
+
+def _joined(found: Sequence[Compilation]) -> Compilation:
+    """Join variants to one library, and check that each computes there what it computed alone."""
+    from planish.network.verification import answers_here
+
+    built = joined([each.built for each in found])
+    folder = _working_folder()
+    write_library(built, folder)
+    for number, each in enumerate(found):
+        if each.loaded is not None:
+            feed = [np.ones(port["shape"], port["dtype"]) for port in each.manifest["inputs"]]
+            alone = each.loaded(*feed)
+            (outputs,) = answers_here(folder, each.manifest, number)([feed])
+            same = zip(outputs, alone if isinstance(alone, tuple) else (alone,), strict=True)
+            if not all(np.array_equal(one, other, equal_nan=True) for one, other in same):
+                what = f"variant {number} computes other answers than by itself"
+                raise ProgramError(what, "Nothing was written. Report it as a defect, with the model.")
+    worst = max(each.difference for each in found)
+    loaded = None if found[0].loaded is None else CompiledNetwork(folder)
+    return replace(
+        found[0], manifest=built.manifest, built=built, folder=folder, loaded=loaded, difference=worst,
+        variants=found,
+    )  # fmt: skip
 
 
 def _verified(

@@ -43,7 +43,6 @@ from planish.network.dispatch import (
     Call,
     Step,
     functions,
-    most_dimensions,
     port_tables,
     step_tables,
 )
@@ -141,8 +140,8 @@ class Weights:
 
     @property
     def parts(self) -> Sequence[bytes]:
-        """Return the parts of the block, in their order; it is not empty."""
-        return self._parts or [bytes(ALIGNMENT)]
+        """Return the parts of the block so far, in their order; it is not empty."""
+        return tuple(self._parts) or (bytes(ALIGNMENT),)
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,7 @@ class Built:
         arena: the plan of the workspace.
         machine: any processor of the architecture.
         has_threads: whether it makes threads, which run as long as the process.
+        exported: symbols that programs see.
     """
 
     sections: Sequence[Section]
@@ -167,7 +167,8 @@ class Built:
     weights: Sequence[bytes]
     arena: Arena
     machine: jit.Machine
-    has_threads: bool = False
+    has_threads: bool
+    exported: Sequence[str]
 
 
 def build(
@@ -175,6 +176,7 @@ def build(
     kernels: Sequence[Kernel | PlainKernel],
     schedules: Mapping[str, Schedule],
     target: Target,
+    weights: Weights | None = None,
 ) -> Built:
     """Make the parts of a library.
 
@@ -183,12 +185,13 @@ def build(
         kernels: its kernels, in their order.
         schedules: by the text of a kernel's program; kernels of plain code have none.
         target: the machine that they are for.
+        weights: constants that it shares with other libraries; None for its own.
     """
     machine = jit.describe(target.toolchain.get("triple") or jit.host_machine().triple, "", "")
     architecture = ARCHITECTURES[architecture_name(machine.triple)]
     names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
     plain = {kernel.program.text: kernel.program for kernel in kernels if isinstance(kernel, PlainKernel)}
-    writer = _Writer(network, kernels, schedules, names)
+    writer = _Writer(network, kernels, schedules, names, weights or Weights())
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
     manifest = versioned(
@@ -241,7 +244,8 @@ def build(
         writer.weights.parts,
         writer.arena,
         machine,
-        has_threads=cores > 1,
+        cores > 1,
+        ("model_inputs", "model_outputs", "model_run", "model_run_layers"),
     )
 
 
@@ -292,9 +296,9 @@ class _Writer:
         kernels: Sequence[Kernel | PlainKernel],
         schedules: Mapping[str, Schedule],
         names: Mapping[str, str],
+        weights: Weights,
     ) -> None:
-        self.network, self.schedules, self.names = network, schedules, names
-        self.weights = Weights()
+        self.network, self.schedules, self.names, self.weights = network, schedules, names, weights
         written = {name for kernel in kernels for name in _outputs(kernel)}
         self.direct: dict[str, int] = {}
         self.copies: list[tuple[str, int]] = []
@@ -408,13 +412,58 @@ class _Writer:
 
 
 def _header(network: Network, arena: Arena) -> str:
-    rank = most_dimensions(network)
-    lines = [
-        f"{kind} {index}: {_C_TYPES[network.values[name].dtype]} {list(network.shape(name))}"
-        for kind, names in (("inputs", network.inputs), ("outputs", network.outputs))
-        for index, name in enumerate(names)
-    ]
-    about = "".join(f" * {line}\n" for line in lines)
+    """Write the header of a library for one set of shapes."""
+    ports = [[_port(network, name) for name in names] for names in (network.inputs, network.outputs)]
+    return _header_text([ports], arena.size, _ONE)
+
+
+def header_of_variants(variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace: int) -> str:
+    """Write the header of a library of variants.
+
+    Args:
+        variants: the inputs and the outputs of each, as manifests have them.
+        workspace: bytes that any of them needs.
+    """
+    return _header_text(variants, workspace, _SEVERAL.replace("@COUNT@", str(len(variants))))
+
+
+_ONE = """extern const struct model_tensor model_inputs[], model_outputs[];
+
+/* Computes the outputs. Several threads may call it at once, each with outputs and a workspace of its own. */
+int model_run(const void *const *inputs, void *const *outputs, void *workspace);
+
+/* Computes some layers alone, from first to before behind, to time them. */
+int model_run_layers(
+    const void *const *inputs, void *const *outputs, void *workspace, int first, int behind);
+"""
+_SEVERAL = """/* The network for some shapes of its inputs. */
+#define MODEL_VARIANTS @COUNT@
+struct model_variant {
+    const struct model_tensor *inputs, *outputs;
+};
+extern const struct model_variant model_variants[MODEL_VARIANTS];
+
+/* Returns the number of the variant whose inputs have these shapes, or -1. */
+int model_find(const int64_t *const *shapes);
+
+/* Computes the outputs by a variant. Several threads may call it at once, each with outputs and a workspace
+   of its own. */
+int model_run(int variant, const void *const *inputs, void *const *outputs, void *workspace);
+"""
+
+
+def _header_text(
+    variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace: int, functions: str
+) -> str:
+    rank = max([len(port["shape"]) for ports in variants for kind in ports for port in kind] + [1])
+    about = "".join(
+        f" * {f'variant {number}, ' if len(variants) > 1 else ''}{kind} {index}: "
+        f"{_C_TYPES[port['dtype']]} {port['shape']}\n"
+        for number, ports in enumerate(variants)
+        for kind, listed in zip(("inputs", "outputs"), ports, strict=True)
+        for index, port in enumerate(listed)
+    )
+    inputs, outputs = variants[0]
     return f"""/*
  * A network, compiled by planish. Tensors are row-major:
 {about} */
@@ -429,28 +478,22 @@ extern "C" {{
 #endif
 
 /* Bytes of scratch memory for each call that runs at the same time, at a multiple of MODEL_ALIGNMENT. */
-#define MODEL_WORKSPACE_BYTES {arena.size}
+#define MODEL_WORKSPACE_BYTES {workspace}
 #define MODEL_ALIGNMENT 64
-#define MODEL_INPUTS {len(network.inputs)}
-#define MODEL_OUTPUTS {len(network.outputs)}
+#define MODEL_INPUTS {len(inputs)}
+#define MODEL_OUTPUTS {len(outputs)}
 
 /* What the functions return. */
-enum {{ MODEL_OK = 0, MODEL_NO_INSTRUCTIONS = 1, MODEL_NO_MEMORY = 2, MODEL_MISALIGNED = 3 }};
+enum {{
+    MODEL_OK = 0, MODEL_NO_INSTRUCTIONS = 1, MODEL_NO_MEMORY = 2, MODEL_MISALIGNED = 3, MODEL_NO_VARIANT = 4
+}};
 
 struct model_tensor {{
     const char *name, *type;
     int rank;
     int64_t shape[{rank}];
 }};
-extern const struct model_tensor model_inputs[], model_outputs[];
-
-/* Computes the outputs. Several threads may call it at once, each with outputs and a workspace of its own. */
-int model_run(const void *const *inputs, void *const *outputs, void *workspace);
-
-/* Computes some layers alone, from first to before behind, to time them. */
-int model_run_layers(
-    const void *const *inputs, void *const *outputs, void *workspace, int first, int behind);
-
+{functions}
 #ifdef __cplusplus
 }}
 #endif
@@ -459,14 +502,10 @@ int model_run_layers(
 """
 
 
-EXPORTED = ("model_inputs", "model_outputs", "model_run", "model_run_layers")
-"""Symbols of a library that programs see."""
-
-
 def write_library(built: Built, folder: Path) -> None:
     """Link a library; write `model.so`, its header and its manifest to a folder."""
     parts = link(
-        built.sections, built.weights, built.architecture, "model.so", EXPORTED, stays=built.has_threads
+        built.sections, built.weights, built.architecture, "model.so", built.exported, stays=built.has_threads
     )
     with (folder / "model.so").open("wb") as file:
         file.writelines(parts)

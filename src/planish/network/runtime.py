@@ -19,6 +19,7 @@ _ERRORS = {
     1: "the processor lacks instructions that the library was compiled for",
     2: "the call lacks memory",
     3: "the workspace does not begin at a multiple of 64 bytes",
+    4: "there is no such variant",
 }
 
 
@@ -34,9 +35,11 @@ class CompiledNetwork:
 
     Args:
         folder: with `model.so` and `manifest.json`, as `planish.compile` writes them.
+        variant: of a library for several shapes, the one that `bind` runs; calls select theirs by arrays.
 
     Attributes:
-        manifest: what the library is, its inputs, outputs and layers.
+        manifest: what the library, or the variant, is: its inputs, outputs and layers.
+        variants: the manifests of all variants; empty if there is one set of shapes.
 
     Raises:
         ProgramError: the folder holds no library.
@@ -46,8 +49,8 @@ class CompiledNetwork:
         >>> y = net(x)  # doctest: +SKIP
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, variant: int = 0) -> None:
+        self.folder, self._variant = Path(folder), variant
         try:
             self.manifest: Mapping[str, Any] = json.loads((self.folder / "manifest.json").read_text())
             self._library = ctypes.CDLL(str((self.folder / "model.so").resolve()))
@@ -55,11 +58,16 @@ class CompiledNetwork:
             what = f"'{folder}' holds no compiled network: {error}"
             raise ProgramError(what, "Make it: planish compile model.onnx -o FOLDER.") from error
         pointer, number = ctypes.c_void_p, ctypes.c_int
-        self._run = self._library.model_run_layers
+        self.variants: Sequence[Mapping[str, Any]] = self.manifest.get("variants", ())
+        if self.variants:
+            self.manifest = self.variants[variant]
+        prefix = f"variant{variant}_" if self.variants else ""
+        self._run = self._library[f"{prefix}model_run_layers"]
         self._run.argtypes = (pointer, pointer, pointer, number, number)
         self._run.restype = number
         self.layers = len(self.manifest["layers"])
         self._local = threading.local()
+        self._others = dict[int, CompiledNetwork]()
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Compute the outputs.
@@ -75,10 +83,24 @@ class CompiledNetwork:
             ProgramError: an input is missing, unknown, or not of the network's shape and type.
             TargetError: the processor lacks instructions that the library needs.
         """
+        if (other := self._selected(arrays, named)) != self._variant:
+            if other not in self._others:
+                self._others[other] = CompiledNetwork(self.folder, other)
+            return self._others[other](*arrays, **named)
         given = self._inputs(arrays, named)
         outputs = [np.empty(each["shape"], each["dtype"]) for each in self.manifest["outputs"]]
         self.bind(given, outputs)(1)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _selected(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> int:
+        """Return the number of the variant whose inputs have the shapes of arrays; this one if none has."""
+        names = [port["name"] for port in self.manifest["inputs"]]
+        given = (*zip(names, arrays, strict=False), *named.items())
+        shapes = {name: list(np.shape(array)) for name, array in given}
+        for number, variant in enumerate(self.variants):
+            if all(shapes.get(port["name"]) == port["shape"] for port in variant["inputs"]):
+                return number
+        return self._variant
 
     def _inputs(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> list[NDArray[Any]]:
         ports = self.manifest["inputs"]
@@ -91,7 +113,8 @@ class CompiledNetwork:
             array = np.ascontiguousarray(given[port["name"]]).reshape(np.shape(given[port["name"]]))
             if list(array.shape) != port["shape"] or array.dtype != port["dtype"]:
                 what = f"input '{port['name']}' is {array.dtype} {list(array.shape)}"
-                raise ProgramError(what, f"The network takes {port['dtype']} {port['shape']}.")
+                others = f", and has {len(self.variants)} variants" if self.variants else ""
+                raise ProgramError(what, f"The network takes {port['dtype']} {port['shape']}{others}.")
             found.append(array)
         return found
 

@@ -115,12 +115,13 @@ class GuardedMemory:
         return self.bytes.view(port["dtype"]).reshape(port["shape"])
 
 
-def answers_here(folder: Path, manifest: Mapping[str, Any]) -> Answers:
+def answers_here(folder: Path, manifest: Mapping[str, Any], variant: int = 0) -> Answers:
     """Return what runs a library on this machine.
 
     Args:
         folder: with the library.
-        manifest: of the library.
+        manifest: of the library, or of the variant.
+        variant: its number.
     """
 
     def answers(feeds: Sequence[Sequence[Array]]) -> Sequence[Sequence[Array]]:
@@ -129,7 +130,7 @@ def answers_here(folder: Path, manifest: Mapping[str, Any]) -> Answers:
         def work() -> int:
             if not is_confined():
                 apply_sandbox(SandboxPolicy.for_code())
-            library = CompiledNetwork(folder)
+            library = CompiledNetwork(folder, variant)
             for number, (feed, outputs) in enumerate(zip(feeds, found, strict=True)):
                 if code := _run(library, feed, outputs, at_end=number % 2 == 0):
                     return code
