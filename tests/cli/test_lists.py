@@ -16,7 +16,7 @@ from planish.core import processor, registry
 from planish.core.installation import install_command
 
 COMMANDS = [
-    *("tune", "compile", "inspect", "show", "report", "dashboard", "validate", "export", "compare"),
+    *("tune", "compile", "inspect", "show", "report", "dashboard", "serve", "validate", "export", "compare"),
     *("passes", "bench-passes"),
     *("levels", "searchers", "targets"),
 ]
