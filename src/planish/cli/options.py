@@ -172,7 +172,13 @@ Data = Annotated[
     ),
 ]
 Backend = Annotated[
-    str, typer.Option("--backend", metavar="NAME", help="Code generator, one of the level's.")
+    str,
+    typer.Option(
+        "--backend",
+        "--target",
+        metavar="NAME",
+        help="Code generator, one of the level's; loops: opencl, or opencl:NAME for one of several devices.",
+    ),
 ]
 PerFunction = Annotated[
     bool,

@@ -349,7 +349,7 @@ class LoopsEvaluator:
         # In a search processor time decides nothing, and trials are many.
         self._weighed = target.cores == 1 and final
         self._verifier = (final_verifier if final else search_verifier)(program)
-        self._roofline = Roofline(program, target.cores)
+        self._roofline: Roofline | None = Roofline(program, target.cores)
         self._best = math.inf
         self._known: dict[tuple[str, str | None], Outcome] = {}
 
@@ -387,7 +387,7 @@ class LoopsEvaluator:
             wrong = self._verifier.wrong_at_last()
         if wrong:
             return Failed("verify", "wrong answer", f"{wrong}, after the timed calls")
-        if too_fast := self._roofline.refuses(timed.median, clock):
+        if self._roofline and (too_fast := self._roofline.refuses(timed.median, clock)):
             return Failed("run", "faster than the machine", too_fast)
         self._best = min(self._best, timed.median)
         billions = self._program.flops / 1e9

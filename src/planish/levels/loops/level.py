@@ -22,9 +22,11 @@ from planish.core import (
     usable_cores,
 )
 from planish.levels.loops.backends import available_backends, this_machine
+from planish.levels.loops.gpu.devices import is_gpu
 
 if TYPE_CHECKING:
     from planish.levels.loops.evaluator import LoopsEvaluator
+    from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
     from planish.levels.loops.lang.program import Program as TensorProgram
     from planish.sandbox.confinement import SandboxPolicy
 
@@ -74,9 +76,10 @@ class LoopsLevel(Level["TensorProgram"]):
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class; those of schedules, the library, and the choice of back end."""
         from planish.levels.loops.build import Backend, Library
+        from planish.levels.loops.gpu.steps import GPU_STEPS
         from planish.levels.loops.space import STEPS
 
-        return {**STEPS, "Library": Library, "Backend": Backend}
+        return {**STEPS, **GPU_STEPS, "Library": Library, "Backend": Backend}
 
     def accepts(self, source: str) -> bool:
         """Return whether it is a program's text, or a file named `*.loops`."""
@@ -122,7 +125,11 @@ class LoopsLevel(Level["TensorProgram"]):
         return replace(parse_canonical(text), backend=target.toolchain.get("backend", ""))
 
     def target(self, program: TensorProgram, cores: int) -> Target:
-        """Describe this machine; raises TargetError where it lacks what is asked of it."""
+        """Describe this machine, or a device; raises TargetError where it lacks what is asked of it."""
+        if is_gpu(program.backend):
+            from planish.levels.loops.gpu.targets import gpu_target
+
+            return gpu_target(program.backend, cores)
         return this_machine(cores, program.backend)
 
     def cross_target(self, name: str) -> Target:
@@ -146,6 +153,12 @@ class LoopsLevel(Level["TensorProgram"]):
         from planish.levels.loops.space import AnnotationSpace, CursorSpace, TemplateSpace, machine_of
 
         program, target = task.program, task.target
+        if _on_gpu(task):
+            from planish.levels.loops.gpu.space import GpuSpace
+
+            if name != self.spaces[0]:
+                raise unknown("a GPU has no space", name, self.spaces[:1])
+            return GpuSpace(program, target)
         if name == "template":
             return TemplateSpace(program, target, vector_builds(target))
         if name == "steps":
@@ -154,13 +167,20 @@ class LoopsLevel(Level["TensorProgram"]):
             return AnnotationSpace(program, machine_of(target))
         raise unknown("level 'loops' has no space", name, self.spaces)
 
-    def evaluator(self, task: Task[TensorProgram], *, final: bool = False) -> LoopsEvaluatorSpec:
+    def evaluator(
+        self, task: Task[TensorProgram], *, final: bool = False
+    ) -> LoopsEvaluatorSpec | GpuEvaluatorSpec:
         """Make the spec for the task's evaluator."""
+        if _on_gpu(task):
+            from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
+
+            return GpuEvaluatorSpec(task.program, task.target, final)
         return LoopsEvaluatorSpec(task.program, task.target, final)
 
     def baseline(self, task: Task[TensorProgram]) -> Candidate:
-        """Return the NumPy implementation."""
-        del task
+        """Return the NumPy implementation; on a GPU the untuned kernel."""
+        if _on_gpu(task):
+            return Candidate()
         from planish.levels.loops.build import Library
 
         return Candidate((Library("numpy"),))
@@ -189,6 +209,10 @@ class LoopsLevel(Level["TensorProgram"]):
     ) -> Mapping[str, str]:
         """Show a schedule as loop tree, pseudo-code, what the back end makes of it here, and steps."""
         del analysis
+        if _on_gpu(task):
+            from planish.levels.loops.gpu.export import describe_gpu
+
+            return describe_gpu(task.program, candidate, task.target)
         from planish.levels.loops.build import annotated_of, library_of, schedule_of, tree_of
         from planish.levels.loops.export import annotated_text, loop_tree_text, pseudocode
 
@@ -212,19 +236,31 @@ class LoopsLevel(Level["TensorProgram"]):
         return library_of(candidate) is None
 
     def export(self, task: Task[TensorProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
-        """Write a kernel in assembly with a C header, and the schedule as JSON; for the task's target."""
+        """Write a kernel in assembly with a C header, and the schedule as JSON; for the task's target.
+
+        Of a GPU: the kernels' source, and a host program that launches them.
+        """
+        if _on_gpu(task):
+            from planish.levels.loops.gpu.export import export_gpu
+
+            return export_gpu(task, candidate, path)
         from planish.levels.loops.export import export_kernel
 
         return export_kernel(task, candidate, path)
 
     def function(self, task: Task[TensorProgram], candidate: Candidate) -> Callable[..., Any]:
         """Make what is called with row-major arrays, in the order in which the program names its inputs."""
+        if _on_gpu(task):
+            from planish.levels.loops.gpu.export import gpu_function
+
+            return gpu_function(task.program, candidate, task.target)
         from planish.levels.loops.export import function_of
 
         return function_of(task.program, candidate, task.target)
 
     def machine(self) -> Mapping[str, str]:
         """Return what the level knows of this machine: name to fact."""
+        from planish.levels.loops.gpu.targets import gpu_facts
         from planish.levels.loops.roofline import measured_peak
         from planish.sandbox.confinement import sandbox_status
 
@@ -234,8 +270,13 @@ class LoopsLevel(Level["TensorProgram"]):
             "cores": str(usable_cores()),
             "back ends": ", ".join(backends),
             "peak, one core": f"{measured_peak(backends[0]):.0f} GFLOPS float32, measured",
+            **gpu_facts(),
             "candidates are confined by": sandbox_status(),
         }
+
+
+def _on_gpu(task: Task[TensorProgram]) -> bool:
+    return is_gpu(task.target.toolchain.get("backend", ""))
 
 
 def _refuse_beside_canonical(options: Mapping[str, str]) -> None:

@@ -1,0 +1,1 @@
+"""Tensor programs on GPUs: schedules with blocks and threads, kernels in OpenCL and CUDA."""

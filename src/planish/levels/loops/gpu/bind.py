@@ -1,0 +1,615 @@
+"""Kernels of a loop tree: loops become blocks and threads, buffers get a memory, and barriers are set.
+
+Each node of the root becomes a kernel. Where the schedule binds its loops, the outermost ones bound to blocks
+are the grid, and those bound to threads are executed side by side wherever they stand. What no thread loop
+encloses is shared among the threads, as the copy of a tile. Where nothing is bound, the outermost loops whose
+iterations are independent are spread over all threads.
+
+A buffer is private where each thread touches only what it wrote itself: where all references are the same, or
+where it lives inside all thread loops. Any other buffer that lives within a block is shared, and barriers are
+set between threads that write it and others that touch it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+
+from planish.core import ScheduleError
+from planish.levels.loops.gpu.kernels import (
+    GLOBAL,
+    PRIVATE,
+    SHARED,
+    Compute,
+    Condition,
+    Cooperative,
+    Counts,
+    GpuKernel,
+    GpuProgram,
+    Item,
+    Serial,
+    Single,
+    synchronized,
+)
+from planish.levels.loops.ir.schedule import loop_text
+from planish.levels.loops.ir.tree import (
+    Buffer,
+    Call,
+    Leaf,
+    Loop,
+    LoopId,
+    LoopTree,
+    Node,
+    Ref,
+    Value,
+    leaves,
+    loops,
+    refs,
+)
+from planish.levels.loops.lang.program import DTYPES
+
+Bindings = Mapping[LoopId, str]
+"""Loop to "block" or "thread"."""
+
+VECTOR_BYTES = 32
+"""Of vectors at most: PoCL's functions on longer ones have another calling convention than its kernels."""
+LEAST_ROW = 8
+"""Elements of a row behind which some may be left free."""
+FLAT_GROUP = 256
+"""Threads of a group where nothing is bound."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Choices of how kernels are laid out.
+
+    Args:
+        group: threads of a group at most, where nothing is bound.
+        pads: buffer of a copy to the elements that are left free behind each row of its tile.
+        lanes: innermost loops whose iterations are computed as one vector.
+        unrolled: loops that are repeated instead of counted, besides those that registers take.
+    """
+
+    group: int = FLAT_GROUP
+    pads: Mapping[str, int] = field(default_factory=dict[str, int])
+    lanes: frozenset[LoopId] = frozenset()
+    unrolled: frozenset[LoopId] = frozenset()
+
+
+def bind(tree: LoopTree, bindings: Bindings, copies: frozenset[str], layout: Layout) -> GpuProgram:
+    """Make the kernels of a tree.
+
+    Args:
+        tree: from `planish.levels.loops.lower`.
+        bindings: what stands for blocks and threads, in kernels whose outermost loop is bound.
+        copies: the buffers that are filled by copying alone.
+        layout: further choices.
+
+    Raises:
+        ScheduleError: threads or blocks would meet in an element, or a block loop is inside another loop.
+    """
+
+    def made(nodes: Sequence[Node], stem: str) -> tuple[GpuKernel, ...]:
+        bound = [bindings if isinstance(n, Loop) and n.id in bindings else {} for n in nodes]
+        found = [_Binder(tree, b, copies, layout, n).kernel() for n, b in zip(nodes, bound, strict=True)]
+        return tuple(replace(kernel, name=f"{stem}{i}") for i, kernel in enumerate(found))
+
+    return GpuProgram(tree, made(tree.body, "run"), made(tree.ahead, "prepare"))
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A loop on the path.
+
+    Args:
+        loop: which.
+        extent: elements of its axis, at most, that remain where it begins.
+        rest: those that remain inside, at most.
+        guarded: whether a last, shorter iteration is cut off by a condition.
+    """
+
+    loop: LoopId
+    extent: int
+    rest: int
+    guarded: bool
+
+
+@dataclass(frozen=True)
+class _Path:
+    """What is around a node.
+
+    Args:
+        levels: the loops, outermost first.
+        inside: axis to the elements that remain of it, at most.
+        threads: the thread loops among them.
+        cooperative: whether the threads share the iterations.
+    """
+
+    levels: tuple[_Level, ...] = ()
+    inside: Mapping[str, int] = field(default_factory=dict[str, int])
+    threads: frozenset[LoopId] = frozenset()
+    cooperative: bool = False
+
+    def into(self, loop: LoopId, extent: int, rest: int, *, guarded: bool, thread: bool = False) -> _Path:
+        """Return the path inside a loop, in whose iterations so much remains."""
+        return replace(
+            self,
+            levels=(*self.levels, _Level(loop, extent, rest, guarded)),
+            inside={**self.inside, loop[0]: rest},
+            threads=self.threads | {loop} if thread else self.threads,
+        )
+
+
+def _same(found: Sequence[Ref]) -> bool:
+    """Return whether references are to the same element."""
+    return len({(ref.offset, frozenset(ref.strides)) for ref in found}) == 1
+
+
+class _Binder:
+    """Makes one kernel.
+
+    Args:
+        tree: the whole program.
+        bindings: of the kernel's loops; empty where nothing is bound.
+        copies: buffers that are filled by copying alone.
+        layout: further choices.
+        root: the node.
+    """
+
+    def __init__(
+        self, tree: LoopTree, bindings: Bindings, copies: frozenset[str], layout: Layout, root: Node
+    ) -> None:
+        self.tree, self.bindings, self.copies, self.layout, self.root = tree, bindings, copies, layout, root
+        self.leaves = leaves((root,))
+        self.refs: dict[str, list[Ref]] = {}
+        for ref in (ref for leaf in self.leaves for ref in leaf.refs):
+            self.refs.setdefault(ref.buffer, []).append(ref)
+        self.trips: dict[LoopId, int] = {}
+        self.around: dict[int, tuple[LoopId, ...]] = {}
+        """Leaf, by identity, to the loops around it."""
+        self._measure((root,), _Path())
+        self.threads: dict[LoopId, int] = {}
+        self.spaces: dict[str, str] = {}
+        self.strides: dict[str, Mapping[LoopId, int]] = {}
+        """Buffer to its strides in the kernel's own layout, where they are others than the tree's."""
+        self.sizes: dict[str, int] = {}
+
+    def kernel(self) -> GpuKernel:
+        """Make the kernel."""
+        return self._bound() if self.bindings else self._flat()
+
+    # Launch
+
+    def _bound(self) -> GpuKernel:
+        blocks, path, nodes = self._grid()
+        found = [loop for loop in self.bindings if self.bindings[loop] == "thread" and loop in self.trips]
+        self.threads = {loop: self.trips[loop] for loop in found}
+        self._place(len(blocks))
+        items = self._all(nodes, path)
+        return self._finished(blocks, tuple(self.threads.items()), prod(self.threads.values()), items)
+
+    def _grid(self) -> tuple[Counts, _Path, tuple[Node, ...]]:
+        blocks, path, nodes = list[tuple[LoopId, int]](), _Path(), (self.root,)
+        while len(nodes) == 1 and isinstance(loop := nodes[0], Loop) and self._kind(loop) == "block":
+            self._require_independent(loop, len(blocks))
+            extent = self._extent(loop.axis, path)
+            blocks.append((loop.id, self.trips[loop.id]))
+            path = path.into(loop.id, extent, min(loop.step, extent), guarded=extent % loop.step != 0)
+            nodes = loop.body
+        for loop in loops(nodes):
+            if self._kind(loop) == "block":
+                what = f"loop '{loop_text(loop.id)}' stands for blocks and is inside another loop"
+                raise ScheduleError(what, "Put the loops of blocks outermost.")
+        return tuple(blocks), path, nodes
+
+    def _flat(self) -> GpuKernel:
+        """Spread the outermost loops whose iterations are independent over all threads."""
+        path, nodes = _Path(), (self.root,)
+        while len(nodes) == 1 and isinstance(loop := nodes[0], Loop):
+            if not self._is_independent(loop, len(path.levels)):
+                break
+            extent = self._extent(loop.axis, path)
+            self.threads[loop.id] = self.trips[loop.id]
+            guarded = extent % loop.step != 0
+            path = path.into(loop.id, extent, min(loop.step, extent), guarded=guarded, thread=True)
+            nodes = loop.body
+        self._place(0)
+        items = self._all(nodes, path)
+        counts = tuple(self.threads.items())
+        group = min(self.layout.group, prod(self.threads.values()))
+        return self._finished((), counts, group, items, flat=True)
+
+    def _finished(
+        self, blocks: Counts, threads: Counts, group: int, items: tuple[Item, ...], *, flat: bool = False
+    ) -> GpuKernel:
+        written = {leaf.target.buffer for leaf in self.leaves}
+        shared, private = (
+            tuple(self._buffer(name) for name in self.refs if self.spaces[name] == space)
+            for space in (SHARED, PRIVATE)
+        )
+        in_global = [b.name for b in self.tree.buffers if self.spaces.get(b.name) == GLOBAL]
+        if group > 1:
+            items = synchronized(items, frozenset(b.name for b in shared))
+        inputs = tuple(name for name in in_global if name not in written)
+        outputs = tuple(name for name in in_global if name in written)
+        return GpuKernel("", blocks, threads, group, flat, items, shared, private, inputs, outputs)
+
+    def _kind(self, loop: Loop) -> str:
+        return "serial" if self._copies(loop) else self.bindings.get(loop.id, "serial")
+
+    def _copies(self, node: Node) -> bool:
+        """Return whether a nest fills copies alone."""
+        return all(leaf.target.buffer in self.copies for leaf in leaves((node,)))
+
+    # Extents
+
+    def _measure(self, nodes: Sequence[Node], path: _Path) -> None:
+        """Count the iterations of all loops at most, and note what is around each leaf."""
+        for node in nodes:
+            if isinstance(node, Leaf):
+                self.around[id(node)] = tuple(level.loop for level in path.levels)
+                continue
+            extent = self._extent(node.axis, path)
+            self.trips[node.id] = max(self.trips.get(node.id, 1), -(-extent // node.step))
+            self._measure(node.body, path.into(node.id, extent, min(node.step, extent), guarded=False))
+
+    def _extent(self, axis: str, path: _Path) -> int:
+        """Count the elements of an axis that remain, at most."""
+        if axis in path.inside:
+            return path.inside[axis]
+        terms = self.tree.window.get(axis)
+        if terms is None:
+            return self.tree.size[axis]
+        return 1 + sum(c * (self._extent(other, path) - 1) for other, c in terms)
+
+    def _is_cut(self, axis: str, path: _Path) -> bool:
+        """Return whether fewer elements of an axis may remain, which only a condition finds out."""
+        axes = {axis, *(other for other, _ in self.tree.window.get(axis, ()))}
+        return any(level.guarded for level in path.levels if level.loop[0] in axes)
+
+    # Independence
+
+    def _is_independent(self, loop: Loop, depth: int) -> bool:
+        """Return whether each iteration touches only what it wrote itself.
+
+        Args:
+            loop: with so many loops around it.
+            depth: how many.
+        """
+        found = leaves(loop.body)
+        touched: dict[str, list[Ref]] = {}
+        for ref in (ref for leaf in found for ref in leaf.refs):
+            touched.setdefault(ref.buffer, []).append(ref)
+        for name in {leaf.target.buffer for leaf in found}:
+            buffer = self.tree.buffer[name]
+            if buffer.kind == "temporary" and buffer.scope > depth:
+                continue  # each iteration has its own
+            if not _same(touched[name]) or loop.id not in touched[name][0].stride:
+                return False
+            if not self._is_injective(touched[name][0]):
+                return False
+        return True
+
+    def _is_injective(self, ref: Ref) -> bool:
+        """Return whether it is plain to see that no two combinations of axes reach one element."""
+        units: dict[str, int] = {}
+        for (axis, step), stride in ref.strides:
+            if stride % step or units.setdefault(axis, stride // step) != stride // step:
+                return self._is_panels(ref)
+        reach = 0
+        for axis, unit in sorted(units.items(), key=lambda item: item[1]):
+            if unit <= reach:
+                return self._is_panels(ref)
+            reach += unit * (self._size(axis) - 1)
+        return True
+
+    def _size(self, axis: str) -> int:
+        """Count the elements of an axis that a kernel's outermost loop over it walks."""
+        return self._extent(axis, _Path())
+
+    def _is_panels(self, ref: Ref) -> bool:
+        """Return whether each loop moves beyond all that those of smaller strides reach."""
+        reach = 0
+        for loop, stride in sorted(ref.strides, key=lambda item: item[1]):
+            if stride <= reach:
+                return False
+            reach += stride * (self.trips[loop] - 1)
+        return True
+
+    def _require_independent(self, loop: Loop, depth: int) -> None:
+        if not self._is_independent(loop, depth):
+            what = f"loop '{loop_text(loop.id)}' cannot stand for threads or blocks: its iterations meet"
+            raise ScheduleError(what, "Bind loops over axes of the result alone.")
+
+    # Buffers
+
+    def _place(self, blocks: int) -> None:
+        written = {leaf.target.buffer for leaf in self.leaves}
+        for name, found in self.refs.items():
+            buffer = self.tree.buffer[name]
+            if buffer.kind != "temporary" or buffer.scope == 0:
+                self.spaces[name] = GLOBAL
+                alone = not self.threads and not blocks
+                own = self._is_own(name, same_threads=True)
+                if name in written and self._is_read(name) and not own and not alone:
+                    what = f"tensor '{name}' is written and read by different threads of one kernel"
+                    raise ScheduleError(what, "Let its readers share no loop with what writes it.")
+            elif self._is_own(name):
+                self.spaces[name] = PRIVATE
+                self._compact(name, found[0])
+            elif self._lives_inside(name):
+                self.spaces[name] = PRIVATE
+            elif buffer.scope < blocks:
+                what = f"tensor '{name}' would be shared by blocks"
+                raise ScheduleError(what, "Put the loops of blocks outside all that writes and reads it.")
+            elif any(self._threads_around(leaf, buffer.scope) for leaf in self._touching(name)):
+                what = f"tensor '{name}' would be shared by some threads of a block alone"
+                raise ScheduleError(what, "Put the loops of threads inside all that writes and reads it.")
+            else:
+                self.spaces[name] = SHARED
+                self._leave_room(name)
+
+    def _is_read(self, name: str) -> bool:
+        return any(ref.buffer == name for leaf in self.leaves for ref in refs(leaf.value))
+
+    def _is_own(self, name: str, *, same_threads: bool = False) -> bool:
+        """Return whether a thread touches only what it wrote, because all references are the same.
+
+        What fewer thread loops enclose than its readers is computed by each of those threads.
+
+        Args:
+            name: of the buffer.
+            same_threads: whether all that touches it must be inside the same thread loops.
+        """
+        if name in self.copies or not _same(self.refs[name]):
+            return False
+        written, read = set[frozenset[LoopId]](), set[frozenset[LoopId]]()
+        for leaf in self._touching(name):
+            (written if leaf.target.buffer == name else read).add(self._threads_around(leaf))
+        if same_threads:
+            return len(written | read) == 1
+        return all(one <= other for one in written for other in read)
+
+    def _lives_inside(self, name: str) -> bool:
+        """Return whether a buffer lives inside all thread loops, so that each thread has its own."""
+        scope = self.tree.buffer[name].scope
+        return (
+            all(
+                self.threads.keys() <= set(self.around[id(leaf)][:scope]) and self._threads_around(leaf)
+                for leaf in self._touching(name)
+            )
+            or not self.threads
+        )
+
+    def _touching(self, name: str) -> Iterator[Leaf]:
+        return (leaf for leaf in self.leaves if any(ref.buffer == name for ref in leaf.refs))
+
+    def _threads_around(self, leaf: Leaf, depth: int | None = None) -> frozenset[LoopId]:
+        """Find the thread loops around a leaf, among so many of the outermost loops."""
+        copies = leaf.target.buffer in self.copies
+        around = self.around[id(leaf)][:depth]
+        return frozenset(loop for loop in around if loop in self.threads and not copies)
+
+    def _compact(self, name: str, ref: Ref) -> None:
+        """Lay out the elements of one thread, in the order in which they lie in the tree's buffer."""
+        own = sorted([item for item in ref.strides if self._is_walked(item[0])], key=lambda item: item[1])
+        strides, size = dict[LoopId, int](), 1
+        for loop, _ in own:
+            strides[loop] = size
+            size *= self.trips[loop]
+        self.strides[name], self.sizes[name] = strides, size
+
+    def _is_walked(self, loop: LoopId) -> bool:
+        """Return whether a thread walks a loop itself."""
+        return loop not in self.threads and self.bindings.get(loop) != "block"
+
+    def _leave_room(self, name: str) -> None:
+        """Leave elements free behind each row of a shared tile, against bank conflicts."""
+        pad, size = self.layout.pads.get(name, 0), self.tree.buffer[name].size
+        strides = sorted({s for ref in self.refs[name] for _, s in ref.strides if s > 1})
+        row = next((s for s in strides if s >= LEAST_ROW and not size % s and self._is_row(name, s)), 0)
+        if not pad or not row or any(ref.offset for ref in self.refs[name]):
+            return
+        moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}
+        self.strides[name] = {loop: s + s // row * pad for loop, s in moves.items()}
+        self.sizes[name] = size // row * (row + pad)
+
+    def _is_row(self, name: str, row: int) -> bool:
+        """Return whether references stay in a row by some of their loops, and by the others move by rows."""
+        for ref in self.refs[name]:
+            within = [(loop, stride) for loop, stride in ref.strides if stride < row]
+            if any(stride % row for _, stride in ref.strides if stride >= row):
+                return False
+            if sum(stride * (self.trips[loop] - 1) for loop, stride in within) >= row:
+                return False
+        return True
+
+    def _buffer(self, name: str) -> Buffer:
+        buffer = self.tree.buffer[name]
+        return replace(buffer, size=self.sizes.get(name, buffer.size))
+
+    # Items
+
+    def _all(self, nodes: Sequence[Node], path: _Path) -> tuple[Item, ...]:
+        return tuple(item for node in nodes for item in self._items(node, path))
+
+    def _items(self, node: Node, path: _Path) -> Iterator[Item]:
+        if isinstance(node, Leaf):
+            yield from self._leaf(node, path)
+        elif self._is_shared_work(node, path):
+            yield self._cooperative(node, path)
+        elif self._kind(node) == "thread" and not path.cooperative:
+            self._require_independent(node, len(path.levels))
+            extent = self._extent(node.axis, path)
+            # Elsewhere the loop may have more iterations, for which there are threads.
+            guarded, rest = self.threads[node.id] * node.step > extent, min(node.step, extent)
+            yield from self._all(node.body, path.into(node.id, extent, rest, guarded=guarded, thread=True))
+        else:
+            yield from self._serial(node, path)
+
+    def _is_shared_work(self, node: Loop, path: _Path) -> bool:
+        """Return whether no thread loop encloses a nest that writes what threads share."""
+        if not self.bindings or path.threads or path.cooperative or not self.threads:
+            return False
+        if any(self._kind(loop) == "thread" for loop in loops((node,))):
+            return False
+        targets = {self.spaces[leaf.target.buffer] for leaf in leaves((node,))}
+        return PRIVATE not in targets and self._is_independent(node, len(path.levels))
+
+    def _cooperative(self, node: Loop, path: _Path) -> Item:
+        chain, nodes, path = list[tuple[LoopId, int]](), (node,), replace(path, cooperative=True)
+        while len(nodes) == 1 and isinstance(loop := nodes[0], Loop):
+            if not self._is_independent(loop, len(path.levels)):
+                break
+            extent = self._extent(loop.axis, path)
+            chain.append((loop.id, -(-extent // loop.step)))
+            guarded = extent % loop.step != 0 or self._is_cut(loop.axis, path)
+            path = path.into(loop.id, extent, min(loop.step, extent), guarded=guarded)
+            nodes = loop.body
+        if len(nodes) == 1 and isinstance(leaf := nodes[0], Leaf) and isinstance(leaf.value, Ref):
+            # As the source lies in memory, so that neighboring threads read neighboring elements.
+            source = leaf.value.stride
+            chain.sort(key=lambda item: -source.get(item[0], 0))
+        return Cooperative(tuple(chain), self._all(nodes, path))
+
+    def _serial(self, loop: Loop, path: _Path) -> Iterator[Item]:
+        extent = self._extent(loop.axis, path)
+        full, tail = divmod(extent, loop.step)
+        cut = self._is_cut(loop.axis, path)
+        lanes = self._lanes(loop, path) if full and not tail else None
+        if lanes:
+            yield from self._leaf(
+                lanes,
+                path.into(loop.id, extent, loop.step, guarded=cut and loop.axis in self.tree.window),
+                (loop.id, full),
+            )
+        elif cut or path.cooperative:
+            inner = path.into(
+                loop.id, extent, min(loop.step, extent), guarded=bool(tail) or loop.axis in self.tree.window
+            )
+            yield from self._counted(loop, 0, full + (tail > 0), inner)
+        else:
+            if full:
+                yield from self._counted(loop, 0, full, path.into(loop.id, extent, loop.step, guarded=False))
+            if tail:
+                inner = path.into(loop.id, extent, tail, guarded=False)
+                yield from self._counted(loop, full, full + 1, inner)
+
+    def _counted(self, loop: Loop, first: int, last: int, path: _Path) -> Iterator[Item]:
+        body = self._all(loop.body, path)
+        if body:
+            unrolled = loop.kind == "unroll" or loop.id in self.layout.unrolled or self._takes_registers(loop)
+            yield Serial(loop.id, first, last, body, unrolled)
+
+    def _takes_registers(self, loop: Loop) -> bool:
+        """Return whether a loop moves what threads have in registers, which have no addresses."""
+        return any(
+            loop.id in self.strides.get(name, {}) and self.spaces[name] == PRIVATE for name in self.refs
+        )
+
+    def _lanes(self, loop: Loop, path: _Path) -> Leaf | None:
+        """Return what is computed in the iterations of a loop, where they are one vector."""
+        if loop.id not in self.layout.lanes or path.cooperative or len(loop.body) != 1:
+            return None
+        leaf = loop.body[0]
+        width = self.trips[loop.id]
+        if not isinstance(leaf, Leaf) or width not in (2, 4, 8):
+            return None
+        strides = [self._ref(ref).stride.get(loop.id, 0) for ref in leaf.refs]
+        types = {self.tree.buffer[ref.buffer].dtype for ref in leaf.refs}
+        if width * max(DTYPES[dtype] for dtype in types) > VECTOR_BYTES:
+            return None
+        plain = len(types) == 1 and types <= {"float32", "float64", "int32"} and not _gathers(leaf.value)
+        # A vector of 1 element apart is loaded as a whole, a single element is spread over the lanes.
+        return leaf if plain and strides[0] == 1 and set(strides) <= {0, 1} else None
+
+    def _leaf(self, leaf: Leaf, path: _Path, lanes: tuple[LoopId, int] | None = None) -> Iterator[Item]:
+        found = self._conditions(path)
+        if not self._touches_global(leaf) and not path.cooperative and self._stays_inside(leaf):
+            # What is computed beyond the edge stays where no element within it is computed from it.
+            axes = {axis for (axis, _), _ in leaf.target.strides}
+            found = [each for each in found if not any(axis in axes for (axis, _), _ in each.terms)]
+        made = Leaf(self._ref(leaf.target), leaf.reduce, self._value(leaf.value))
+        computed = Compute(made, tuple(found), lanes)
+        missing = tuple(loop for loop in self.threads if loop not in path.threads)
+        if path.cooperative or not missing or self.spaces[leaf.target.buffer] == PRIVATE:
+            yield computed
+        else:
+            yield Single(missing, (computed,))
+
+    def _stays_inside(self, leaf: Leaf) -> bool:
+        """Return whether a leaf leaves no buffer, even beyond the edges."""
+        for ref in map(self._ref, leaf.refs):
+            reach = ref.offset + sum(stride * (self.trips[loop] - 1) for loop, stride in ref.strides)
+            if reach >= self.sizes.get(ref.buffer, self.tree.buffer[ref.buffer].size):
+                return False
+        return True
+
+    def _touches_global(self, leaf: Leaf) -> bool:
+        return any(self.spaces[ref.buffer] == GLOBAL for ref in leaf.refs)
+
+    def _value(self, value: Value) -> Value:
+        match value:
+            case Ref():
+                return self._ref(value)
+            case Call(function, args):
+                return Call(function, tuple([self._value(arg) for arg in args]))
+            case _:
+                return value
+
+    def _ref(self, ref: Ref) -> Ref:
+        """Return a reference in the kernel's own layout."""
+        strides = self.strides.get(ref.buffer)
+        if strides is None:
+            return ref
+        return Ref(
+            ref.buffer, 0, tuple([(loop, strides[loop]) for loop, _ in ref.strides if loop in strides])
+        )
+
+    # Conditions
+
+    def _conditions(self, path: _Path) -> list[Condition]:
+        """List what must hold so that no axis is left."""
+        found: list[Condition] = []
+        for i, level in enumerate(path.levels):
+            if not level.guarded:
+                continue
+            axis = level.loop[0]
+            terms = {other.loop: other.loop[1] for other in path.levels[i:] if other.loop[0] == axis}
+            found.append(Condition(tuple(terms.items()), level.extent))
+            if axis in self.tree.window:
+                found += self._of_window(axis, terms, path.levels[:i])
+        return [each for each in dict.fromkeys(found) if self._may_fail(each)]
+
+    def _may_fail(self, condition: Condition) -> bool:
+        return sum(stride * (self.trips[loop] - 1) for loop, stride in condition.terms) >= condition.limit
+
+    def _of_window(
+        self, axis: str, terms: Mapping[LoopId, int], around: Sequence[_Level]
+    ) -> Iterator[Condition]:
+        """Cut off what a window does not have where the axes that it follows have a shorter iteration.
+
+        It has 1 + sum(c * (remaining - 1)) elements, and what remains of an axis is the least of what each
+        loop around leaves.
+        """
+        ends: list[list[tuple[dict[LoopId, int], int]]] = []
+        for other, c in self.tree.window[axis]:
+            own = [level for level in around if level.loop[0] == other]
+            whole = min([level.rest for level in own], default=self.tree.size[other])
+            found = [(dict[LoopId, int](), c * (min(whole, self.tree.size[other]) - 1))]
+            for i, level in enumerate(own):
+                if level.guarded:
+                    taken = {each.loop: c * each.loop[1] for each in own[i:]}
+                    found.append((taken, c * (level.extent - 1)))
+            ends.append(found)
+        for chosen in product(*ends):
+            moves = dict(terms)
+            for taken, _ in chosen:
+                moves |= taken
+            yield Condition(tuple(moves.items()), 1 + sum(limit for _, limit in chosen))
+
+
+def _gathers(value: Value) -> bool:
+    return isinstance(value, Call) and (value.function == "gather" or any(map(_gathers, value.args)))

@@ -1,0 +1,63 @@
+"""GPUs as targets: what a device has, and how it is named.
+
+A target is named `opencl`, `opencl:NAME` with a part of a platform's or device's name, or `cuda:sm_90`. What
+schedules depend on is kept among the target's features, so that a stored target says it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from planish.core import Target
+
+KINDS = ("opencl", "cuda")
+
+
+def is_gpu(backend: str) -> bool:
+    """Return whether a target's back end makes kernels of blocks and threads."""
+    return backend.partition(":")[0] in KINDS
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What a device has.
+
+    Args:
+        units: that execute groups of threads at the same time.
+        group: threads of a group at most.
+        shared: bytes that the threads of a group share.
+        lanes: elements of float32 in a vector that a thread computes at once; 1 where threads are lanes.
+        warp: threads that execute one instruction together.
+        registers: of 32 bits, for all threads of a unit; 0 where that is not known.
+        threads: of a unit at most; 0 where that is not known.
+        processor: whether it is a processor that executes the threads of a group one after the other.
+    """
+
+    units: int = 1
+    group: int = 1024
+    shared: int = 48 << 10
+    lanes: int = 1
+    warp: int = 32
+    registers: int = 0
+    threads: int = 0
+    processor: bool = False
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Return all as features of a target."""
+        return frozenset(f"{field.name}={int(getattr(self, field.name))}" for field in fields(self))
+
+    @property
+    def flat_group(self) -> int:
+        """Return how many threads a group has where a schedule says nothing."""
+        return min(self.group, 64 if self.processor else 256)
+
+    @staticmethod
+    def of(target: Target) -> Gpu:
+        """Read a target's features."""
+        pairs = (feature.partition("=") for feature in target.features if "=" in feature)
+        found: Mapping[str, int] = {name: int(value) for name, _, value in pairs if value.isdigit()}
+        known = {field.name for field in fields(Gpu)}
+        numbers = {name: value for name, value in found.items() if name in known and name != "processor"}
+        return Gpu(**numbers, processor=bool(found.get("processor", 0)))

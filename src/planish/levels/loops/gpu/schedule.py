@@ -1,0 +1,238 @@
+"""GPU schedules: the kernels that a candidate's steps make of a program.
+
+A result that is reduced is summed in a tensor of its own, `C_1[m,n] += ...; C[m,n] = C_1[m,n]`, which lies in
+the registers of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from planish.core import Candidate, ScheduleError, did_you_mean
+from planish.levels.loops.gpu.bind import FLAT_GROUP, Bindings, Layout, bind
+from planish.levels.loops.gpu.steps import (
+    GPU_STEPS,
+    BlockTile,
+    GpuStep,
+    ReduceTile,
+    SharedTile,
+    UnrollReduction,
+    VectorLanes,
+)
+from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
+from planish.levels.loops.ir.tree import LoopId
+from planish.levels.loops.lang.draft import fresh, is_spread
+from planish.levels.loops.lang.program import (
+    Access,
+    Index,
+    Program,
+    Statement,
+    TensorType,
+    accesses,
+)
+from planish.levels.loops.steps import Pack, Reorder, Split
+
+if TYPE_CHECKING:
+    from planish.levels.loops.gpu.kernels import GpuProgram
+
+_AxisStep = TypeVar("_AxisStep", BlockTile, ReduceTile, UnrollReduction)
+
+# Programs
+
+
+@lru_cache(maxsize=64)
+def accumulated(program: Program) -> Program:
+    """Sum each result that is reduced in a tensor of its own; the result takes its elements."""
+    statements, types = list[Statement](), dict(program.types)
+    names = set(types)
+    for s in program.statements:
+        tensor = s.target.tensor
+        if s.reduce is None or tensor not in program.outputs or is_spread(s.target):
+            statements.append(s)
+            continue
+        inner = fresh(tensor, names)
+        whole = Access(inner, tuple(Index(((axis, 1),)) for axis in s.output_axes))
+        types[inner] = TensorType(tuple(program.size[a] for a in s.output_axes), program.arithmetic)
+        statements += [Statement(whole, s.reduce, s.value), Statement(s.target, None, whole)]
+    order = [*_read_first(statements), *(s.target.tensor for s in statements)]
+    known = dict.fromkeys((*order, *types))
+    return replace(program, statements=tuple(statements), types=tuple((n, types[n]) for n in known))
+
+
+def _read_first(statements: Sequence[Statement]) -> Iterator[str]:
+    written = {s.target.tensor for s in statements}
+    return (a.tensor for s in statements for a in accesses(s.value) if a.tensor not in written)
+
+
+# Candidates
+
+
+def gpu_program_of(program: Program, candidate: Candidate, group: int = FLAT_GROUP) -> GpuProgram:
+    """Make the kernels of a candidate.
+
+    Args:
+        program: what is computed.
+        candidate: of GPU steps.
+        group: threads of a group at most, where nothing is bound.
+
+    Raises:
+        ScheduleError: a step is illegal here, or threads would meet in an element.
+    """
+    from planish.levels.loops.lower.lowering import lower  # a process that only searches lowers nothing
+    from planish.levels.loops.lower.placement import plan
+
+    schedule, bindings, layout = gpu_schedule_of(program, candidate)
+    copies = plan(schedule).copies
+    pads = {name: layout.pads.get(copy.packed.access.tensor, 0) for name, copy in copies.items()}
+    layout = replace(layout, group=group, pads=pads)
+    return bind(lower(schedule), bindings, frozenset(copies), layout)
+
+
+def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, Bindings, Layout]:
+    """Replay a candidate's steps; pads of the layout are by tensor.
+
+    Raises:
+        ScheduleError: a step is illegal here.
+    """
+    schedule = unscheduled(accumulated(program))
+    nests: dict[str, list[GpuStep]] = {}
+    for step in candidate.steps:
+        if not isinstance(step, GpuStep):
+            raise ScheduleError(f"{step} is no step of a GPU schedule", f"Known: {', '.join(GPU_STEPS)}.")
+        nests.setdefault(vars(step)["nest"], []).append(step)
+    bindings: dict[LoopId, str] = {}
+    pads: dict[str, int] = {}
+    lanes, unrolled = set[LoopId](), set[LoopId]()
+    for nest, steps in nests.items():
+        made = _NestSchedule(schedule, nest, steps)
+        schedule = made.schedule
+        bindings |= made.bindings
+        lanes |= made.lanes
+        unrolled |= made.unrolled
+        pads |= {s.tensor: s.pad for s in steps if isinstance(s, SharedTile)}
+    return schedule, bindings, Layout(pads=pads, lanes=frozenset(lanes), unrolled=frozenset(unrolled))
+
+
+class _NestSchedule:
+    """Applies the steps of one nest.
+
+    Attributes:
+        schedule: with the nest's loops.
+        bindings: of these loops.
+        lanes: the loop of the vector, if there is one.
+        unrolled: loops of reductions that are repeated.
+    """
+
+    def __init__(self, schedule: Schedule, nest: str, steps: Sequence[GpuStep]) -> None:
+        number = schedule.nest(_inner(schedule, nest))
+        self.nest = schedule.graph.nests[number]
+        self.name = self.nest.name if nest else ""
+        self.schedule, self.number = schedule, number
+        self.bindings: dict[LoopId, str] = {}
+        self.lanes: set[LoopId] = set()
+        self.unrolled: set[LoopId] = set()
+        self.extent = schedule.program.size
+        self.tiles = self._by_axis(steps, BlockTile)
+        self.reductions = self._by_axis(steps, ReduceTile)
+        self.vector = next((s.axis for s in steps if isinstance(s, VectorLanes)), "")
+        self.unrolls = self._by_axis(steps, UnrollReduction)
+        order = self._order()
+        if len(order) > 1:
+            self.schedule = Reorder(tuple(map(loop_text, order)), self.name).apply(self.schedule)
+        for step in steps:
+            if isinstance(step, SharedTile):
+                self._share(step, order)
+
+    def _order(self) -> Order:
+        """Split the axes; return the loops: blocks, tiles of reductions, reductions, threads, elements."""
+        blocks, repeats, threads, elements = (list[tuple[str, int]]() for _ in range(4))
+        for axis in self._results():
+            tile = self.tiles.get(axis, BlockTile(axis, 1))
+            each = tile.elements
+            left = self.extent[axis]
+            for step, loops, kind in (
+                (each * tile.threads * tile.repeats, blocks, "block"),
+                (each * tile.threads, repeats, ""),
+                (each, threads, "thread"),
+                (1, elements, ""),
+            ):
+                if step < left:
+                    self._split(axis, step)
+                    loops.append((axis, step))
+                    left = step
+                    if kind:
+                        self.bindings[axis, step] = kind
+            if self.vector == axis and (axis, 1) in elements:
+                self.lanes.add((axis, 1))
+        elements.sort(key=lambda loop: loop[0] == self.vector)
+        outer, inner = self._reductions()
+        self.around = len(blocks) + len(outer)
+        return (*blocks, *outer, *inner, *repeats, *threads, *elements)
+
+    def _results(self) -> list[str]:
+        return [axis for axis in self.nest.axes if axis not in self.nest.reduced]
+
+    def _reductions(self) -> tuple[list[LoopId], list[LoopId]]:
+        """Split the reduced axes; return the loops around what is shared, and those inside."""
+        outer, inner = list[tuple[str, int]](), list[tuple[str, int]]()
+        for axis in [axis for axis in self.nest.axes if axis in self.nest.reduced]:
+            left = self.extent[axis]
+            tile = self.reductions.get(axis)
+            if tile and tile.size < left:
+                self._split(axis, tile.size)
+                outer.append((axis, tile.size))
+                left = tile.size
+            unroll = self.unrolls.get(axis)
+            if left > 1:
+                if unroll and unroll.factor < left and left % unroll.factor == 0 and unroll.factor > 1:
+                    self._split(axis, unroll.factor)
+                    inner.append((axis, unroll.factor))
+                if unroll and unroll.factor > 1:
+                    self.unrolled.add((axis, 1))
+                inner.append((axis, 1))
+        return outer, inner
+
+    def _split(self, axis: str, step: int) -> None:
+        if step > 1:
+            self.schedule = Split(axis, step, self.name).apply(self.schedule)
+
+    def _share(self, step: SharedTile, order: Order) -> None:
+        if not self.around:
+            what = (
+                f"tensor '{step.tensor}' cannot be shared: there are neither blocks nor tiles of reductions"
+            )
+            raise ScheduleError(what, "Divide an axis among blocks first.")
+        at = loop_text(order[self.around - 1])
+        self.schedule = Pack(step.tensor, at, nest=self.name).apply(self.schedule)
+
+    def _by_axis(self, steps: Sequence[GpuStep], kind: type[_AxisStep]) -> dict[str, _AxisStep]:
+        """Return the steps of a kind by axis, if they suit the nest."""
+        found: dict[str, _AxisStep] = {}
+        for step in steps:
+            if isinstance(step, kind):
+                self._check(step)
+                found[step.axis] = step
+        return found
+
+    def _check(self, step: BlockTile | ReduceTile | UnrollReduction) -> None:
+        if step.axis not in self.nest.axes:
+            what = f"nest '{self.nest.name}' has no loop over axis '{step.axis}'"
+            raise ScheduleError(what, did_you_mean(step.axis, self.nest.axes))
+        divides = isinstance(step, BlockTile)
+        if (step.axis in self.nest.reduced) == divides:
+            what = f"axis '{step.axis}' is {'reduced' if divides else 'one of the result'}"
+            raise ScheduleError(f"{what}: it has no {type(step).__name__}", "Name another axis.")
+        if min(value for value in vars(step).values() if isinstance(value, int)) < 1:
+            raise ScheduleError(f"{step} has a number below 1", "Counts are 1 at least.")
+
+
+def _inner(schedule: Schedule, nest: str) -> str:
+    """Return the nest that reduces into a tensor, where that has one of its own for it."""
+    if not nest or nest not in schedule.graph.nest:
+        return nest
+    value = schedule.graph.nests[schedule.graph.nest[nest]].statement.value
+    summed = isinstance(value, Access) and value.tensor.startswith(f"{nest}_")
+    return value.tensor if summed and isinstance(value, Access) else nest

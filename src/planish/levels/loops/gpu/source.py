@@ -1,0 +1,512 @@
+"""Source of GPU kernels in C, in the dialects of OpenCL and CUDA.
+
+Both have the same structure: names of tensors begin with `t_`, and those of iterations with `i_`. Functions
+are those of the language, with the rules of NumPy for NaN. Elements of narrow types are widened where they
+are read, and rounded to the nearest where they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isinf, isnan, prod
+
+import numpy as np
+
+from planish.levels.loops.gpu.kernels import (
+    PRIVATE,
+    SHARED,
+    Barrier,
+    Compute,
+    Condition,
+    Cooperative,
+    Counts,
+    GpuKernel,
+    GpuProgram,
+    Item,
+    Serial,
+    Single,
+)
+from planish.levels.loops.ir.tree import Call, LoopId, Ref, Value
+from planish.levels.loops.lang.element_types import nearest_integer
+from planish.levels.loops.lang.program import ARITHMETIC, COMPARISONS, DTYPES, Const
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A language of kernels.
+
+    Args:
+        name: "opencl" or "cuda".
+        kernel: begins a kernel's function; `{0}` stands for the threads of a group.
+        function: begins any other function.
+        memory: memory to the word that begins a pointer to it or an array in it.
+        restrict: the word for pointers that share no memory.
+        group: the number of the group.
+        lane: the number of the thread in its group.
+        barrier: waits for the threads of a group.
+        types: element type to the type that its elements have in memory.
+        aligned: ends an array that begins at a multiple of the largest vector.
+        vectors: whether there is arithmetic on vectors.
+    """
+
+    name: str
+    kernel: str
+    function: str
+    memory: Mapping[str, str]
+    restrict: str
+    group: str
+    lane: str
+    barrier: str
+    types: Mapping[str, str]
+    aligned: str
+    vectors: bool
+
+
+_TYPES = {"float32": "float", "float64": "double", "int32": "int", "bfloat16": "ushort"}
+OPENCL = Dialect(
+    "opencl",
+    "__kernel __attribute__((reqd_work_group_size({0}, 1, 1))) void",
+    "static inline",
+    {"global": "__global ", "shared": "__local "},
+    "restrict",
+    "(int)get_group_id(0)",
+    "(int)get_local_id(0)",
+    "barrier(CLK_LOCAL_MEM_FENCE);",
+    {**_TYPES, "float16": "half", "int8": "char", "int64": "long"},
+    " __attribute__((aligned(64)))",
+    vectors=True,
+)
+CUDA = Dialect(
+    "cuda",
+    'extern "C" __global__ void __launch_bounds__({0})',
+    "static __device__ __forceinline__",
+    {"global": "", "shared": "__shared__ __align__(16) "},
+    "__restrict__",
+    "(int)blockIdx.x",
+    "(int)threadIdx.x",
+    "__syncthreads();",
+    {**_TYPES, "float16": "__half", "int8": "signed char", "int64": "long long"},
+    "",
+    vectors=False,
+)
+DIALECTS = {dialect.name: dialect for dialect in (OPENCL, CUDA)}
+
+
+def kernel_source(program: GpuProgram, dialect: Dialect) -> str:
+    """Write all kernels of a program."""
+    writer = _Writer(program, dialect)
+    bodies = [writer.kernel(kernel) for kernel in (*program.ahead, *program.kernels)]
+    return "\n\n".join([*writer.preamble(), *writer.functions.values(), *bodies]) + "\n"
+
+
+def buffer_name(name: str) -> str:
+    """Return what a buffer is called in the source."""
+    return "t_" + re.sub(r"\W", "_", name)
+
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_C_FUNCTIONS = {"sqrt", "exp", "log", "tanh", "erf"}
+_WIDEST_INT = 2**31
+_BF16 = {
+    "opencl": ("as_float", "as_uint"),
+    "cuda": ("__uint_as_float", "__float_as_uint"),
+}
+
+
+@dataclass
+class _Text:
+    """Lines of a kernel, indented by depth."""
+
+    lines: list[str] = field(default_factory=list[str])
+    depth: int = 1
+
+    def add(self, line: str) -> None:
+        self.lines.append("  " * self.depth + line)
+
+    def open(self, line: str) -> None:
+        self.add(line)
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.add("}")
+
+
+class _Writer:
+    def __init__(self, program: GpuProgram, dialect: Dialect) -> None:
+        self.program, self.dialect = program, dialect
+        self.functions: dict[str, str] = {}
+        self.buffers = program.tree.buffer
+        wide = max((b.size for b in program.tree.buffers), default=0) >= _WIDEST_INT
+        self.index = ("long" if dialect is OPENCL else "long long") if wide else "int"
+        types = {
+            ARITHMETIC.get(b.dtype, b.dtype)
+            for b in program.tree.buffers
+            if b.name not in program.tree.indices
+        }
+        self.arithmetic = types.pop() if len(types) == 1 else "float32"
+        self.scalar = {"float32": "float", "float64": "double", "int32": "int"}[self.arithmetic]
+        self.names: dict[LoopId, str] = {}
+
+    def preamble(self) -> Iterator[str]:
+        types = {b.dtype for b in self.program.tree.buffers}
+        if self.dialect is OPENCL and "float64" in types:
+            yield "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
+        if self.dialect is CUDA:
+            yield "typedef unsigned short ushort;\ntypedef unsigned int uint;"
+            if "float16" in types:
+                yield "#include <cuda_fp16.h>"
+
+    # Kernels
+
+    def kernel(self, kernel: GpuKernel) -> str:
+        self.names = _loop_names(kernel)
+        self.spaces = dict.fromkeys((b.name for b in kernel.shared), SHARED)
+        self.spaces |= dict.fromkeys((b.name for b in kernel.private), PRIVATE)
+        self.text = text = _Text()
+        d = self.dialect
+        pointer = f"{d.memory['global']}{{0}}{{1}} *{d.restrict} {{2}}"
+        parameters = [
+            pointer.format(const, d.types[self.buffers[name].dtype], buffer_name(name))
+            for const, names in (("const ", kernel.inputs), ("", kernel.outputs))
+            for name in names
+        ]
+        for space, buffers in ((SHARED, kernel.shared), (PRIVATE, kernel.private)):
+            for b in buffers:
+                array = f"{d.types[b.dtype]} {buffer_name(b.name)}[{b.size}]"
+                text.add(f"{d.memory.get(space, '')}{array}{d.aligned};")
+        self.group, self.threads = kernel.group, kernel.threads
+        text.add(f"const int group = {d.group};")
+        text.add(f"const int lane = {d.lane};")
+        if kernel.flat:
+            total = prod(n for _, n in kernel.threads)
+            text.add(f"const {self.index} thread = ({self.index})group * {kernel.group} + lane;")
+            if total % kernel.group:
+                text.add(f"if (thread >= {total}) return;")
+            self._decode("thread", kernel.threads)
+        else:
+            self._decode("group", kernel.blocks)
+            self._decode("lane", kernel.threads)
+        self._items(kernel.body)
+        head = f"{d.kernel.format(kernel.group)} {kernel.name}({', '.join(parameters)})"
+        return "\n".join([f"{head}\n{{", *text.lines, "}"])
+
+    def _decode(self, number: str, loops: Counts) -> None:
+        """Find the iterations that a number stands for, in row-major order."""
+        rest = prod(n for _, n in loops)
+        whole = rest
+        for loop, count in loops:
+            rest //= count
+            value = number if rest == 1 else f"{number} / {rest}"
+            if rest * count != whole:
+                value = f"{value} % {count}" if rest > 1 else f"{number} % {count}"
+            self.text.add(f"const int {self.names[loop]} = {value if count > 1 else 0};")
+
+    def _items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            match item:
+                case Compute():
+                    self._compute(item)
+                case Serial():
+                    self._serial(item)
+                case Cooperative():
+                    self._cooperative(item)
+                case Single(loops, body):
+                    self.text.open(f"if ({' && '.join(f'{self.names[loop]} == 0' for loop in loops)}) {{")
+                    self._items(body)
+                    self.text.close()
+                case Barrier():
+                    self.text.add(self.dialect.barrier)
+
+    def _serial(self, item: Serial) -> None:
+        name, text = self.names[item.loop], self.text
+        if item.last - item.first == 1:
+            text.open("{")
+            text.add(f"const int {name} = {item.first};")
+        else:
+            text.add("#pragma unroll" if item.unrolled else "#pragma unroll 1")
+            text.open(f"for (int {name} = {item.first}; {name} < {item.last}; ++{name}) {{")
+        self._items(item.body)
+        text.close()
+
+    def _cooperative(self, item: Cooperative) -> None:
+        text, total = self.text, prod(n for _, n in item.loops)
+        if self.group == 1:
+            for loop, count in item.loops:
+                name = self.names[loop]
+                text.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
+            self._items(item.body)
+            for _ in item.loops:
+                text.close()
+            return
+        if total % self.group:
+            text.open(f"for (int work = lane; work < {total}; work += {self.group}) {{")
+        else:
+            text.add("#pragma unroll" if total // self.group <= 16 else "#pragma unroll 4")
+            text.open(f"for (int turn = 0; turn < {total // self.group}; ++turn) {{")
+            text.add(f"const int work = turn * {self.group} + lane;")
+        self._decode("work", item.loops)
+        self._items(item.body)
+        text.close()
+
+    # Elements
+
+    def _compute(self, item: Compute) -> None:
+        text, lanes = self.text, item.lanes
+        if lanes is None:
+            self._guarded(item.conditions, self._statement(item, None))
+            return
+        loop, width = lanes
+        name = self.names[loop]
+        if not self.dialect.vectors:
+            text.add("#pragma unroll")
+            text.open(f"for (int {name} = 0; {name} < {width}; ++{name}) {{")
+            self._guarded(item.conditions, self._statement(item, None))
+            text.close()
+            return
+        vector = self._statement(item, lanes)
+        if not item.conditions:
+            text.add(vector)
+            return
+        last = [self._condition(each, {loop: width - 1}) for each in item.conditions]
+        text.open(f"if ({' && '.join(last)}) {{")
+        text.add(vector)
+        text.close()
+        text.open("else {")
+        text.open(f"for (int {name} = 0; {name} < {width}; ++{name}) {{")
+        self._guarded(item.conditions, self._statement(item, None))
+        text.close()
+        text.close()
+
+    def _guarded(self, conditions: Sequence[Condition], statement: str) -> None:
+        tests = " && ".join(self._condition(each, {}) for each in conditions)
+        self.text.add(f"if ({tests}) {statement}" if tests else statement)
+
+    def _condition(self, condition: Condition, fixed: Mapping[LoopId, int]) -> str:
+        offset = sum(stride * fixed[loop] for loop, stride in condition.terms if loop in fixed)
+        terms = [(loop, stride) for loop, stride in condition.terms if loop not in fixed]
+        return f"{self._sum(0, terms)} < {condition.limit - offset}"
+
+    def _statement(self, item: Compute, lanes: tuple[LoopId, int] | None) -> str:
+        leaf = item.leaf
+        value = self._value(leaf.value, lanes)
+        if leaf.reduce:
+            value = self._apply(leaf.reduce, [self._read(leaf.target, lanes), value], lanes)
+        return self._write(leaf.target, value, lanes)
+
+    def _sum(self, offset: int, terms: Sequence[tuple[LoopId, int]]) -> str:
+        names = [(self.names[loop], stride) for loop, stride in terms]
+        texts = [name if stride == 1 else f"{name} * {stride}" for name, stride in names]
+        if self.index != "int" and texts:
+            texts[0] = f"({self.index}){texts[0]}"
+            texts = [texts[0], *(f"({self.index}){text}" for text in texts[1:])]
+        if offset or not texts:
+            texts.append(str(offset))
+        return " + ".join(texts).replace("+ -", "- ")
+
+    def _at(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> str:
+        skipped = lanes[0] if lanes else None
+        return self._sum(ref.offset, [item for item in ref.strides if item[0] != skipped])
+
+    def _is_vector(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> bool:
+        return lanes is not None and lanes[0] in ref.stride
+
+    def _read(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> str:
+        at, name, dtype = self._at(ref, lanes), buffer_name(ref.buffer), self.buffers[ref.buffer].dtype
+        if lanes and self._is_vector(ref, lanes):
+            return self._vector(ref, at, lanes[1], "const ")
+        element = f"{name}[{at}]"
+        match dtype:
+            case "float16":
+                return f"vload_half({at}, {name})" if self.dialect is OPENCL else f"__half2float({element})"
+            case "bfloat16":
+                return f"{self._bfloat16(read=True)}({element})"
+            case "int8":
+                return f"(int){element}"
+            case _:
+                return element
+
+    def _write(self, ref: Ref, value: str, lanes: tuple[LoopId, int] | None) -> str:
+        at, name, dtype = self._at(ref, lanes), buffer_name(ref.buffer), self.buffers[ref.buffer].dtype
+        if lanes:
+            return f"{self._vector(ref, at, lanes[1], '')} = {value};"
+        match dtype:
+            case "float16" if self.dialect is OPENCL:
+                return f"vstore_half_rte({value}, {at}, {name});"
+            case "float16":
+                return f"{name}[{at}] = __float2half_rn({value});"
+            case "bfloat16":
+                return f"{name}[{at}] = {self._bfloat16(read=False)}({value});"
+            case _:
+                return f"{name}[{at}] = {value};"
+
+    def _vector(self, ref: Ref, at: str, width: int, const: str) -> str:
+        """Read or write a vector that need not begin at a multiple of its size."""
+        kind, name = f"{self.scalar}{width}", f"p_{self.scalar}{width}"
+        size = DTYPES[self.arithmetic]
+        self.functions[name] = f"typedef {kind} {name} __attribute__((aligned({size})));"
+        space = self.dialect.memory.get(self.spaces.get(ref.buffer, "global"), "")
+        return f"*({const}{space}{name} *)({buffer_name(ref.buffer)} + {at})"
+
+    def _bfloat16(self, *, read: bool) -> str:
+        from_bits, to_bits = _BF16[self.dialect.name]
+        function = self.dialect.function
+        if read:
+            text = f"{function} float p_from_bf16(ushort x) {{ return {from_bits}((uint)x << 16); }}"
+            self.functions["p_from_bf16"] = text
+            return "p_from_bf16"
+        self.functions["p_to_bf16"] = (
+            f"{function} ushort p_to_bf16(float x)\n{{\n  const uint bits = {to_bits}(x);\n"
+            "  if (x != x) return (ushort)((bits >> 16) | 64u);\n"
+            "  return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);\n}"
+        )
+        return "p_to_bf16"
+
+    # Values
+
+    def _type(self, lanes: tuple[LoopId, int] | None) -> str:
+        return f"{self.scalar}{lanes[1]}" if lanes else self.scalar
+
+    def _value(self, value: Value, lanes: tuple[LoopId, int] | None) -> str:
+        match value:
+            case Const():
+                text = self._number(value.value)
+                return f"({self._type(lanes)})({text})" if lanes else text
+            case Ref():
+                text = self._read(value, lanes)
+                spread = lanes is not None and not self._is_vector(value, lanes)
+                return f"({self._type(lanes)})({text})" if spread else text
+            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
+                return self._gather(base, index, int(stride), int(extent))
+            case Call(function, args):
+                return self._apply(function, [self._value(arg, lanes) for arg in args], lanes)
+        raise AssertionError(value)
+
+    def _gather(self, base: Ref, index: Value, stride: int, extent: int) -> str:
+        kind = self.scalar
+        if isinstance(index, Ref):
+            dtype = self.buffers[index.buffer].dtype
+            kind = {"int32": "int", "int64": self.dialect.types["int64"]}.get(dtype, kind)
+        name = f"p_index_{kind.replace(' ', '_')}"
+        self.functions[name] = (
+            f"{self.dialect.function} int {name}({kind} x, int n)\n"
+            "{ return x >= n - 1 ? n - 1 : x > 0 ? (int)x : 0; }"
+        )
+        found = f"{name}({self._value(index, None)}, {extent})"
+        at = f"{self._at(base, None)} + {found} * {stride}"
+        whole = buffer_name(base.buffer)
+        match self.buffers[base.buffer].dtype:
+            case "float16":
+                return (
+                    f"vload_half({at}, {whole})" if self.dialect is OPENCL else f"__half2float({whole}[{at}])"
+                )
+            case "bfloat16":
+                return f"{self._bfloat16(read=True)}({whole}[{at}])"
+            case "int8":
+                return f"(int){whole}[{at}]"
+            case _:
+                return f"{whole}[{at}]"
+
+    def _number(self, value: float) -> str:
+        if self.scalar == "int":
+            number = nearest_integer(value)
+            return (
+                f"({number + 1} - 1)"
+                if number == -_WIDEST_INT
+                else f"({number})"
+                if number < 0
+                else str(number)
+            )
+        if isnan(value):
+            return "(0.0f / 0.0f)"
+        if isinf(value):
+            inf = "INFINITY" if self.dialect is OPENCL else "__int_as_float(0x7f800000)"
+            return f"({'-' if value < 0 else ''}{inf})"
+        number = float(np.float32(value)) if self.scalar == "float" else value
+        text = f"{number.hex()}{'f' if self.scalar == 'float' else ''}"
+        return f"({text})" if number < 0 else text
+
+    def _apply(self, function: str, args: Sequence[str], lanes: tuple[LoopId, int] | None) -> str:
+        kind = self._type(lanes)
+        integer = self.scalar == "int"
+        if function in _INFIX:
+            if integer:
+                # Integers wrap around, which is defined for unsigned ones alone.
+                wide = f"uint{lanes[1]}" if lanes else "uint"
+                a, b = (f"as_{wide}({arg})" if lanes else f"(uint)({arg})" for arg in args)
+                whole = f"{a} {_INFIX[function]} {b}"
+                return f"as_{kind}({whole})" if lanes else f"(int)({whole})"
+            return f"({args[0]} {_INFIX[function]} {args[1]})"
+        if function == "neg":
+            return self._apply("sub", [f"({kind})(0)", args[0]], lanes) if integer else f"(-{args[0]})"
+        if function in _C_FUNCTIONS:
+            return (
+                f"{function}({args[0]})"
+                if self.dialect is OPENCL or self.scalar == "double"
+                else f"{function}f({args[0]})"
+            )
+        return f"{self._helper(function, kind)}({', '.join(args)})"
+
+    def _helper(self, function: str, kind: str) -> str:
+        """Define what the language lacks, for one type, and return its name."""
+        words = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne"}
+        name = f"p_{words.get(function, function)}_{kind}"
+        one, zero = f"({kind})(1)", f"({kind})(0)"
+        either = "|" if kind[-1].isdigit() else "||"
+        integer = self.scalar == "int"
+        absolute = "fabs" if self.dialect is OPENCL or self.scalar == "double" else "fabsf"
+        wrapped = f"x < 0 ? {self._wrapped_negation(kind)} : x"
+        bodies = {
+            # A NaN in either is the result.
+            "max": ("a, b", f"(a > b {either} a != a) ? a : b"),
+            "min": ("a, b", f"(a < b {either} a != a) ? a : b"),
+            "relu": ("x", f"(x > {zero} {either} x != x) ? x : {zero}"),
+            "abs": ("x", wrapped if integer else f"{absolute}(x)"),
+            "sigmoid": ("x", f"{one} / ({one} + {self._exponential()}(-x))"),
+            **{test: ("a, b, x, y", f"a {test} b ? x : y") for test in COMPARISONS},
+        }
+        parameters, body = bodies[function]
+        listed = ", ".join(f"{kind} {p}" for p in parameters.split(", "))
+        self.functions[name] = f"{self.dialect.function} {kind} {name}({listed}) {{ return {body}; }}"
+        return name
+
+    def _exponential(self) -> str:
+        return "exp" if self.dialect is OPENCL or self.scalar == "double" else "expf"
+
+    def _wrapped_negation(self, kind: str) -> str:
+        width = kind.removeprefix("int")
+        return f"as_{kind}((uint{width})(0) - as_uint{width}(x))" if width else "(int)(0u - (uint)x)"
+
+
+def _loop_names(kernel: GpuKernel) -> dict[LoopId, str]:
+    """Name the iterations of all loops of a kernel."""
+    loops: dict[LoopId, None] = dict.fromkeys(loop for loop, _ in (*kernel.blocks, *kernel.threads))
+    loops |= dict.fromkeys(_walked(kernel.body))
+    names: dict[LoopId, str] = {}
+    for axis, step in loops:
+        stem = name = "i_" + re.sub(r"\W", "_", axis if step == 1 else f"{axis}_{step}")
+        number = 2
+        while name in names.values():
+            name, number = f"{stem}_{number}", number + 1
+        names[axis, step] = name
+    return names
+
+
+def _walked(items: Sequence[Item]) -> Iterator[LoopId]:
+    for item in items:
+        match item:
+            case Compute(lanes=lanes):
+                if lanes:
+                    yield lanes[0]
+            case Serial():
+                yield item.loop
+                yield from _walked(item.body)
+            case Cooperative():
+                yield from (loop for loop, _ in item.loops)
+                yield from _walked(item.body)
+            case Single():
+                yield from _walked(item.body)
+            case Barrier():
+                pass

@@ -1,0 +1,256 @@
+"""Space of GPU schedules, derived from the program: tiles of axes, what is shared, vectors, and unrolling.
+
+AutoTVM's templates for GPUs are written by hand for each operator. Here each axis of the main nest's result
+has a tile of blocks, threads and elements, each reduction a tile, and each operand may be shared by the
+threads of a block. A candidate has one alternative of each knob. Those whose threads would meet, or that
+need more threads or memory than the device has, are not drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, TypeVar
+
+from planish.core import (
+    EMPTY_CONTEXT,
+    Candidate,
+    PlanishError,
+    ScheduleError,
+    SearchContext,
+    Space,
+    Step,
+    Target,
+)
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
+from planish.levels.loops.gpu.schedule import accumulated, gpu_program_of
+from planish.levels.loops.gpu.steps import (
+    BlockTile,
+    GpuStep,
+    ReduceTile,
+    SharedTile,
+    UnrollReduction,
+    VectorLanes,
+)
+from planish.levels.loops.ir.schedule import graph_of, plain_axis
+from planish.levels.loops.lang.program import Program
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+ELEMENTS = (1, 2, 4, 6, 8)
+REPEATS = (1, 2, 4)
+REDUCTIONS = (4, 8, 16, 32, 64, 128)
+PADS = (0, 1, 4)
+UNROLLS = (2, 4, 8, 16)
+REGISTERS_MAX = 256
+"""Elements of the result that a thread holds at most."""
+_DRAWS = 60
+"""Candidates that are drawn until one is legal."""
+
+Choice = Mapping[str, GpuStep | None]
+"""Knob to the step that was chosen; None for none."""
+Option = TypeVar("Option")
+_Draw = Callable[["Generator"], GpuStep | None]
+
+
+class GpuSpace(Space):
+    """Candidates of GPU steps for one program.
+
+    Args:
+        program: what is scheduled.
+        target: a device.
+    """
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self._program, self._gpu = program, Gpu.of(target)
+        self.conditions: Mapping[str, str | int] = {
+            "element type": program.arithmetic,
+            "device": "processor" if self._gpu.processor else "card",
+        }
+        inner = accumulated(program)
+        graph = graph_of(inner)
+        self._nest = graph.nests[graph.main]
+        self._size = inner.size
+        self._results = [axis for axis in self._nest.axes if axis not in self._nest.reduced]
+        self._reduced = [axis for axis in self._nest.axes if axis in self._nest.reduced]
+        ways = [operand.access.tensor for operand in self._nest.operands]
+        self._shareable = [tensor for tensor in ways if ways.count(tensor) == 1]
+        last = self._nest.statement.target.index[-1] if self._nest.statement.target.index else None
+        axis = plain_axis(last) if last else None
+        self._vector = axis if axis in self._results else None
+        self._knobs = dict(self._all_knobs())
+        self._legal = lru_cache(maxsize=4096)(self._is_legal)
+
+    # Knobs
+
+    def _all_knobs(self) -> Iterator[tuple[str, _Draw]]:
+        for axis in self._results:
+            yield f"tile {axis}", lambda rng, a=axis: self._tile(a, rng)
+        for axis in self._reduced:
+            yield f"reduce {axis}", lambda rng, a=axis: self._reduce(a, rng)
+        for tensor in self._shareable:
+            yield f"share {tensor}", lambda rng, t=tensor: self._share(t, rng)
+        if self._vector:
+            yield (
+                "vector",
+                lambda rng: VectorLanes(self._vector or "") if rng.random() < self._often(0.9) else None,
+            )
+        if self._reduced:
+            yield "unroll", self._unroll
+
+    def _often(self, share: float) -> float:
+        """Return a share for processors, and its complement for cards."""
+        return share if self._gpu.processor else 1 - share
+
+    def _tile(self, axis: str, rng: Generator) -> BlockTile | None:
+        if rng.random() < 0.05:
+            return None
+        extent = self._size[axis]
+        # A processor executes the threads of a group one after the other, and has vectors for that.
+        alone = rng.random() < self._often(0.85)
+        threads = 1 if alone else _pick(rng, [n for n in THREADS if n < 2 * extent and n <= self._gpu.group])
+        elements = _pick(rng, [n for n in ELEMENTS if n <= extent])
+        repeats = _pick(rng, [n for n in REPEATS if n * elements * threads < 2 * extent] or [1])
+        return BlockTile(axis, threads, elements, repeats)
+
+    def _reduce(self, axis: str, rng: Generator) -> ReduceTile | None:
+        fit = [n for n in REDUCTIONS if n < self._size[axis]]
+        if not fit or rng.random() < self._often(0.6):
+            return None
+        return ReduceTile(axis, _pick(rng, fit))
+
+    def _share(self, tensor: str, rng: Generator) -> SharedTile | None:
+        return None if rng.random() < self._often(0.8) else SharedTile(tensor, _pick(rng, PADS))
+
+    def _unroll(self, rng: Generator) -> UnrollReduction | None:
+        axis = self._reduced[-1]
+        fit = [n for n in UNROLLS if n <= self._size[axis]]
+        return None if not fit or rng.random() < 0.4 else UnrollReduction(axis, _pick(rng, fit))
+
+    # Space
+
+    def start(self) -> Candidate:
+        """Return the default schedule; the untuned program where the template has none."""
+        for tiles in self._usual():
+            candidate = Candidate(tuple(tiles))
+            if self._legal(candidate):
+                return candidate
+        return Candidate()
+
+    def _usual(self) -> Iterator[Sequence[Step]]:
+        vector = self._vector or (self._results[-1] if self._results else "")
+        lanes = max(1, min(8, self._gpu.lanes))
+        reduces, others = bool(self._reduced), [axis for axis in self._results if axis != vector]
+        if not vector:
+            return
+        if self._gpu.processor:
+            rows = [BlockTile(others[-1], 1, 4)] if others and reduces else []
+            width = max([n for n in (1, 2, 4, 8) if n <= min(lanes, self._size[vector])])
+            yield [*rows, BlockTile(vector, 1, width, 2), VectorLanes(vector)]
+            yield [BlockTile(vector, 1, width), VectorLanes(vector)]
+            return
+        shared = [SharedTile(tensor) for tensor in self._shareable]
+        if reduces and others:
+            longest = max(self._reduced, key=lambda axis: self._size[axis])
+            rest = [ReduceTile(axis, 1) for axis in self._reduced if axis != longest]
+            tiles = [BlockTile(others[-1], 16, 4), BlockTile(vector, 16, 4)]
+            for size in (16, 8, 4):
+                tile = [ReduceTile(longest, size)] if size < self._size[longest] else []
+                yield [*tiles, *rest, *tile, *shared]
+                yield [*tiles, *tile, *shared]
+            yield tiles
+        yield [BlockTile(vector, min(256, self._gpu.group))]
+
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:
+        """Return what is recommended, and the default schedule."""
+        warm = [candidate for candidate in context.warm_start if self._legal(candidate)]
+        return (*warm, self.start())
+
+    def focused(self, candidates: Sequence[Candidate]) -> GpuSpace:
+        """Return this space: all draws are alike."""
+        del candidates
+        return self
+
+    def sample(self, rng: Generator) -> Candidate:
+        """Draw each knob; raises ScheduleError where no legal candidate was found."""
+        return self._first(lambda: {name: draw(rng) for name, draw in self._knobs.items()})
+
+    def mutate(self, candidate: Candidate, rng: Generator) -> Candidate:
+        """Draw one knob, or two, anew."""
+        old, names = self._choice(candidate), list(self._knobs)
+        if not names:
+            return candidate
+
+        def changed() -> Choice:
+            chosen = [_pick(rng, names) for _ in range(1 + int(rng.integers(2)))]
+            return {**old, **{name: self._knobs[name](rng) for name in chosen}}
+
+        return self._first(changed, candidate)
+
+    def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
+        """Exchange knobs at random; a child that is not legal is its parent."""
+        one, other = self._choice(a), self._choice(b)
+        first, second = dict(one), dict(other)
+        for name in self._knobs:
+            if rng.random() < 0.5:
+                first[name], second[name] = other.get(name), one.get(name)
+        children = self._made(first), self._made(second)
+        return (
+            children[0] if self._legal(children[0]) else a,
+            children[1] if self._legal(children[1]) else b,
+        )
+
+    # Candidates
+
+    def _first(self, draw: Callable[[], Choice], old: Candidate | None = None) -> Candidate:
+        for _ in range(_DRAWS):
+            candidate = self._made(draw())
+            if candidate != old and self._legal(candidate):
+                return candidate
+        if old is not None:
+            return old
+        raise ScheduleError("no legal schedule was found", "Draw again.")
+
+    def _made(self, choice: Choice) -> Candidate:
+        return Candidate(tuple(step for name in self._knobs if (step := choice.get(name)) is not None))
+
+    def _choice(self, candidate: Candidate) -> dict[str, GpuStep | None]:
+        found: dict[str, GpuStep | None] = dict.fromkeys(self._knobs)
+        for step in candidate.steps:
+            match step:
+                case BlockTile(axis):
+                    found[f"tile {axis}"] = step
+                case ReduceTile(axis):
+                    found[f"reduce {axis}"] = step
+                case SharedTile(tensor):
+                    found[f"share {tensor}"] = step
+                case VectorLanes():
+                    found["vector"] = step
+                case UnrollReduction():
+                    found["unroll"] = step
+                case _:
+                    raise ScheduleError(f"{step} is no step of this space", "Use its own candidates.")
+        return found
+
+    def _is_legal(self, candidate: Candidate) -> bool:
+        tiles = [step for step in candidate.steps if isinstance(step, BlockTile)]
+        held = prod(tile.elements * tile.repeats for tile in tiles)
+        if held > REGISTERS_MAX or prod(tile.threads for tile in tiles) > self._gpu.group:
+            return False
+        try:
+            require_fit(self.kernels(candidate), self._gpu.group, self._gpu.shared)
+        except PlanishError:
+            return False
+        return True
+
+    def kernels(self, candidate: Candidate) -> GpuProgram:
+        """Make the kernels of a candidate; raises ScheduleError where it is illegal."""
+        return gpu_program_of(self._program, candidate, self._gpu.flat_group)
+
+
+def _pick(rng: Generator, options: Sequence[Option]) -> Option:
+    return options[int(rng.integers(len(options)))]

@@ -1,0 +1,115 @@
+"""Steps of a GPU schedule.
+
+A template is written as a few steps: how an axis of the result is divided among blocks, threads and elements
+(AutoTVM section 2, and TVM's templates for GPUs), how a reduction is staged, and which tiles threads share.
+What no step binds is spread over all threads: the candidate without steps is the untuned program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planish.core import Step
+
+
+@dataclass(frozen=True)
+class GpuStep(Step):
+    """A step of a GPU schedule.
+
+    Every step has `nest`: the tensor whose nest is meant; empty for the main nest.
+    """
+
+
+@dataclass(frozen=True)
+class BlockTile(GpuStep):
+    """Divide an axis of the result among blocks, threads, and elements of a thread.
+
+    ::
+
+        m   -- BlockTile("m", threads=16, elements=4, repeats=2) -->   m:128 block, m:64, m:4 thread, m
+
+    Args:
+        axis: one of the result.
+        threads: of a block along the axis.
+        elements: in sequence, of a thread.
+        repeats: groups of elements of a thread, as far apart as the threads' elements together.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    axis: str
+    threads: int
+    elements: int = 1
+    repeats: int = 1
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class ReduceTile(GpuStep):
+    """Walk a reduced axis in tiles, around what threads share.
+
+    ::
+
+        m:128 block, m:4 thread, m, k   -- ReduceTile("k", 16) -->   m:128 block, k:16, k, m:4 thread, m
+
+    Args:
+        axis: one that is reduced.
+        size: elements of a tile; 1 takes the axis element by element.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    axis: str
+    size: int
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class SharedTile(GpuStep):
+    """Have the threads of a block copy the tile of a tensor that they share, inside the tiles of reductions.
+
+    ::
+
+        k:16, k, m:4 thread, m   -- SharedTile("A") -->   k:16 (A.packed = A by all threads), k, m:4 thread, m
+
+    Args:
+        tensor: what the nest reads in one way.
+        pad: elements that are left free behind each row, against conflicts of banks.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    tensor: str
+    pad: int = 0
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class VectorLanes(GpuStep):
+    """Compute the elements of a thread along an axis as one vector, where they are 2, 4 or 8.
+
+    Args:
+        axis: one of the result; its elements become the innermost loop.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    axis: str
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class UnrollReduction(GpuStep):
+    """Repeat the innermost loop of a reduction instead of counting.
+
+    Args:
+        axis: one that is reduced.
+        factor: how many times; the whole tile where it has no more.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    axis: str
+    factor: int
+    nest: str = ""
+
+
+GPU_STEPS: Mapping[str, type[Step]] = {
+    step.__name__: step for step in (BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction)
+}

@@ -1,0 +1,205 @@
+"""Interpreter of GPU kernels: blocks and threads one by one, with a check for races and missed barriers.
+
+Threads of a block go from barrier to barrier. It refuses that a kernel leaves a buffer; that threads touch an
+element of shared memory between two barriers, or of global memory in one kernel, which another of them
+writes; and that some threads of a block wait at a barrier where others end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.levels.loops.gpu.kernels import (
+    Barrier,
+    Compute,
+    Condition,
+    Cooperative,
+    GpuKernel,
+    GpuProgram,
+    Item,
+    Serial,
+    Single,
+)
+from planish.levels.loops.ir.tree import Call, LoopId, Ref, Value
+from planish.levels.loops.lang.element_types import INTEGER, nearest_integer, numpy_type
+from planish.levels.loops.lang.program import ARITHMETIC, Const
+from planish.levels.loops.reference.bounds import VALUES
+from planish.testing.interpreter import UNWRITTEN, TreeFault, looked_up
+
+At = Mapping[LoopId, int]
+"""Iteration of each loop."""
+
+
+def execute(program: GpuProgram, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Execute kernels in order.
+
+    Args:
+        program: what is executed; what fills buffers ahead comes first.
+        arrays: input to its elements, in any shape of the right size.
+
+    Returns:
+        Output to its elements, flat and in its own type; NaN, or `UNWRITTEN`, where nothing was written.
+
+    Raises:
+        TreeFault: a kernel breaks a rule.
+    """
+    machine = _Machine(program, arrays)
+    with np.errstate(all="ignore"):
+        for kernel in (*program.ahead, *program.kernels):
+            machine.run(kernel)
+    return machine.outputs()
+
+
+class _Memory:
+    """A buffer, element by element, and which thread touched what since the last barrier."""
+
+    def __init__(self, name: str, values: list[Any]) -> None:
+        self.name, self.values = name, values
+        self.touched: dict[int, tuple[int, bool]] = {}
+
+    def check(self, element: int, thread: int | None, *, write: bool) -> None:
+        """Refuse to leave the buffer, and to touch what another thread writes."""
+        if not 0 <= element < len(self.values):
+            raise TreeFault(f"{self.name}[{element}] is outside its {len(self.values)} elements")
+        if thread is None:
+            return
+        owner, written = self.touched.get(element, (thread, False))
+        if owner != thread and (write or written):
+            raise TreeFault(f"threads {owner} and {thread} race for {self.name}[{element}]")
+        self.touched[element] = (thread if owner == thread else -1, write or written)
+
+
+class _Machine:
+    def __init__(self, program: GpuProgram, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.tree = program.tree
+        self.number: Callable[[Any], Any] = np.float64
+        if any(ARITHMETIC[b.dtype] == INTEGER for b in self.tree.buffers if b.kind != "input"):
+            self.number = lambda x: np.int32(nearest_integer(x))
+        self.missing = self.number(np.nan if self.number is np.float64 else UNWRITTEN)
+        self.memory = {b.name: _Memory(b.name, [self.missing] * b.size) for b in self.tree.buffers}
+        for name, array in arrays.items():
+            self.memory[name].values[:] = map(self.number, np.asarray(array).reshape(-1).tolist())
+        self.thread = 0
+
+    def outputs(self) -> dict[str, NDArray[Any]]:
+        """Return all outputs."""
+        return {
+            b.name: np.array(self.memory[b.name].values).astype(numpy_type(b.dtype))
+            for b in self.tree.buffers
+            if b.kind == "output"
+        }
+
+    def run(self, kernel: GpuKernel) -> None:
+        """Launch a kernel."""
+        self.kernel = kernel
+        self.shared = {b.name for b in kernel.shared}
+        self.private = {b.name for b in kernel.private}
+        for memory in self.memory.values():
+            memory.touched = {}
+        for group in range(kernel.groups):
+            self._group(kernel, group)
+
+    def _group(self, kernel: GpuKernel, group: int) -> None:
+        own = {b.name: _Memory(b.name, [self.missing] * b.size) for b in kernel.shared}
+        threads = list[tuple[int, dict[str, _Memory], Generator[None]]]()
+        for lane in range(kernel.group):
+            at = self._start(kernel, group, lane)
+            if at is not None:
+                private = {b.name: _Memory(b.name, [self.missing] * b.size) for b in kernel.private}
+                number = group * kernel.group + lane
+                threads.append((number, {**self.memory, **own, **private}, self._items(kernel.body, at)))
+        waiting = True
+        while waiting and threads:
+            met = set[bool]()
+            for number, memory, thread in threads:
+                self.thread, self.here = number, memory
+                met.add(next(thread, self) is not self)
+            if len(met) > 1:
+                raise TreeFault(f"{kernel.name}: some threads wait at a barrier where others end")
+            waiting = met.pop()
+            for memory in own.values():
+                memory.touched = {}
+
+    def _start(self, kernel: GpuKernel, group: int, lane: int) -> dict[LoopId, int] | None:
+        """Return the iterations that a thread stands for; None where it has none."""
+        pairs = [(kernel.threads, group * kernel.group + lane)] if kernel.flat else []
+        pairs = pairs or [(kernel.blocks, group), (kernel.threads, lane)]
+        at: dict[LoopId, int] = {}
+        for loops, number in pairs:
+            for loop, count in reversed(loops):
+                number, at[loop] = divmod(number, count)
+            if number:
+                return None
+        return at
+
+    def _items(self, items: tuple[Item, ...], at: dict[LoopId, int]) -> Generator[None]:
+        for item in items:
+            match item:
+                case Barrier():
+                    yield
+                case Compute():
+                    self._compute(item, at)
+                case Serial():
+                    for i in range(item.first, item.last):
+                        yield from self._items(item.body, {**at, item.loop: i})
+                case Single():
+                    if all(at[loop] == 0 for loop in item.loops):
+                        yield from self._items(item.body, at)
+                case Cooperative():
+                    for own in self._share_of(item):
+                        yield from self._items(item.body, {**at, **own})
+
+    def _share_of(self, item: Cooperative) -> Iterator[dict[LoopId, int]]:
+        """List the iterations of this thread among those that all threads share."""
+        loops, lane = [loop for loop, _ in item.loops], self.thread % self.kernel.group
+        for number, chosen in enumerate(product(*(range(count) for _, count in item.loops))):
+            if number % self.kernel.group == lane:
+                yield dict(zip(loops, chosen, strict=True))
+
+    def _compute(self, item: Compute, at: At) -> None:
+        if item.lanes:
+            loop, width = item.lanes
+            for i in range(width):
+                self._compute(Compute(item.leaf, item.conditions), {**at, loop: i})
+            return
+        if not all(self._holds(condition, at) for condition in item.conditions):
+            return
+        leaf = item.leaf
+        value = self._value(leaf.value, at)
+        if leaf.reduce:
+            value = self.number(VALUES[leaf.reduce](self._value(leaf.target, at), value))
+        memory = self.here[leaf.target.buffer]
+        element = self._element(leaf.target, at)
+        memory.check(element, self._own(memory), write=True)
+        memory.values[element] = value
+
+    def _own(self, memory: _Memory) -> int | None:
+        return None if memory.name in self.private else self.thread
+
+    def _holds(self, condition: Condition, at: At) -> bool:
+        return sum(stride * at[loop] for loop, stride in condition.terms) < condition.limit
+
+    def _value(self, value: Value, at: At) -> Any:
+        match value:
+            case Const():
+                return self.number(value.value)
+            case Ref():
+                memory, element = self.here[value.buffer], self._element(value, at)
+                memory.check(element, self._own(memory), write=False)
+                return memory.values[element]
+            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
+                return self._value(looked_up(base, self._value(index, at), stride, extent), at)
+            case Call(function, args):
+                return self.number(VALUES[function](*(self._value(arg, at) for arg in args)))
+        raise AssertionError(value)
+
+    def _element(self, ref: Ref, at: At) -> int:
+        missing = [loop for loop, _ in ref.strides if loop not in at]
+        if missing:
+            raise TreeFault(f"{ref.buffer} moves with {missing[0]}, which does not enclose it")
+        return ref.offset + sum(stride * at[loop] for loop, stride in ref.strides)

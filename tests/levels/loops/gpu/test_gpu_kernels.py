@@ -1,0 +1,209 @@
+"""Blocks and threads compute what the program says, without races; the interpreter sees when they do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.export import grids_text
+from planish.levels.loops.gpu.kernels import (
+    Barrier,
+    Cooperative,
+    GpuKernel,
+    GpuProgram,
+    Item,
+    Serial,
+    Single,
+    computations,
+    require_fit,
+)
+from planish.levels.loops.gpu.schedule import gpu_program_of
+from planish.levels.loops.gpu.source import CUDA, OPENCL, kernel_source
+from planish.levels.loops.gpu.space import GpuSpace
+from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, UnrollReduction, VectorLanes
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.testing.gpu_interpreter import execute
+from planish.testing.interpreter import TreeFault
+from planish.testing.programs import programs
+
+MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 11, "k": 10})
+TILED = (
+    BlockTile("m", 2, 2, 2),
+    BlockTile("n", 2, 4),
+    ReduceTile("k", 4),
+    SharedTile("A", pad=1),
+    SharedTile("B"),
+    VectorLanes("n"),
+    UnrollReduction("k", 2),
+)
+CARD = Target("card", Gpu(group=64, shared=1 << 14).features)
+PROCESSOR = Target("processor", Gpu(group=64, shared=1 << 14, lanes=8, processor=True).features)
+
+
+def wrong(program: Program, kernels: GpuProgram) -> str | None:
+    """Describe what is wrong with kernels, by the interpreter and the reference."""
+    inputs = make_inputs(program)
+    found = execute(kernels, inputs)
+    shaped = {name: found[name].reshape(program.type[name].shape) for name in program.outputs}
+    return check(program, shaped, reference(program, inputs))
+
+
+@pytest.mark.parametrize("steps", [(), TILED, TILED[:2], TILED[:4], (*TILED[:3], TILED[4])])
+def test_a_product_is_computed_with_tiles_that_do_not_divide_it(steps: tuple[Step, ...]) -> None:
+    assert wrong(MATMUL, gpu_program_of(MATMUL, Candidate(steps))) is None
+
+
+CONVOLUTION = "O[k,y,x] += pad(I[c, 2*y + r - 1, 2*x + s - 1], 0) * W[k,c,r,s]"
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "shapes", "steps"),
+    [
+        (CONVOLUTION, {}, {"I": (3, 9, 9), "W": (5, 3, 3, 3)}, (BlockTile("k", 2, 2), BlockTile("x", 2))),
+        (
+            CONVOLUTION,
+            {},
+            {"I": (3, 9, 9), "W": (5, 3, 3, 3)},
+            (BlockTile("k", 2), BlockTile("x", 2, 2), ReduceTile("c", 1), SharedTile("I"), SharedTile("W")),
+        ),
+        (
+            "O[c,y,x] += pad(I[c, y + r - 1, x + s - 1], 0) * W[c,r,s]",
+            {},
+            {"I": (4, 6, 6), "W": (4, 3, 3)},
+            (BlockTile("c", 1), BlockTile("y", 4), BlockTile("x", 2, 2), SharedTile("I")),
+        ),
+        ("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 3, "m": 5, "n": 6, "k": 7}, {}, TILED),
+        ("C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n] + b[n])", {"m": 9, "n": 8, "k": 7}, {}, TILED),
+        ("S[m] max= X[m,n]", {"m": 9, "n": 20}, {}, (BlockTile("m", 4, 2),)),
+        ("Y[m,n] = exp(X[m,n]) * v[n]", {"m": 5, "n": 19}, {}, (BlockTile("n", 4, 4), VectorLanes("n"))),
+    ],
+)
+def test_other_programs_are_computed(
+    text: str, sizes: dict[str, int], shapes: dict[str, tuple[int, ...]], steps: tuple[Step, ...]
+) -> None:
+    program = parse(text, sizes, shapes)
+    assert wrong(program, gpu_program_of(program, Candidate(steps))) is None
+
+
+@settings(deadline=None, max_examples=12)
+@given(programs(points=400, dtypes=("float32", "float64")), st.integers(0, 99))
+def test_what_the_space_draws_computes_what_the_program_says(program: Program, seed: int) -> None:
+    space = GpuSpace(program, CARD if seed % 2 else PROCESSOR)
+    for number in range(3):
+        try:
+            candidate = space.sample(rng(seed, number)) if number else space.start()
+        except ScheduleError:
+            continue
+        assert wrong(program, space.kernels(candidate)) is None, candidate
+
+
+def test_results_are_in_registers_and_tiles_are_shared() -> None:
+    (kernel,) = gpu_program_of(MATMUL, Candidate(TILED)).kernels
+    assert (kernel.groups, kernel.group) == (2 * 2, 2 * 2)
+    assert [(b.name, b.size) for b in kernel.private] == [("C_1", 4 * 4)]
+    # Four rows of eight elements, with one free behind each.
+    assert [(b.name, b.size) for b in kernel.shared] == [("A.packed", 4 * (8 + 1)), ("B.packed", 4 * 8)]
+    text = grids_text(gpu_program_of(MATMUL, Candidate(TILED)))
+    assert "4 blocks (m:8: 2, n:8: 2) of 4 threads (m:2: 2, n:4: 2)" in text
+
+
+# What must not be
+
+
+def _without(items: tuple[Item, ...], kind: type[Item]) -> tuple[Item, ...]:
+    kept = (item for item in items if not isinstance(item, kind))
+    return tuple(
+        replace(item, body=_without(item.body, kind)) if isinstance(item, Serial) else item for item in kept
+    )
+
+
+def _changed(kernels: GpuProgram, body: tuple[Item, ...]) -> GpuProgram:
+    return replace(kernels, kernels=(replace(kernels.kernels[0], body=body),))
+
+
+def test_a_missing_barrier_is_a_race() -> None:
+    kernels = gpu_program_of(MATMUL, Candidate(TILED))
+    with pytest.raises(TreeFault, match=r"race for [AB]"):
+        execute(_changed(kernels, _without(kernels.kernels[0].body, Barrier)), make_inputs(MATMUL))
+
+
+def test_a_missing_condition_leaves_a_buffer() -> None:
+    kernels = gpu_program_of(MATMUL, Candidate(TILED))
+    computed = [each for item in kernels.kernels[0].body for each in computations((item,))]
+    assert any(each.conditions for each in computed)
+
+    def unguarded(items: tuple[Item, ...]) -> tuple[Item, ...]:
+        return tuple(
+            replace(item, body=unguarded(item.body))
+            if isinstance(item, Serial | Cooperative)
+            else replace(item, conditions=())
+            if not isinstance(item, Barrier)
+            else item
+            for item in items
+        )
+
+    with pytest.raises(TreeFault, match="is outside its"):
+        execute(_changed(kernels, unguarded(kernels.kernels[0].body)), make_inputs(MATMUL))
+
+
+def test_a_reduced_axis_has_no_threads() -> None:
+    with pytest.raises(ScheduleError, match="axis 'k' is reduced"):
+        gpu_program_of(MATMUL, Candidate((BlockTile("k", 4),)))
+    with pytest.raises(ScheduleError, match="no loop over axis 'q'"):
+        gpu_program_of(MATMUL, Candidate((BlockTile("q", 4),)))
+
+
+def test_a_reduction_of_another_nest_is_not_bound_to_threads() -> None:
+    soft = parse("S[m] += exp(X[m,n]); Y[m,n] = exp(X[m,n]) / S[m]", {"m": 8, "n": 16})
+    with pytest.raises(ScheduleError):
+        gpu_program_of(soft, Candidate((BlockTile("m", 1), BlockTile("n", 4, nest="Y"))))
+    assert wrong(soft, gpu_program_of(soft, Candidate((BlockTile("m", 4),)))) is None
+
+
+def test_what_the_device_lacks_is_refused_before_the_launch() -> None:
+    kernels = gpu_program_of(MATMUL, Candidate(TILED))
+    require_fit(kernels, 4, 4 * (36 + 32))
+    with pytest.raises(TargetError, match="a block has 4 threads, the device allows 2"):
+        require_fit(kernels, 2, 1 << 20)
+    with pytest.raises(TargetError, match="a block shares 272 bytes, the device has 100"):
+        require_fit(kernels, 4, 100)
+
+
+def test_threads_that_miss_a_barrier_are_a_fault() -> None:
+    kernel = gpu_program_of(MATMUL, Candidate(TILED)).kernels[0]
+    loop, _ = kernel.threads[-1]
+    only = Single((loop,), (Barrier(),))
+    kernels = _changed(gpu_program_of(MATMUL, Candidate(TILED)), (only, *kernel.body))
+    with pytest.raises(TreeFault, match=r"wait at a barrier where others end|race"):
+        execute(kernels, make_inputs(MATMUL))
+
+
+# Source
+
+
+def test_both_dialects_have_the_same_structure() -> None:
+    kernels = gpu_program_of(MATMUL, Candidate(TILED))
+    opencl, cuda = kernel_source(kernels, OPENCL), kernel_source(kernels, CUDA)
+    assert opencl.count("barrier(CLK_LOCAL_MEM_FENCE);") == cuda.count("__syncthreads();") > 0
+    assert "__local float t_A_packed[36]" in opencl
+    assert "__shared__ __align__(16) float t_A_packed[36]" in cuda
+    assert "float4" in opencl
+
+
+def test_the_untuned_program_has_a_thread_for_each_element() -> None:
+    kernel = gpu_program_of(MATMUL, Candidate()).kernels[0]
+    assert isinstance(kernel, GpuKernel)
+    assert kernel.flat
+    assert kernel.groups == 1
+    assert kernel.group == 13 * 11
+    with pytest.raises(PlanishError, match="is no step of a GPU schedule"):
+        gpu_program_of(MATMUL, Candidate((Step(),)))

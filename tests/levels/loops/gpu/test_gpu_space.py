@@ -1,0 +1,46 @@
+"""The space of GPU schedules does what every space must do."""
+
+from collections.abc import Mapping
+
+from planish.core import Candidate, Space, Step, Target
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.kernels import require_fit
+from planish.levels.loops.gpu.schedule import gpu_program_of
+from planish.levels.loops.gpu.space import GpuSpace
+from planish.levels.loops.gpu.steps import GPU_STEPS, VectorLanes
+from planish.levels.loops.lang.parse import parse
+from planish.testing.spaces import SpaceConformance
+
+PROGRAM = parse("C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n])", {"m": 80, "n": 96, "k": 36})
+CARD = Gpu(units=4, group=256, shared=8 << 10)
+PROCESSOR = Gpu(units=2, group=256, shared=8 << 10, lanes=8, processor=True)
+
+
+class TestGpuSpace(SpaceConformance):
+    gpu = CARD
+
+    def space(self) -> Space:
+        return GpuSpace(PROGRAM, Target("a device", self.gpu.features))
+
+    def known_steps(self) -> Mapping[str, type[Step]]:
+        return GPU_STEPS
+
+    def replay(self, space: Space, candidate: Candidate) -> None:
+        del space
+        require_fit(gpu_program_of(PROGRAM, candidate), self.gpu.group, self.gpu.shared)
+
+
+class TestProcessorSpace(TestGpuSpace):
+    gpu = PROCESSOR
+
+
+def test_the_default_suits_the_device() -> None:
+    card, processor = (GpuSpace(PROGRAM, Target("", gpu.features)).start() for gpu in (CARD, PROCESSOR))
+    assert gpu_program_of(PROGRAM, card).kernels[0].group == 256
+    assert gpu_program_of(PROGRAM, processor).kernels[0].group == 1
+    assert any(isinstance(step, VectorLanes) for step in processor.steps)
+
+
+def test_features_of_a_device_are_read_back_from_a_target() -> None:
+    assert Gpu.of(Target("", CARD.features | {"opencl"})) == CARD
+    assert Gpu.of(Target("", PROCESSOR.features)) == PROCESSOR

@@ -1,0 +1,176 @@
+"""GPU schedules on an OpenCL device: a processor, by PoCL, and a simulator, Oclgrind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planish.core import Candidate, Failed, Measured, PlanishError, Step, TargetError, Task, rng
+from planish.levels.loops.gpu import opencl
+from planish.levels.loops.gpu.source import kernel_source
+from planish.levels.loops.gpu.space import GpuSpace
+from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
+from planish.levels.loops.level import LoopsLevel
+from planish.measure.executors import InlineExecutor
+from planish.tuning.api import tune_source
+from planish.tuning.settings import Budget, Settings
+
+pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+if not any("pthread" in title or "cpu" in title for title in opencl.device_titles()):
+    pytest.skip("there is no processor as an OpenCL device", allow_module_level=True)
+
+LEVEL = LoopsLevel()
+MATMUL = "C[m,n] += A[m,k] * B[k,n]"
+TILED = (
+    *(BlockTile("m", 4, 2), BlockTile("n", 4, 4), ReduceTile("k", 8)),
+    *(SharedTile("A"), SharedTile("B"), VectorLanes("n")),
+)
+
+
+def task(text: str = MATMUL, **options: str) -> Task:
+    program = LEVEL.load(text, {"backend": "opencl:portable", **options})
+    return Task(program, LEVEL.target(program, 1), (LEVEL.objectives["time_s"],), LEVEL.version)
+
+
+SMALL = {"size": "m=33,n=30,k=20"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (MATMUL, SMALL),
+        (MATMUL, {**SMALL, "dtype": "float16"}),
+        (MATMUL, {**SMALL, "dtype": "bfloat16"}),
+        (MATMUL, {**SMALL, "dtype": "int8"}),
+        (f"{MATMUL}; D[m,n] = max(C[m,n], tanh(C[m,n])) + sigmoid(E[n])", {**SMALL, "dtype": "float64"}),
+        ("O[k,y,x] += pad(I[c, y+r-1, x+s-1], 0) * W[k,c,r,s]", {"shape": "I=3,8,8,W=6,3,3,3"}),
+        ("S[m] += exp(X[m,n]); Y[m,n] = exp(X[m,n]) / S[m]", {"size": "m=9,n=40"}),
+        ("A[i] = argmax(X[i,k])", {"size": "i=6,k=11"}),
+        ("Y[t,d] = E[I[t],d]", {"size": "t=6,d=9", "shape": "E=5,9"}),
+    ],
+)
+def test_candidates_compute_what_the_program_says(text: str, options: dict[str, str]) -> None:
+    of = task(text, **options)
+    space = LEVEL.space(of, "template")
+    assert isinstance(space, GpuSpace)
+    # All kinds of candidates for one program; of the others each compiles for a while.
+    found = [space.start(), *([Candidate(), space.sample(rng(1, 1))] if options == SMALL else [])]
+    with InlineExecutor(LEVEL.evaluator(of)()) as executor:
+        executor.submit(found)
+        for evaluation in executor.results():
+            assert isinstance(evaluation.outcome, Measured), evaluation
+            assert evaluation.outcome.values["time_s"] > 0
+
+
+def test_what_is_kept_is_verified_on_further_inputs() -> None:
+    of = task(**SMALL)
+    with InlineExecutor(LEVEL.evaluator(of, final=True)()) as executor:
+        executor.submit([Candidate(TILED)])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Measured)
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, before: str, after: str) -> str:
+    """Evaluate a kernel in whose source something was replaced; return why it failed."""
+    from planish.levels.loops.gpu import evaluator
+
+    write = kernel_source
+
+    def changed(*args: object) -> str:
+        source = write(*args)  # pyright: ignore[reportArgumentType]
+        assert before in source
+        return source.replace(before, after)
+
+    monkeypatch.setattr(evaluator, "kernel_source", changed)
+    with InlineExecutor(LEVEL.evaluator(task(**SMALL))()) as executor:
+        executor.submit([Candidate(TILED[:2])])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Failed)
+    return evaluation.outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("t_C[", "t_C[990 + 0 * ", "memory beside C is written"),
+        ("i_k < 20", "i_k < 19", "elements are wrong"),
+    ],
+)
+def test_a_wrong_kernel_is_refused(
+    monkeypatch: pytest.MonkeyPatch, before: str, after: str, why: str
+) -> None:
+    assert why in broken(monkeypatch, before, after)
+
+
+def test_the_simulator_executes_the_same_kernels() -> None:
+    if not any("Oclgrind" in title for title in opencl.device_titles()):
+        pytest.skip("Oclgrind is not installed")
+    of = task(size="m=5,n=6,k=4", backend="opencl:oclgrind")
+    steps = (BlockTile("m", 2, 2), BlockTile("n", 2, 2), ReduceTile("k", 2), SharedTile("A"))
+    with InlineExecutor(LEVEL.evaluator(of)()) as executor:
+        executor.submit([Candidate(steps)])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Measured), evaluation
+
+
+def test_a_target_says_what_the_device_has() -> None:
+    target = task(**SMALL).target
+    assert "opencl" in target.features
+    assert target.toolchain["backend"] == "opencl:portable"
+    assert any(feature.startswith("shared=") for feature in target.features)
+    assert LEVEL.read(task(**SMALL).program.text, target) == task(**SMALL).program
+
+
+def test_an_unknown_device_is_reported() -> None:
+    with pytest.raises(TargetError, match=r"there is no OpenCL device 'tpu'. Known: .*pthread"):
+        task(**SMALL, backend="opencl:tpu")
+
+
+@pytest.fixture
+def _without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = opencl.all_devices
+    monkeypatch.setattr(opencl, "all_devices", found.__wrapped__)
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+
+
+@pytest.mark.usefixtures("_without_pyopencl")
+def test_without_pyopencl_one_line_says_what_to_install() -> None:
+    with pytest.raises(TargetError, match=r"needs pyopencl.*pip install 'planish\[opencl\]'"):
+        opencl.find_device()
+
+
+def test_a_kernel_is_exported_and_called(tmp_path: Path) -> None:
+    of = task(f"{MATMUL}; D[m,n] = relu(C[m,n])", **SMALL)
+    files = LEVEL.export(of, Candidate(TILED), tmp_path)
+    assert sorted(file.suffix for file in files) == [".c", ".cl", ".json"]
+    record = json.loads(next(file for file in files if file.suffix == ".json").read_text())
+    assert record["kernels"][0]["threads"] == 16
+    assert "__kernel" in next(file for file in files if file.suffix == ".cl").read_text()
+    a, b = (np.arange(n * k, dtype=np.float32).reshape(n, k) % 5 - 2 for n, k in ((33, 20), (20, 30)))
+    found = LEVEL.function(of, Candidate(TILED))(a, b)
+    assert np.array_equal(found, np.maximum(a @ b, 0))
+
+
+def test_a_search_beats_the_untuned_kernel_and_is_described(tmp_path: Path) -> None:
+    budget, options = Budget(trials=2), {"size": "m=40,n=40,k=40", "backend": "opencl:portable"}
+    found = tune_source(
+        MATMUL, options, budget=budget, settings=Settings(finalists=1), store=tmp_path / "a.db"
+    )
+    assert found.run.trials >= 1
+    described = LEVEL.describe(found.task, found.exported)
+    assert "blocks" in described["kernels"]
+    assert "__kernel" in described["source"]
+
+
+def test_a_step_of_processors_is_refused_on_a_gpu() -> None:
+    of = task(**SMALL)
+    with pytest.raises(PlanishError, match="a GPU has no space 'steps'"):
+        LEVEL.space(of, "steps")
+    with InlineExecutor(LEVEL.evaluator(of)()) as executor:
+        executor.submit([Candidate((Step(),))])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Failed)
