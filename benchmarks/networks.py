@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -23,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from network_models import NETWORKS
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import preferred_backend
 from planish.levels.loops.roofline import measured_peak
@@ -31,6 +31,10 @@ from planish.network.compiling import Compilation, compile_model
 from planish.network.measuring import TIME, make_feeds
 from planish.network.reading import read_network
 from side_by_side import geomean, use_one_core
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+from network_models import NETWORKS
 
 PROFILED_RUNS = 20
 """Calls of ONNX Runtime that its profile is the median of."""

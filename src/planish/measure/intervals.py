@@ -4,9 +4,10 @@ Measurements in one process share its conditions (where its memory lies, what th
 they are not independent (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013). Each process
 therefore yields one number: the median over its rounds of the logarithm of the paired ratio. Of these the
 Hodges-Lehmann estimate is taken, with Wilcoxon's signed-rank interval; of fewer than 8, Student's, around the
-median of all paired ratios. Hodges and Lehmann's estimate of 5 numbers breaks down by two outliers, and a machine
-that others keep busy has such: with 3 rounds in each of 5 processes, of which 30 % are several times as slow, one of
-20 such estimates is wrong by more than 55 %, and one of 20 medians of all ratios by more than 5 %.
+median of all paired ratios. Hodges and Lehmann's estimate of 5 numbers breaks down by two outliers, and a
+machine that others keep busy has such: with 3 rounds in each of 5 processes, of which 30 % are several times
+as slow, one of 20 such estimates is wrong by more than 55 %, and one of 20 medians of all ratios by more than
+5 %.
 
 A comparison has many occasions to be misled by chance: it has several variants, and looks at their intervals
 several times while it is undecided. So each look at each of n variants has a tail of 0.5 % / n (Pocock,

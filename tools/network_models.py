@@ -1,7 +1,7 @@
 """ONNX models of the usual families of networks, with random weights, made with onnx alone.
 
 `NETWORKS` has each family at a size at which it is used. Tests pass smaller sizes to the same builders.
-`python benchmarks/network_models.py FOLDER --networks bert gpt` writes them.
+`python tools/network_models.py FOLDER --networks bert gpt` writes them.
 """
 
 from __future__ import annotations
