@@ -36,6 +36,8 @@ TIME = Objective("time_s", "s")
 LAYERS_S, LEAST_RUNS, MOST_RUNS = 1.0, 5, 200
 """Seconds in which layers are timed for the report, and runs of the network at least and at most."""
 _SEED = 44
+_PASSING = ("Cast", "Copy", "Expand", "View")
+"""Operators that pass indices on."""
 _FEED = "feed.npz"
 _MODEL = "model.onnx"
 
@@ -61,18 +63,24 @@ def make_feeds(network: Network, count: int) -> list[Feed]:
 
 
 def _bound(network: Network, name: str) -> int:
-    """Return the rows of the smallest table that an input subscripts."""
-    sizes = [
-        node.attributes["extent"]
-        for node in network.nodes
-        if node.operator == WRAP and network.root(node.inputs[0]) == name
-    ]
-    sizes += [
-        network.shape(node.inputs[0])[node.attributes.get("axis", 0)]
-        for node in network.nodes
-        if node.operator in ("GatherRows", "GatherElements") and network.root(node.inputs[1]) == name
-    ]
-    return min(sizes, default=2)
+    """Return below what an input of integers is drawn: within tables, and among what it is compared with."""
+    passed, sizes = {name}, list[int]()
+    for node in network.nodes:
+        read = [index for index, each in enumerate(node.inputs) if network.root(each) in passed]
+        if not read:
+            continue
+        if node.base in _PASSING:
+            passed.add(node.output)
+        elif node.operator == WRAP:
+            sizes.append(node.attributes["extent"])
+        elif node.operator in ("GatherRows", "GatherElements") and 1 in read:
+            sizes.append(network.shape(node.inputs[0])[node.attributes.get("axis", 0)])
+        elif node.operator == "OneHot" and 0 in read:
+            sizes.append(network.shape(node.output)[node.attributes.get("axis", -1)])
+        elif node.base == "Equal":
+            known = [network.constants[each] for each in node.inputs if each in network.constants]
+            sizes += [max(2, int(np.max(each)) + 1) for each in known if each.size]
+    return max(1, min(sizes, default=2))
 
 
 def session_of(model: bytes, *, optimized: bool, cores: int = 1) -> Any:

@@ -88,6 +88,7 @@ def _set_shapes(model: ModelProto, program: GraphProgram) -> None:
         if value.name in shapes:
             tensor = value.type.tensor_type
             tensor.ClearField("shape")
+            tensor.shape.SetInParent()
             for extent in shapes[value.name]:
                 tensor.shape.dim.add().dim_value = extent or 0
     # What is known of other tensors may be of open shapes: it is inferred anew.
