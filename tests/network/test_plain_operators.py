@@ -306,6 +306,19 @@ def test_products_with_vectors(tmp_path: Path) -> None:
     check(tmp_path / "m.onnx", build)
 
 
+def test_einsum(tmp_path: Path) -> None:
+    def build(w: ModelWriter) -> tuple[str, ...]:
+        a, b, c = w.input("a", (2, 3, 4)), w.input("b", (2, 5, 4)), w.input("c", (4,))
+        pairs = [("bij,bkj->bik", b), ("...j,j", c), ("bij,bkj", b), ("bij,j->ib", c), ("bij,bkj->", b)]
+        return (
+            *[w.add("Einsum", a, other, equation=equation) for equation, other in pairs],
+            w.add("Relu", w.add("Einsum", a, equation="bij->ji")),
+            w.add("Einsum", a, b, c, equation="bij,bkj,j->ik"),
+        )
+
+    check(tmp_path / "m.onnx", build)
+
+
 def test_normalizations(tmp_path: Path) -> None:
     def build(w: ModelWriter) -> tuple[str, ...]:
         x, y = w.input("x", (2, 6, 4, 5)), w.input("y", (2, 3, 8))

@@ -24,11 +24,12 @@ def body(
     outputs: Sequence[tuple[str, int, Sequence[int] | None]],
     weights: Sequence[tuple[str, Any]] = (),
 ) -> onnx.GraphProto:
-    ports = [[helper.make_tensor_value_info(*each) for each in listed] for listed in (inputs, outputs)]
+    ends, starts = ([helper.make_tensor_value_info(*each) for each in listed] for listed in (outputs, inputs))
     return helper.make_graph(
         list(nodes),
         "body",
-        *ports,
+        starts,
+        ends,
         [numpy_helper.from_array(np.asarray(array), name) for name, array in weights],
     )
 

@@ -13,6 +13,7 @@ from planish.levels.loops.lang.program import Program
 from planish.network.contractions import convolution, gemm, product, transposed_convolution
 from planish.network.depthwise import depthwise_draft, is_depthwise
 from planish.network.drafts import Draft, PartialBroadcastError, Transform, axes_present, joined
+from planish.network.einsums import einsum
 from planish.network.elementwise import ELEMENTWISE, ONCE
 from planish.network.layouts import REORDER
 from planish.network.model import TAKE, VIEW, Array, Network, Node
@@ -35,6 +36,7 @@ ANCHORS: Mapping[str, Callable[[Network, Node], Draft]] = {
     "Concat": concatenation,
     "Conv": convolution,
     "ConvTranspose": transposed_convolution,
+    "Einsum": einsum,
     "Gather": gather,
     "Gemm": gemm,
     "GlobalAveragePool": reduction,
