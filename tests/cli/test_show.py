@@ -1,6 +1,7 @@
 """`planish show`, `report` and `export`: what is stored, looked at."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,25 @@ from report.planks import measured, save_run
 
 def test_runs_are_listed_with_their_programs(kept: Kept, planish: Planish) -> None:
     head, _, line = planish("show").out.splitlines()
-    assert head.split() == ["run", "status", "started", "trials", "searcher", "level", "program"]
+    columns = ["run", "status", "started", "trials", "gain", "verdict", "searcher", "level", "program"]
+    assert head.split() == columns
     assert line.startswith(f"{kept.run}   finished")
-    assert line.endswith(f"40   random     lattice   {PROGRAM} 0.0 False")
+    assert re.search(rf" 40 +\S+ +faster +random +lattice +{PROGRAM} 0.0 False$", line)
+
+
+def test_a_run_without_a_comparison_is_listed_without_a_verdict(planish: Planish, lattice: None) -> None:
+    del lattice
+    planish("tune", PROGRAM, "--trials", 5, "--option", "fail=yes")
+    (run,) = json.loads(planish("show", "--format", "json").out)["runs"]
+    assert (run["status"], run["gain"], run["verdict"]) == ("failed", None, None)
+    assert re.search(r" failed .* 5 +random ", planish("show").out)
 
 
 def test_the_list_as_json(kept: Kept, planish: Planish) -> None:
     (run,) = json.loads(planish("show", "--format", "json").out)["runs"]
     assert (run["id"], run["status"], run["trials"]) == (kept.run, "finished", 40)
+    (best, *_) = json.loads(planish("show", kept.run, "--format", "json").out)["finalists"]
+    assert (run["gain"], run["verdict"]) == (best["gain"], "faster")
     assert run["task"]["objectives"][0] == {"name": "time_s", "unit": "s", "direction": "down"}
 
 

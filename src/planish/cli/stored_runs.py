@@ -52,7 +52,8 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     from planish.cli.output import document, say, table
     from planish.cli.summary import run_document, task_document
     from planish.core import gc_paused
-    from planish.core.wording import one_line, title, when
+    from planish.core.wording import improvement, one_line, title, when
+    from planish.tuning.result import listed_verdict
 
     with gc_paused():
         from planish.store import open_store
@@ -60,27 +61,40 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
         with open_store(store, read_only=True) as opened:
             runs = opened.runs(limit=limit)
             tasks = {key: opened.task(key) for key in {run.task_key for run in runs}}
+            found = {run.id: listed_verdict(opened, run, tasks[run.task_key]) for run in runs}
     if form == "json":
-        listed = [{**run_document(run), "task": task_document(tasks[run.task_key])} for run in runs]
+        listed = [
+            {
+                **run_document(run),
+                "gain": found[run.id].gain,
+                "verdict": found[run.id].word or None,
+                "task": task_document(tasks[run.task_key]),
+            }
+            for run in runs
+        ]
         document({"runs": listed})
         return
     if not runs:
         say("no runs yet")
         return
-    columns = ["run", "status", "started", "trials", "searcher", "level", "program"]
+    columns = ["run", "status", "started", "trials", "gain", "verdict", "searcher", "level", "program"]
     rows = [
         [
             run.id,
             run.status,
             when(run.started),
             f"{run.trials:,}",
+            ""
+            if (gain := found[run.id].gain) is None
+            else improvement(gain, tasks[run.task_key].objectives[0]),
+            found[run.id].word,
             run.searcher,
             tasks[run.task_key].level,
             one_line(title(tasks[run.task_key].program), 80),
         ]
         for run in runs
     ]
-    table(columns, rows, right=["trials"])
+    table(columns, rows, right=["trials", "gain"])
 
 
 def _show_run(store: Reader, run_id: str, files: Sequence[Path], form: given.Form) -> None:

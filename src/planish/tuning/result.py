@@ -26,7 +26,7 @@ from planish.core import (
 )
 from planish.core.arguments import check_type, check_whole_number, wrong_argument
 from planish.core.files import StrPath
-from planish.core.wording import title
+from planish.core.wording import title, verdict_word
 from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
 from planish.tuning.comparison import Compared, Comparison, Finalist
@@ -62,6 +62,37 @@ def read_comparison(
         ProgramError: the level lacks a step.
     """
     return decode(store.result_rows(run_id, level.steps), objectives)
+
+
+@dataclass(frozen=True)
+class ListedVerdict:
+    """The verdict on a run in a list of runs.
+
+    Args:
+        word: in the words of the objective; empty where nothing was compared, or it cannot be read here.
+        gain: of the best candidate over the baseline; None where nothing was compared.
+    """
+
+    word: str = ""
+    gain: float | None = None
+
+
+def listed_verdict(store: Reader, run: Run, task: StoredTask) -> ListedVerdict:
+    """Return the verdict on a run; neither its program nor its trials are read."""
+    try:
+        comparison = read_comparison(store, run.id, level_named(task.level), task.objectives)
+    except PlanishError:  # what a level here does not read must not keep the others from being listed
+        return ListedVerdict()
+    if comparison is None:
+        return ListedVerdict()
+    # The baseline, where it is among the finalists, has the measurements of the baseline.
+    base = comparison.baseline.lead
+    same = next((each.candidate for each in comparison.finalists if each.lead == base), None)
+    best = comparison.contender(same)
+    if best is None:
+        return ListedVerdict("undecided" if comparison.undecided(same) else "same")
+    found = "undecided" if comparison.undecided(same) else best.lead.verdict
+    return ListedVerdict(verdict_word(found, task.objectives[0]), best.lead.gain.value)
 
 
 def known_baseline(store: Reader, task: Task) -> float | None:
