@@ -72,7 +72,7 @@ def test_ctrl_c_ends_the_search_and_keeps_the_best(searching: subprocess.Popen[s
 
 def test_ctrl_c_again_leaves_the_comparison_out(searching: subprocess.Popen[str], place: Path) -> None:
     searching.send_signal(signal.SIGINT)
-    wait_for("comparing the best", searching)
+    wait_for("comparing 1 candidate", searching)
     searching.send_signal(signal.SIGINT)
     out, err = searching.communicate()
     assert searching.returncode == 0, err
@@ -182,5 +182,5 @@ def test_on_a_terminal_the_display_is_alive(environment: dict[str, str]) -> None
         os.close(terminal)
     assert process.returncode == 0
     text = screen.decode()
-    for part in (" left", " trials, ", " failed (build: ", "comparing the best 1 with", "faster than the"):
+    for part in (" left", " trials, ", " failed (build: ", "comparing 1 candidate with", "faster than the"):
         assert part in text

@@ -188,8 +188,10 @@ def test_progress_goes_to_standard_error(planish: Planish) -> None:
     begin, plan, *lines, end = said.err.splitlines()
     assert plan == "final comparison: at most as long as the search (min 5 s)"
     assert begin.endswith("lattice 6x4x4 0.04 False")
-    assert end.startswith("comparing the best 1 with the baseline: at most ")
-    assert end.endswith(" s left; Ctrl-C skips the rest")
+    assert end.startswith("comparing 1 candidate with the baseline: a")
+    assert re.search(
+        r"(about \d+ s, at most \d+ s while it is undecided|would need about \d+ s); Ctrl-C skips", end
+    )
     assert len(lines) >= 2
     assert "trials" in lines[0]
     assert lines[0].endswith("s left")

@@ -254,6 +254,12 @@ def test_who_is_open_is_measured_further_beside_the_baseline() -> None:
     assert [clear.verdict, same.verdict, broken.verdict] == ["better", "undecided", "failed"]
 
 
+def test_where_the_time_is_short_the_most_promising_is_measured_further() -> None:
+    """Five processes of three sides take 20 of 36 s: as many again do not fit, but those of two do."""
+    base, first, second = compared(Noisy(), [OPEN, OPEN * 1.001], Plan(rounds=1, seconds=36))
+    assert [len(sampled.values) for sampled in (base, first, second)] == [10, 10, 5]
+
+
 def test_the_processes_have_a_bound() -> None:
     assert [len(each.values) for each in compared(Noisy(), [OPEN], Plan(most=8))] == [8, 8]
     assert [len(each.values) for each in compared(Noisy(), [OPEN], Plan(most=5))] == [5, 5]

@@ -182,6 +182,7 @@ def test_the_store_keeps_all_of_it(full: Ended) -> None:
     assert json.loads(json.dumps(dict(data))) == {
         "version": 5,
         "hash": member.candidate.hash,
+        "label": "",
         "samples": [],
         "baseline": {"median": found.baseline.lead.median, "samples": []},
         "objectives": {
@@ -567,7 +568,7 @@ def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPa
     assert budget.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
     clock.now += 50
     assert budget.until("describe") == pytest.approx(160)
-    assert budget.message == "at most 10 s left"
+    assert budget.seconds_left == 10
     assert (budget.has(9.9, "describe"), budget.has(10.1, "describe")) == (True, False)
     clock.now += 20
     assert (budget.has(0.0, "describe"), budget.until("describe")) == (False, clock.now)

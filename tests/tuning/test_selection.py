@@ -17,7 +17,7 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul
 from planish.testing.lattice import Set
-from planish.tuning.finish import choose, greedy_hypervolume_order
+from planish.tuning.finish import choose, finalist_label, greedy_hypervolume_order
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Plain, Text
 from tuning.trials import Tried
@@ -102,6 +102,15 @@ def test_the_unchanged_program_is_no_guess() -> None:
 
 def test_a_default_candidate_that_failed_is_left_out() -> None:
     assert chosen("time_s", Failed("verify", "wrong answer")) == LUCKY
+
+
+def test_finalists_that_are_no_trials_are_called_what_they_are() -> None:
+    best, built = LUCKY[0], Backend("portable")
+    assert finalist_label(GUESS, best, GUESS, known=True) == "default"
+    assert finalist_label(best, best, GUESS, known=True) == ""
+    assert finalist_label(LUCKY[1], best, GUESS, known=True) == ""
+    assert finalist_label(best.then(built), best, GUESS, known=False) == "best trial with portable"
+    assert finalist_label(best, best.then(built), GUESS, known=False) == "best trial without portable"
 
 
 def test_it_is_chosen_once() -> None:

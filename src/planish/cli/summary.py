@@ -68,7 +68,17 @@ def front_document(result: Result) -> Mapping[str, Any]:
     }
 
 
-END = ("objectives", "scores", "cross_check", "edits", "main_effects", "interactions", "trial", "notes")
+END = (
+    "label",
+    "objectives",
+    "scores",
+    "cross_check",
+    "edits",
+    "main_effects",
+    "interactions",
+    "trial",
+    "notes",
+)
 """Return the JSON of a finalist's end, as the store keeps it."""
 
 
@@ -275,7 +285,7 @@ def _row(finalist: Finalist, work: float | None) -> list[str]:
     values = _values(objective, lead.median, work)
     ends = [] if objective.exact else [interval(lead.gain)]
     gain = improvement(lead.gain.value, objective)
-    return [finalist.name, *values, gain, *ends, verdict_word(lead.verdict, objective)]
+    return [finalist.title, *values, gain, *ends, verdict_word(lead.verdict, objective)]
 
 
 def _show_failures(trials: Sequence[Trial]) -> None:

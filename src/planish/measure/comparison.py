@@ -88,7 +88,9 @@ def sequential_test(
     """Measure all variants, then the undecided ones again in as many fresh processes (group-sequential test).
 
     The number of processes doubles each time, so that there are few looks at the results: each is an
-    occasion to be misled by chance (see `planish.measure.intervals`).
+    occasion to be misled by chance (see `planish.measure.intervals`). Where the time does not suffice to
+    double it for all that are undecided, the most promising ones alone are measured further, so that one is
+    decided rather than none.
 
     Args:
         sides: the baseline, then the variants, the most promising first.
@@ -106,9 +108,13 @@ def sequential_test(
         done = len(table[0])
         # What is conclusive stays so: to look again would be one more occasion to be misled.
         open_ = [index for index in undecided(table) if len(table[index]) == done]
-        left = plan.seconds - (time.monotonic() - began)
+        spent = time.monotonic() - began
+        left, side_s = plan.seconds - spent, spent / sum(map(len, table))
         # As many again as there were: doubling keeps the looks few (see `planish.measure.intervals`).
-        more = min(done, plan.most - done, _fitting(left, (time.monotonic() - began) / done))
+        wanted = min(done, plan.most - done)
+        while len(open_) > 1 and _fitting(left, side_s * (1 + len(open_))) < wanted:
+            open_.pop()
+        more = min(wanted, _fitting(left, side_s * (1 + len(open_))))
         if not open_ or more <= 0:
             return table
         # Processes are counted from 0 again: another seed gives them other orders.

@@ -132,7 +132,9 @@ def samples(result: Result, *, template: str = LIGHT) -> go.Figure:
     """
     result = one_result(result, "samples")
     sides = (*result.finalists, result.comparison.baseline) if result.comparison else ()
-    strip = strip_of({each.name: each.lead.samples for each in sides})
+    strip = strip_of(
+        {each.title if isinstance(each, Finalist) else each.name: each.lead.samples for each in sides}
+    )
     if strip is None:
         raise NothingToDrawError(_uncompared([result]), "Run the same command again.")
     across = axis_of(strip.window, result.objective.unit)
@@ -236,7 +238,7 @@ def _gain_rows(result: Result, prefix: str) -> Iterator[GainRow]:
         base = result.comparison.baseline.lead.median
         for each in result.finalists:
             if each.candidate != result.baseline_candidate:
-                yield GainRow(f"{prefix}{each.name}", each, base)
+                yield GainRow(f"{prefix}{each.title}", each, base)
 
 
 def compare_runs(results: Results, *, template: str = LIGHT) -> go.Figure:

@@ -152,9 +152,9 @@ class StageBudget:
         return self.until(step) - self.now() > seconds
 
     @property
-    def message(self) -> str:
-        """Return how long it takes from now on, for people."""
-        return f"at most {max(1.0, self.ends - self.now()):.0f} s left"
+    def seconds_left(self) -> float:
+        """Return the seconds that all steps have from now on."""
+        return max(0.0, self.ends - self.now())
 
     def until(self, step: str) -> float:
         """Return when a step that begins now is to be over, by the monotonic clock."""

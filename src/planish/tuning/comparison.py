@@ -120,6 +120,7 @@ class Finalist(Compared):
 
     Args:
         candidate: what was measured.
+        label: what it is, where it is not one of the best trials: `default`, or how it differs from the best.
         n_steps_found: how many steps it had when the search ended; fewer are left where it was minimized.
         trial: its values as the search measured them, before it was minimized.
         main_effects: of each of its steps alone; empty where that was left out.
@@ -133,6 +134,7 @@ class Finalist(Compared):
     """
 
     candidate: Candidate
+    label: str = ""
     n_steps_found: int = 0
     trial: Mapping[str, float] = field(default_factory=dict[str, float])
     main_effects: tuple[Attribution, ...] = ()
@@ -142,6 +144,11 @@ class Finalist(Compared):
     hash_ok: bool = True
     unmeasured: Verdict | None = None
     why: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name with the label: `#2 (default)`."""
+        return f"{self.name} ({self.label})" if self.label else self.name
 
     @property
     def verdict(self) -> Verdict:
@@ -234,8 +241,9 @@ class Comparison:
     def _names(self, members: Sequence[Finalist]) -> str:
         first = self.unmeasured.index(members[0])
         in_a_row = len(members) > 2 and self.unmeasured[first : first + len(members)] == tuple(members)
-        names = [each.name for each in members]
-        return f"{names[0]} to {names[-1]}" if in_a_row else ", ".join(names)
+        if in_a_row:
+            return f"{members[0].name} to {members[-1].name}"
+        return ", ".join(each.title for each in members)
 
     @property
     def sides(self) -> tuple[Compared, ...]:

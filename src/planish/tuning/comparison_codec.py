@@ -124,6 +124,7 @@ def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
     """Return what is known of a finalist before it is measured."""
     return {
         "hash": finalist.candidate.hash,
+        "label": finalist.label,
         "edits": {"found": finalist.n_steps_found, "left": len(finalist.candidate.steps)},
         "trial": dict(finalist.trial),
         "notes": list(finalist.notes),
@@ -330,6 +331,7 @@ def _chosen(name: str, row: ResultRow) -> Finalist:
     return Finalist(
         name=name,
         candidate=row.candidate,
+        label=a(str, data.get("label", "")),
         n_steps_found=a(int, data["edits"]["found"]),
         trial=by_name(data["trial"]),
         notes=texts(data["notes"]),

@@ -89,7 +89,7 @@ def comparison_table(result: StoredRun) -> Table | None:
     rank = "".join(f"{each.name} = " for each in same)
     rows = [[f"{rank}baseline", *_values(compared.baseline, objectives), *empty]]
     others = (each for each in compared.finalists if each not in same)
-    rows += [[each.name, *_values(each, objectives), *_gain(each, lead)] for each in others]
+    rows += [[each.title, *_values(each, objectives), *_gain(each, lead)] for each in others]
     unknown = [""] * (len(columns) - 2)
     rows += [
         [names, *unknown, one_line(members[0].status_text)] for names, members in compared.unmeasured_groups

@@ -35,12 +35,13 @@ from planish.core import (
     Objective,
     Outcome,
     PlanishError,
+    Step,
     StoreError,
     Task,
     Trial,
 )
 from planish.core.front import Costs, best_non_regressing, bounds, hypervolume, pareto_front
-from planish.measure import CutShortError, by_processor_time, ends_by, seconds_left
+from planish.measure import CutShortError, Plan, by_processor_time, ends_by, seconds_left
 from planish.measure.timing import error
 from planish.tuning.ablation import ablate, minimize, prune
 from planish.tuning.budget import StageBudget
@@ -161,12 +162,28 @@ def select(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     finalists = (
         Finalist(
             candidate=candidate,
+            label=finalist_label(candidate, candidates[0], first, known=candidate.hash in tried),
             n_steps_found=len(candidate.steps),
             trial=outcome.values if isinstance(outcome, Measured) else {},
         )
         for candidate, outcome in zip(candidates, outcomes, strict=True)
     )
     return replace(state, finalists=tuple(finalists), best=best)
+
+
+def finalist_label(candidate: Candidate, best: Candidate, first: Candidate, *, known: bool) -> str:
+    """Say what a finalist is: the default candidate, or another way to build the best, which is no trial."""
+    if candidate == first and candidate.steps:
+        return "default"
+    if known or candidate == best:
+        return ""
+    own = [f"with {_options(step)}" for step in candidate.steps if step not in best.steps]
+    missing = [f"without {_options(step)}" for step in best.steps if step not in candidate.steps]
+    return " ".join(["best trial", *own, *missing])
+
+
+def _options(step: Step) -> str:
+    return " ".join(map(str, step.to_json()[1].values()))
 
 
 def choose(
@@ -323,7 +340,7 @@ class FinalStage:
     Args:
         name: of its share of the time (see `WEIGHTS`); empty where it takes none.
         work: makes the next state, by a time of the monotonic clock.
-        message: what the listener receives, with the `count` of finalists and the `time` that is left.
+        message: what the listener receives, with the `count` of finalists and the `time` that it takes.
         skip_message: what is said where there is no time left to begin; empty where it begins all the same.
     """
 
@@ -338,10 +355,10 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
     level, several, checks = search.level, len(search.task.objectives) > 1, search.final_checks()
     yield FinalStage("", select)
     if several:
-        yield FinalStage("minimize", minimize, "minimizing {count} of the front")
+        yield FinalStage("minimize", minimize, "minimizing {count}")
     elif level.identities(search.task) is not None:
         yield FinalStage("minimize", prune, "removing steps that do nothing")
-    yield FinalStage("compare", compare, "comparing the best {count} with the baseline: {time}")
+    yield FinalStage("compare", compare, "comparing {count} with the baseline: {time}")
     if checks.cross_check:
         yield FinalStage("cross_check", cross_check, "cross-checking the outputs", "not cross-checked")
     yield FinalStage("", drop_and_rank)
@@ -408,12 +425,34 @@ def _states(
         else:
             with _timed(search, stage, budget) as end:
                 if stage.message:
-                    message = stage.message.format(count=len(state.finalists), time=budget.message)
-                    listener.ending(search.progress, message)
+                    listener.ending(search.progress, _message(stage, search, state, budget))
                 state = _worked(stage, search, state, end)
         yield state
         if not state.finalists and state.baseline is None:  # there is nothing to be measured, or no time
             return
+
+
+def _message(stage: FinalStage, search: SearchOutcome, state: FinalState, budget: StageBudget) -> str:
+    """Return what a stage does, with what, and for how long."""
+    baseline = search.level.baseline(search.task)
+    candidates = [each.candidate for each in state.finalists if each.candidate != baseline]
+    count = f"{len(candidates)} candidate{'' if len(candidates) == 1 else 's'}"
+    return stage.message.format(count=count, time=_time(search, candidates, budget.seconds_left))
+
+
+def _time(search: SearchOutcome, candidates: Sequence[Candidate], left_s: float) -> str:
+    """Estimate how long a comparison takes by how long its sides took in the search."""
+    most = f"at most {max(1.0, left_s):.0f} s"
+    known = [sum(each.seconds.values()) for each in search.trials.of(candidates).values()]
+    if not known or all(objective.exact for objective in search.task.objectives):
+        return most
+    plan = Plan()
+    # The baseline, and what was not tried, is taken to need as long as the others.
+    round_s = statistics.fmean(known) * (1 + len(candidates))
+    needed_s = plan.processes * (search.startup_s + plan.rounds * round_s)
+    if needed_s <= left_s:
+        return f"about {max(1.0, needed_s):.0f} s, {most} while it is undecided"
+    return f"{most}; all repeats would need about {needed_s:.0f} s"
 
 
 def _worked(stage: FinalStage, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
