@@ -80,6 +80,17 @@ int main(void)
         return 1;
     if (model_run(inputs, outputs, workspace))
         return 2;
+#ifndef NDEBUG
+    void *wrong[] = {x + 190};
+    if (model_run(inputs, wrong, workspace) != MODEL_WRONG_BUFFER)
+        return 3;
+    wrong[0] = (char *)y + 1;
+    if (model_run(inputs, wrong, workspace) != MODEL_WRONG_BUFFER)
+        return 4;
+    wrong[0] = workspace + 64;
+    if (model_run(inputs, wrong, workspace) != MODEL_WRONG_BUFFER)
+        return 5;
+#endif
     printf("%s %s\\n", model_inputs[0].name, model_outputs[0].type);
     for (int i = 0; i < 8; i++)
         printf("%.9g\\n", y[i]);

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +24,7 @@ from network.compiled import assert_same, compiled, small_model
 from network_models import ModelWriter, bert, dcgan, magika, mobilenet, resnet18, silero
 from planish.core import PlanishError, ProgramError
 from planish.network import plan
+from planish.network.compiling import compile_model
 from planish.network.runtime import CompiledNetwork
 
 
@@ -178,11 +184,88 @@ def test_types_that_are_not_covered_are_refused(tmp_path: Path) -> None:
         planish.compile(path)
 
 
-def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    path = small_model(tmp_path / "m.onnx")
+def test_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    path, said = small_model(tmp_path / "m.onnx"), list[str]()
     (tmp_path / "file").write_text("")
-    with pytest.raises(PlanishError, match="cannot write to"):
-        planish.compile(path, output=tmp_path / "file")
+    for output in (tmp_path / "file", tmp_path / "file" / "net"):
+        with pytest.raises(PlanishError, match=r"cannot write to .*is no folder"):
+            compile_model(path, output=output, say=said.append)
+    assert not said
+
+
+def test_weights_that_are_missing(tmp_path: Path) -> None:
+    w = ModelWriter()
+    model = w.model(w.conv(w.input("x", (1, 3, 8, 8)), 3, 8, 3))
+    onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="w", size_threshold=0)
+    assert_same(planish.compile(tmp_path / "m.onnx"), tmp_path / "m.onnx")
+    (tmp_path / "w").unlink()
+    with pytest.raises(ProgramError, match=r"cannot read .*The weights of"):
+        planish.compile(tmp_path / "m.onnx")
+
+
+def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
+    w, weights = ModelWriter(), np.ones((4, 3, 3, 3), np.float32)
+    weights[0, 0] = np.nan
+    path = w.save(tmp_path / "m.onnx", w.add("Conv", w.input("x", (1, 3, 8, 8)), w.constant(weights)))
+    with pytest.raises(ProgramError, match="has 9 elements of 108 that are no numbers"):
+        planish.compile(path)
+
+
+def test_models_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = small_model(tmp_path / "m.onnx")
+    monkeypatch.setattr("planish.levels.graph.source.LARGEST", 1000)
+    with pytest.raises(ProgramError, match="Models over 2 GiB"):
+        planish.compile(path)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.BOOL, TensorProto.INT64])
+def test_inputs_that_are_outputs(tmp_path: Path, kind: int) -> None:
+    w = ModelWriter()
+    x = w.input("x", (11,), kind)
+    made = w.model(x, w.add("Relu", w.input("y", (2,))))
+    made.graph.output[0].type.tensor_type.elem_type = kind
+    onnx.save(made, tmp_path / "m.onnx")
+    net, given = planish.compile(tmp_path / "m.onnx"), np.arange(11) % 3 > 0
+    given = given.astype(net.manifest["inputs"][0]["dtype"])
+    found, _ = net(given, np.ones(2, np.float32))
+    assert np.array_equal(found, given)
+
+
+def test_interrupted_tuning_is_resumed(tmp_path: Path) -> None:
+    path, net = small_model(tmp_path / "m.onnx"), tmp_path / "net"
+    command = [sys.executable, "-c", "from planish.cli import main; main()", "compile", path, "-o", net]
+    command += ["--store", tmp_path / "a.db"]
+    with subprocess.Popen([*command, "--seconds", "60"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "tuning for" not in process.stderr.readline():
+            assert process.poll() is None
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 128 + signal.SIGINT
+    assert "Run the same command" in rest
+    assert not net.exists()
+    assert len(planish.runs(store=tmp_path / "a.db")) == 1
+
+
+def test_memory_does_not_grow(tmp_path: Path) -> None:
+    planish.compile(small_model(tmp_path / "m.onnx"), output=tmp_path / "net")
+    x = np.ones((1, 3, 8, 8), np.float32)
+
+    def pages() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    def use() -> None:
+        net = CompiledNetwork(tmp_path / "net")
+        for _ in range(200):
+            net(x)
+
+    use()
+    before = pages()
+    for _ in range(20):
+        use()
+    # Half a page for each library that was opened, and a thousandth of one for each call.
+    assert pages() - before < 10
 
 
 def test_manifest_says_how_far_answers_are_apart(tmp_path: Path) -> None:

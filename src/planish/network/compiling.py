@@ -22,6 +22,7 @@ from planish.network.library import (
     Schedule,
     Weights,
     build,
+    check_folder,
     is_foreign,
     schedule_for,
     write_files,
@@ -184,6 +185,8 @@ def compile_model(
         if processor:
             what = f"kernels for '{processor}' cannot be tuned on this machine"
             raise TargetError(what, "Leave seconds= out: then they have the default schedules.")
+    if output is not None:
+        check_folder(output)
     shapes, say = concrete_shapes(shape), say or _silent
     weights, share = Weights(), None if seconds is None else seconds / len(shapes)
     target = cross_target(processor, cores) if processor else this_machine(cores)
@@ -230,6 +233,7 @@ def _compiled(
     """Compile a model for one set of shapes, to a library of its own."""
     read_network, source = _importer()
     network, model = read_network(source(path, {"shape": shape} if shape else {}))
+    _check_weights(network)
     from planish.network.choosing import choose
     from planish.network.measuring import compare, layer_times
     from planish.network.verification import TOLERANCE
@@ -256,6 +260,15 @@ def _compiled(
     return Compilation(
         built.manifest, built, folder, loaded, layers, comparison, worst, limit, tuned, len(distinct)
     )
+
+
+def _check_weights(network: Network) -> None:
+    """Raise ProgramError for a weight that is no number: what is computed with it is none either."""
+    for name, array in network.constants.items():
+        if array.dtype.kind == "f" and array.size and np.isnan(np.min(array)):
+            count = int(np.count_nonzero(np.isnan(array)))
+            what = f"weight '{name}' has {count} elements of {array.size} that are no numbers (NaN)"
+            raise ProgramError(what, "The model is damaged: export it again.")
 
 
 def _joined(found: Sequence[Compilation]) -> Compilation:

@@ -118,23 +118,37 @@ end:
   ret void
 }
 
-; A step that copies a tensor, of so many elements of 32 bits.
+; A step that copies a tensor, of so many bytes: words of 64 bits, and the bytes that are left.
 define hidden void @model_copy(ptr %args, i64 %begin, i64 %end) nounwind {
 start:
   %source = load ptr, ptr %args
   %target_ = getelementptr ptr, ptr %args, i64 1
   %target = load ptr, ptr %target_
-  %some = icmp slt i64 %begin, %end
-  br i1 %some, label %each, label %done
-each:
-  %i = phi i64 [%begin, %start], [%next, %each]
-  %from = getelementptr i32, ptr %source, i64 %i
-  %to = getelementptr i32, ptr %target, i64 %i
-  %element = load i32, ptr %from
-  store i32 %element, ptr %to
+  %words = lshr i64 %end, 3
+  %whole = shl i64 %words, 3
+  br label %look
+look:
+  %i = phi i64 [0, %start], [%next, %word]
+  %more = icmp ult i64 %i, %words
+  br i1 %more, label %word, label %rest
+word:
+  %from = getelementptr i64, ptr %source, i64 %i
+  %to = getelementptr i64, ptr %target, i64 %i
+  %element = load i64, ptr %from, align 1
+  store i64 %element, ptr %to, align 1
   %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %end
-  br i1 %more, label %each, label %done
+  br label %look
+rest:
+  %k = phi i64 [%whole, %look], [%after, %byte]
+  %left = icmp ult i64 %k, %end
+  br i1 %left, label %byte, label %done
+byte:
+  %byte_from = getelementptr i8, ptr %source, i64 %k
+  %byte_to = getelementptr i8, ptr %target, i64 %k
+  %value = load i8, ptr %byte_from
+  store i8 %value, ptr %byte_to
+  %after = add i64 %k, 1
+  br label %rest
 done:
   ret void
 }

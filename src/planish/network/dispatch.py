@@ -241,7 +241,8 @@ def port_tables(
             )
             strings += text.encode() + b"\0"
         extents = value.shape + (0,) * (most_dimensions(network) - len(value.shape))
-        content += struct.pack(f"<QQi4x{len(extents)}q", 0, 0, len(value.shape), *extents)
+        width = value.bytes // value.size if value.size else 1
+        content += struct.pack(f"<QQii{len(extents)}q", 0, 0, len(value.shape), width, *extents)
     content = content or bytearray(8)
     symbols = [Symbol(name, 0, len(content), is_function=False)]
     yield Section(RELOCATED, bytes(content), symbols, relocations)

@@ -8,6 +8,7 @@ compiles what calls the kernels (`planish.network.dispatch`), and `planish.netwo
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -383,8 +384,7 @@ class _Writer:
     def copy(self, name: str, index: int) -> Step:
         """Make the step that copies a tensor to an output: one an input, a weight or another output."""
         value = self.network.values[name]
-        words = value.bytes // 4
-        return Step([self.address(name, {}), Address(OUTPUTS, index)], [Call("model_copy", words)])
+        return Step([self.address(name, {}), Address(OUTPUTS, index)], [Call("model_copy", value.bytes)])
 
     def _packed(self, kernel: Kernel, schedule: Schedule) -> Mapping[str, bytes]:
         """Run the part of a kernel that goes ahead of all calls; return what it fills."""
@@ -452,6 +452,72 @@ int model_run(int variant, const void *const *inputs, void *const *outputs, void
 """
 
 
+_CHECKED = """
+/* In debug builds, model_run returns MODEL_WRONG_BUFFER where a buffer is missing, does not begin at a
+   multiple of the size of its elements, or shares memory with another that is written. */
+#ifndef NDEBUG
+static inline int64_t model_size(const struct model_tensor *tensor)
+{
+    int64_t size = tensor->bytes;
+    for (int i = 0; i < tensor->rank; i++)
+        size *= tensor->shape[i];
+    return size;
+}
+
+static inline int model_apart(const void *a, int64_t a_size, const void *b, int64_t b_size)
+{
+    const uintptr_t one = (uintptr_t)a, other = (uintptr_t)b;
+    return one + (uintptr_t)a_size <= other || other + (uintptr_t)b_size <= one;
+}
+
+static inline int model_check_buffers(
+    const struct model_tensor *ins, const struct model_tensor *outs, const void *const *inputs,
+    void *const *outputs, const void *workspace)
+{
+    for (int i = 0; i < MODEL_INPUTS; i++)
+        if (!inputs[i] || (uintptr_t)inputs[i] % (uintptr_t)ins[i].bytes
+            || !model_apart(inputs[i], model_size(&ins[i]), workspace, MODEL_WORKSPACE_BYTES))
+            return MODEL_WRONG_BUFFER;
+    for (int i = 0; i < MODEL_OUTPUTS; i++) {
+        int64_t size = model_size(&outs[i]);
+        if (!outputs[i] || (uintptr_t)outputs[i] % (uintptr_t)outs[i].bytes
+            || !model_apart(outputs[i], size, workspace, MODEL_WORKSPACE_BYTES))
+            return MODEL_WRONG_BUFFER;
+        for (int j = 0; j < MODEL_INPUTS; j++)
+            if (!model_apart(outputs[i], size, inputs[j], model_size(&ins[j])))
+                return MODEL_WRONG_BUFFER;
+        for (int j = 0; j < i; j++)
+            if (!model_apart(outputs[i], size, outputs[j], model_size(&outs[j])))
+                return MODEL_WRONG_BUFFER;
+    }
+    return MODEL_OK;
+}
+@WRAPPER@
+#endif
+"""
+_CHECKED_ONE = """
+static inline int model_run_checked(const void *const *inputs, void *const *outputs, void *workspace)
+{
+    int code = MODEL_OK;
+    if (inputs && outputs)
+        code = model_check_buffers(model_inputs, model_outputs, inputs, outputs, workspace);
+    return code ? code : model_run(inputs, outputs, workspace);
+}
+#define model_run model_run_checked"""
+_CHECKED_SEVERAL = """
+static inline int model_run_checked(
+    int variant, const void *const *inputs, void *const *outputs, void *workspace)
+{
+    int code = MODEL_OK;
+    if (inputs && outputs && variant >= 0 && variant < MODEL_VARIANTS) {
+        const struct model_variant *chosen = &model_variants[variant];
+        code = model_check_buffers(chosen->inputs, chosen->outputs, inputs, outputs, workspace);
+    }
+    return code ? code : model_run(variant, inputs, outputs, workspace);
+}
+#define model_run model_run_checked"""
+
+
 def _header_text(
     variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace: int, functions: str
 ) -> str:
@@ -464,6 +530,7 @@ def _header_text(
         for index, port in enumerate(listed)
     )
     inputs, outputs = variants[0]
+    checks = _CHECKED.replace("@WRAPPER@", _CHECKED_SEVERAL if len(variants) > 1 else _CHECKED_ONE)
     return f"""/*
  * A network, compiled by planish. Tensors are row-major:
 {about} */
@@ -485,15 +552,17 @@ extern "C" {{
 
 /* What the functions return. */
 enum {{
-    MODEL_OK = 0, MODEL_NO_INSTRUCTIONS = 1, MODEL_NO_MEMORY = 2, MODEL_MISALIGNED = 3, MODEL_NO_VARIANT = 4
+    MODEL_OK = 0, MODEL_NO_INSTRUCTIONS = 1, MODEL_NO_MEMORY = 2, MODEL_MISALIGNED = 3, MODEL_NO_VARIANT = 4,
+    MODEL_WRONG_BUFFER = 5
 }};
 
+/* Bytes of an element are those of the type. */
 struct model_tensor {{
     const char *name, *type;
-    int rank;
+    int rank, bytes;
     int64_t shape[{rank}];
 }};
-{functions}
+{functions}{checks}
 #ifdef __cplusplus
 }}
 #endif
@@ -520,6 +589,14 @@ def write_manifest(manifest: Mapping[str, Any], folder: Path) -> None:
 
 WRITTEN = ("model.so", "model.h", "manifest.json")
 """The files of a compiled network."""
+
+
+def check_folder(output: Path) -> None:
+    """Raise PlanishError where a folder cannot be made or written, before time is spent on its files."""
+    found = next(each for each in (output, *output.absolute().parents) if each.exists())
+    if not (found.is_dir() and os.access(found, os.W_OK | os.X_OK)):
+        what = f"cannot write to '{output}': '{found}' is {'not writable' if found.is_dir() else 'no folder'}"
+        raise PlanishError(what, "Choose another folder: -o FOLDER.")
 
 
 def write_files(built: Built, made: Path, output: Path) -> list[Path]:

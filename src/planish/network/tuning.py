@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import AllFailedError, Candidate, Target, Task
+from planish.core import AllFailedError, Candidate, StoppedError, Target, Task
+from planish.core.process import stopped_by
 from planish.core.wording import one_line
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
@@ -128,10 +129,13 @@ def tune(
                 say(f"tuning for {share:.0f} s: {one_line(text, 80)}")
                 before = each.spent
                 with suppress(AllFailedError):
-                    tune_program(
+                    result = tune_program(
                         level, each.task.program, budget=Budget(seconds=share), settings=settings,
                         store=opened, executor=executor, compares=False,
                     )  # fmt: skip
+                    if result.stopped:
+                        what = "stopped while the kernels were tuned"
+                        raise StoppedError(what, "Run the same command to resume.", stopped_by())
                 each.read(opened, level)
                 # What did not end in time is not stored, and has taken its time all the same.
                 each.spent = max(each.spent, before + share)
