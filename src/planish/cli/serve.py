@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,13 @@ def serve(
             "exist.",
         ),
     ] = Path("planish-tokens.txt"),
+    stdio: Annotated[
+        bool,
+        typer.Option(
+            "--stdio",
+            help="Speak MCP over standard input and output with the client that started it, not HTTP.",
+        ),
+    ] = False,
     quota: Annotated[
         int | None,
         typer.Option(
@@ -52,7 +60,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Measure what clients submit, over HTTP, until Ctrl-C.
+    """Measure what clients submit, over HTTP and MCP, until Ctrl-C.
 
     A client, such as an agent, submits candidates as lists of steps. Each is verified and timed as in a
     search, and becomes a trial of a run, which the pages of the dashboard show at the same address. It needs
@@ -67,10 +75,13 @@ def serve(
     from planish.tuning.settings import Settings
 
     try:
-        from planish.serve.server import read_tokens, serve_tools
+        from planish.serve.server import read_tokens, serve_streams, serve_tools
         from planish.serve.service import ServiceLimits
+
+        if stdio:
+            import_module("mcp")
     except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn", "anyio"):
+        if error.name not in ("starlette", "uvicorn", "anyio", "mcp"):
             raise
         what = f"the service needs {error.name}, which is missing here"
         raise TargetError(what, f"Install it: {install_command('serve')}.") from error
@@ -83,6 +94,10 @@ def serve(
 
     settings = Settings(objectives=names(objective), space=space, seed=seed, cores=cores)
     found, read = load_program(program, level, level_options(reading))
+    limits = ServiceLimits(quota=quota)
+    if stdio:
+        serve_streams(found, read, settings, store, limits)
+        return
     known = read_tokens(tokens)
     show(f"Tokens of {', '.join(known)}: {tokens}")
-    serve_tools(found, read, settings, store, host, port, known, ServiceLimits(quota=quota), show)
+    serve_tools(found, read, settings, store, host, port, known, limits, show)

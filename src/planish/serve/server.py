@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -118,13 +120,46 @@ def serve_tools(
             page_token = "" if ipaddress.ip_address(bound).is_loopback else secrets.token_urlsafe(24)
             for name in names_of(host, bound):
                 address = url_of(name, chosen, "")
-                say(f"Tools of {len(tokens)} client{'' if len(tokens) == 1 else 's'}: {address}api")
+                also = f", as MCP {address}mcp" if find_spec("mcp") else ""
+                say(f"Tools of {len(tokens)} client{'' if len(tokens) == 1 else 's'}: {address}api{also}")
                 say(f"Dashboard of {source.label}: {url_of(name, chosen, page_token)}")
             say("Ctrl-C ends it.")
             tools: dict[str, ASGIApp] = {"/api": api(service, Tokens(tokens))}
+            beside = None
+            if find_spec("mcp"):
+                from planish.serve.mcp import PATH, over_http
+
+                tools[PATH], running = over_http(service, Tokens(tokens))
+                beside = running()
             app = Sorted(application(shown, page_token, chosen), tools)
-            run_server(app, shown, listener, on_end=service.stop)
+            run_server(app, shown, listener, beside, service.stop)
         finally:
             service.stop()
             if shown is not None:
                 shown.close()
+
+
+def serve_streams(
+    level: Level, program: Program, settings: Settings, location: StrPath | None, limits: ServiceLimits
+) -> None:
+    """Serve the tools as MCP over standard input and output, until the client closes them.
+
+    Args:
+        level: of the program.
+        program: that the client tunes.
+        settings: objectives, space, cores and seed.
+        location: the store: a file or a URL; None for the default one.
+        limits: of the client.
+
+    Raises:
+        PlanishError: the baseline cannot be measured.
+    """
+    from planish.serve.mcp import over_streams
+
+    with open_store(location) as store:
+        service = MeasuringService(level, program, settings, store, limits)
+        try:
+            service.start()
+            asyncio.run(over_streams(service))
+        finally:
+            service.stop()
