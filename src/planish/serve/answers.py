@@ -53,8 +53,8 @@ def _gain(trial: Trial, objective: Objective, baseline: Trial | None) -> dict[st
     cost, base = trial.cost(objective), baseline.cost(objective) if baseline else None
     if cost is None or base is None:
         return {"gain": None, "verdict": "undecided", "settled": False}
-    better = objective.cost(cost), objective.cost(base)  # the values themselves
-    ratio = better[1] / better[0] if objective.direction == "down" else better[0] / better[1]
+    over, under = (base, cost) if objective.direction == "down" else (cost, base)
+    ratio = over / under if under else math.inf
     # What is counted exactly is the same at each time; what is timed once, among many, is optimistic.
     settled = objective.exact
     word = "same" if cost == base else "better" if cost < base else "worse"

@@ -31,7 +31,6 @@ from planish.core import (
     Trial,
     rng,
 )
-from planish.core.step import candidate_from_json
 from planish.serve.answers import (
     catalogue,
     comparison_document,
@@ -40,6 +39,7 @@ from planish.serve.answers import (
     outcome_document,
     steps_of,
 )
+from planish.serve.candidates import MalformedError, read_candidate
 from planish.serve.submissions import FullError, Submissions
 from planish.store import Store
 from planish.tuning.api import task_of, tune_program
@@ -453,26 +453,12 @@ class MeasuringService:
         Raises:
             ToolError: it is none.
         """
-        if not isinstance(steps, list):
-            raise ToolError("bad_request", "steps is a list of steps, each [NAME, {OPTION: VALUE}].")
-        items: list[Any] = steps
-        if len(items) > self.limits.steps:
-            what = f"{len(items)} steps are more than {self.limits.steps}"
-            raise ToolError("bad_request", f"{what}, which a candidate may have.")
-        for item in items:
-            if not (
-                isinstance(item, list)
-                and len(item) == 2
-                and isinstance(item[0], str)
-                and isinstance(item[1], dict)
-            ):
-                raise ToolError("bad_request", f"a step is [NAME, {{OPTION: VALUE}}], not {str(item)[:100]}.")
         try:
-            return candidate_from_json(items, self._level.steps)
+            return read_candidate(steps, self._level.steps, self.limits.steps)
+        except MalformedError as error:
+            raise ToolError("bad_request", f"{error}"[:500]) from None
         except PlanishError as error:
             raise ToolError("unknown_step", f"{error}"[:500]) from None
-        except (TypeError, ValueError) as error:
-            raise ToolError("bad_request", f"{error}"[:500]) from None
 
 
 RULES = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Literal, get_args
 
 from planish.core import Candidate, ProgramError, Step
+from planish.levels.llvm.passes.pipeline import parse_pipeline
 
 Attribute = Literal["noinline", "alwaysinline"]
 
@@ -78,15 +80,26 @@ def is_of_functions(candidate: Candidate) -> bool:
     return any(isinstance(step, FunctionAttribute | FunctionPasses) for step in candidate.steps)
 
 
+@cache
+def check_pipeline(text: str) -> None:
+    """Raise ProgramError where a pipeline has a pass that is unknown, or that a pass list may not have."""
+    parse_pipeline(text)
+
+
 def plan_of(candidate: Candidate) -> FunctionPlan:
     """Return how a candidate of steps on functions is carried out.
 
     Raises:
-        ProgramError: it has other steps, or two lists for one function.
+        ProgramError: it has other steps, two lists for one function, or a pass that a list may not have.
     """
     marked = [step for step in candidate.steps if isinstance(step, FunctionAttribute)]
     inlining: tuple[tuple[str, Attribute], ...] = tuple((s.function, s.attribute) for s in marked)
     lists = tuple((s.pipeline, s.functions) for s in candidate.steps if isinstance(s, FunctionPasses))
+    for pipeline, _ in lists:
+        check_pipeline(pipeline)
+    for name, attribute in inlining:
+        if attribute not in get_args(Attribute):
+            raise ProgramError(f"function '{name}' cannot be '{attribute}'", f"Known: {get_args(Attribute)}.")
     named = [name for _, functions in lists for name in functions or ("",)]
     if len(inlining) + len(lists) < len(candidate.steps):
         raise ProgramError("a pass on the whole module is among steps on functions")
