@@ -197,7 +197,8 @@ def _copy_weight(context: KnobContext, moves: Moves, around: Order, *, windows: 
     if again > 1 and again * moves.elements * COPY > COPIES_MAX * operations:
         return 0.0
     if windows:
-        return 1 / (again * len(around)) if around else 0.1
+        # Copied again, it costs as much as the copy of the whole that it saves.
+        return 1 / (again**2 * len(around)) if around else 0.1
     return (1 + 0.1 * len(around)) / again
 
 
