@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 import planish
-from network.compiled import assert_same, compiled, small_model
+from network.compiled import assert_same, compiled, operators, small_model
 from network_models import ModelWriter, bert, dcgan, magika, mobilenet, resnet18, silero
 from planish.core import PlanishError, ProgramError
 from planish.network import plan
@@ -272,3 +273,21 @@ def test_manifest_says_how_far_answers_are_apart(tmp_path: Path) -> None:
     planish.compile(small_model(tmp_path / "m.onnx"), output=tmp_path / "net")
     facts = json.loads((tmp_path / "net" / "manifest.json").read_text())
     assert 0 <= facts["difference"] <= facts["tolerance"] == 1e-4
+
+
+def test_images_keep_their_channels_last_through_moves(tmp_path: Path) -> None:
+    w = ModelWriter()
+    x = w.conv(w.input("x", (1, 3, 8, 6)), 3, 16, 3)
+    a, b = w.add("Split", x, w.constant(np.array([6, 10], np.int64)), axis=1, count=2)
+    up = w.add("ConvTranspose", b, w.weight(10, 5, 2, 2), w.weight(5), strides=[2, 2])
+    down = w.add("ConvTranspose", w.add("Relu", x), w.weight(16, 4, 4, 4), strides=[2, 2], pads=[1] * 4)
+    factors = w.constant(np.array([1, 1, 2, 2], np.float32))
+    nearest: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    wide = w.add("Resize", a, "", factors, **nearest)
+    # One of them is of the network's input, which is row-major.
+    y = w.add("Concat", up, wide, down, w.add("Resize", "x", "", factors, **nearest), axis=1)
+    y = w.add("Relu", w.add("Add", y, w.weight(1, 18, 16, 12)))
+    path = w.save(tmp_path / "m.onnx", w.add("MatMul", y, w.weight(12, 4)), w.add("GlobalAveragePool", y))
+    found = compiled(path)
+    assert sum("Reorder" in each for each in operators(found)) == 2
+    assert_same(found.network, path)

@@ -116,6 +116,15 @@ def _with_bias(draft: Draft, node: Node, out: Shape, axes: Sequence[Axis], resul
     return draft.finish(out, kept, result)
 
 
+def _steps(node: Node, rank: int) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Return the strides, dilations and padding of a node."""
+    return (
+        node.attributes.get("strides") or [1] * rank,
+        node.attributes.get("dilations") or [1] * rank,
+        node.attributes.get("pads") or [0] * (2 * rank),
+    )
+
+
 def transposed_convolution(network: Network, node: Node) -> Draft:
     """Draft a transposed convolution, which scatters windows, and cuts off what padding takes away."""
     draft, shape, out = Draft(network), network.shape(node.inputs[0]), network.shape(node.output)
@@ -123,9 +132,9 @@ def transposed_convolution(network: Network, node: Node) -> Draft:
     rank, groups = len(shape) - 2, node.attributes.get("group", 1)
     if not 1 <= rank <= 3 or node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID", ""):
         raise node.refuse("this rank or automatic padding is not covered")
-    strides = node.attributes.get("strides") or [1] * rank
-    dilations = node.attributes.get("dilations") or [1] * rank
-    pads = node.attributes.get("pads") or [0] * (2 * rank)
+    if _covers_once(network, node):
+        return _upsampling(network, node)
+    strides, dilations, pads = _steps(node, rank)
     if node.attributes.get("output_shape"):
         raise node.refuse("output_shape is not covered")
     inner, outer = shape[1] // groups, weights[1]
@@ -149,20 +158,64 @@ def transposed_convolution(network: Network, node: Node) -> Draft:
         [(draft.linear({n: 1}), shape[0]), (draft.linear({g: 1}), groups)],
         [(draft.linear({c: 1}), inner)],
     )
-    value = draft.access(node.inputs[0], [*lead, *channels, *read])
+    dims = [0, 1, 1, *range(2, 2 + rank)]
+    ordered = draft.memory_order(dims, node.output)
+    value = draft.access(node.inputs[0], [*lead, *channels, *read], dims=dims)
     weight = draft.access(node.inputs[1], [lead[1], *channels, (draft.linear({k: 1}), outer), *window])
-    kept = [each for each in (*lead, (draft.linear({k: 1}), outer), *target) if each[1] > 1]
+    parts = [*lead, (draft.linear({k: 1}), outer), *target]
+    kept = [parts[i] for i in ordered if parts[i][1] > 1]
     draft.statements.append(f"U[{','.join(text for text, _ in kept)}] += {value}*{weight}")
     draft.shapes["U"] = tuple(extent for _, extent in kept)
     axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
-    taken = [each for each in (*lead, (draft.linear({k: 1}), outer), *cut) if each[1] > 1]
-    result = f"U[{','.join(text for text, _ in taken)}]"
-    if "+z" in result:
-        draft.axis("z", 1)
-        element = ",".join(axis.name for axis in axes if axis.extent > 1)
-        draft.statements.append(f"T[{element}] += {result}")
-        result = f"T[{element}]"
-    return _with_bias(draft, node, out, axes, result)
+    axes = draft.arranged(axes, node.output)
+    parts = [*lead, (draft.linear({k: 1}), outer), *cut]
+    taken = [parts[i] for i in ordered if parts[i][1] > 1]
+    return _with_bias(draft, node, out, axes, _cut(draft, axes, [text for text, _ in taken]))
+
+
+def _cut(draft: Draft, axes: Sequence[Axis], subscripts: Sequence[str]) -> str:
+    """Read the part of a scattered tensor that the result has."""
+    result = f"U[{','.join(subscripts)}]"
+    if "+z" not in result:
+        return result
+    draft.axis("z", 1)
+    element = ",".join(axis.name for axis in axes if axis.extent > 1)
+    draft.statements.append(f"T[{element}] += {result}")
+    return f"T[{element}]"
+
+
+def _covers_once(network: Network, node: Node) -> bool:
+    """Return whether the windows of a transposed convolution cover its result without overlap."""
+    strides, dilations, pads = _steps(node, len(network.shape(node.output)) - 2)
+    shape, out = network.shape(node.inputs[0]), network.shape(node.output)
+    whole = tuple(n * s for n, s in zip(shape[2:], strides, strict=True))
+    alike = tuple(strides) == network.shape(node.inputs[1])[2:] and set(dilations) == {1}
+    return alike and not any(pads) and out[2:] == whole
+
+
+def _upsampling(network: Network, node: Node) -> Draft:
+    """Draft a transposed convolution each of whose results is of one window: nothing is scattered."""
+    draft, shape, weights = Draft(network), network.shape(node.inputs[0]), network.shape(node.inputs[1])
+    groups = node.attributes.get("group", 1)
+    inner, outer = shape[1] // groups, weights[1]
+    n, g, k, c = (draft.axis(*p) for p in zip("ngkc", (shape[0], groups, outer, inner), strict=True))
+    names = spatial_names(len(shape) - 2)
+    image = [
+        (draft.axis(y, e), draft.axis(r, f))
+        for (y, r), e, f in zip(names, shape[2:], weights[2:], strict=True)
+    ]
+
+    def subscripts(axes: Sequence[str]) -> list[tuple[str, int]]:
+        return [(draft.linear({axis: 1}), draft.sizes[axis]) for axis in axes]
+
+    dims = [0, 1, 1, *range(2, len(shape))]
+    value = draft.access(node.inputs[0], subscripts([n, g, c, *(y for y, _ in image)]), dims=dims)
+    weight = draft.access(node.inputs[1], subscripts([g, c, k, *(r for _, r in image)]))
+    axes = [Axis(axis, draft.sizes[axis], (d,)) for axis, d in zip((n, g, k), (0, 1, 1), strict=True)]
+    axes += [Axis(axis, draft.sizes[axis], (d + 2,)) for d, pair in enumerate(image) for axis in pair]
+    arranged = draft.arranged(axes, node.output)
+    result = draft.write("T", [axis.name for axis in arranged], "+=", f"{value}*{weight}")
+    return _with_bias(draft, node, network.shape(node.output), arranged, result)
 
 
 def product(network: Network, node: Node) -> Draft:

@@ -137,13 +137,13 @@ class Draft:
                 stored in another order.
         """
         if dims is not None:
-            subscripts = [subscripts[i] for i in self._arranged(dims, tensor)]
+            subscripts = [subscripts[i] for i in self.memory_order(dims, tensor)]
         kept = [(text, extent) for text, extent in subscripts if not (extent == 1 and text == "0")]
         local = self.operand(tensor, tuple(extent for _, extent in kept))
         text = f"{local}[{','.join(text for text, _ in kept)}]"
         return text if pad is None else f"pad({text},{number(pad).strip('()')})"
 
-    def _arranged(self, dims: Sequence[int], tensor: str) -> list[int]:
+    def memory_order(self, dims: Sequence[int], tensor: str) -> list[int]:
         """Return the order in which parts of dimensions are in the memory of a tensor."""
         position = {d: i for i, d in enumerate(self.network.order(tensor))}
         return sorted(range(len(dims)), key=lambda i: position[dims[i]])
@@ -152,7 +152,7 @@ class Draft:
         """Order the axes of a tensor as they are in memory."""
         if not self.network.channels_last:
             return tuple(axes)
-        return tuple(axes[i] for i in self._arranged([axis.dims[0] for axis in axes], tensor))
+        return tuple(axes[i] for i in self.memory_order([axis.dims[0] for axis in axes], tensor))
 
     def operand(self, tensor: str, shape: Shape) -> str:
         """Return what a tensor of the network is called that is read in a shape."""
@@ -182,12 +182,29 @@ class Draft:
         if (value := self.network.scalar(self.network.root(tensor))) is not None:
             return number(value)
         shape = self.network.shape(tensor)
-        found = axes_present(self.axes, shape, self.shape)
+        found = self.axes_of(tensor)
         # A tensor of fewer dimensions has the last of the result's.
         dims = [
             next(d for d in axis.dims if self.shape[d] > 1) - len(self.shape) + len(shape) for axis in found
         ]
         return self.access(tensor, [(axis.name, axis.extent) for axis in found], dims=dims)
+
+    def axes_of(self, tensor: str) -> list[Axis]:
+        """Return the axes of the result that a tensor which is broadcast to it has.
+
+        Raises:
+            PartialBroadcastError: it has some of the dimensions of an axis, or has them in another order.
+        """
+        shape = self.network.shape(tensor)
+        found = axes_present(self.axes, shape, self.shape)
+        missing, order = len(self.shape) - len(shape), self.network.order(tensor)
+        long = [d + missing for d in order if shape[d] > 1]
+        for axis in found:
+            own = [d for d in axis.dims if self.shape[d] > 1]
+            first = long.index(own[0]) if own else 0
+            if long[first : first + len(own)] != own:
+                raise PartialBroadcastError
+        return found
 
     def finish(self, shape: Shape, axes: tuple[Axis, ...], result: str) -> Draft:
         """Set what the kernel computes: a value over axes, which are row-major a tensor of this shape."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planish.levels.loops.lang.program import Program
 from planish.network.contractions import convolution, gemm, product, transposed_convolution
 from planish.network.depthwise import depthwise_draft, is_depthwise
-from planish.network.drafts import Draft, PartialBroadcastError, Transform, axes_present, joined
+from planish.network.drafts import Draft, PartialBroadcastError, Transform, joined
 from planish.network.einsums import einsum
 from planish.network.elementwise import ELEMENTWISE, ONCE
 from planish.network.layouts import REORDER
@@ -161,7 +161,7 @@ def _fits(draft: Draft, network: Network, node: Node) -> bool:
     try:
         for name in node.inputs:
             if name and network.scalar(network.root(name)) is None:
-                axes_present(draft.axes, network.shape(name), draft.shape)
+                draft.axes_of(name)
     except PartialBroadcastError:
         return False
     return True

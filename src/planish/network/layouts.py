@@ -12,15 +12,17 @@ from dataclasses import replace
 from math import prod
 
 from planish.network.elementwise import ELEMENTWISE
-from planish.network.model import Network, Node
+from planish.network.model import TAKE, Network, Node
 
 REORDER = "Reorder"
 """The operator of a node that copies a tensor to its other layout."""
 
 _POOLS = ("AveragePool", "MaxPool")
+_MOVES = ("Concat", "Resize", "Upsample", TAKE)
+_CONVOLUTIONS = ("Conv", "ConvTranspose")
 _READERS = (
-    *_POOLS, "Conv", "GlobalAveragePool", "GlobalMaxPool", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean",
-    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", *ELEMENTWISE,
+    *_POOLS, *_MOVES, *_CONVOLUTIONS, *ELEMENTWISE, "GlobalAveragePool", "GlobalMaxPool", "ReduceL1",
+    "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 )  # fmt: skip
 """Operators that read tensors of any layout."""
 _IMAGE = 4
@@ -34,21 +36,24 @@ def with_channels_last(network: Network) -> Network:
     """
     last = set[str]()
     for node in network.nodes:
-        follows = node.operator in _POOLS or node.operator in ELEMENTWISE
-        if node.operator == "Conv" or (follows and not last.isdisjoint(node.inputs)):
+        follows = node.operator in (*_POOLS, *_MOVES) or node.operator in ELEMENTWISE
+        if node.operator in _CONVOLUTIONS or (follows and not last.isdisjoint(node.inputs)):
             last.add(node.output)
     last = {name for name in last if _differs(network, name)} - set(network.outputs)
     nodes, values, copies = list[Node](), dict(network.values), dict[str, str]()
     for node in network.nodes:
-        inputs = node.inputs
+        turned = set[str]()
         if node.operator not in _READERS:
-            for name in dict.fromkeys(inputs):
-                if name in last and name not in copies:
-                    copies[name] = f"{name} row-major"
-                    values[copies[name]] = values[name]
-                    nodes.append(Node(REORDER, f"{node.name} {name}", (name,), copies[name]))
-            inputs = tuple(copies.get(name, name) for name in inputs)
-        nodes.append(replace(node, inputs=inputs))
+            turned = last.intersection(node.inputs)
+        elif node.operator == "Concat":
+            # Its inputs have the layout of its output.
+            turned = {n for n in node.inputs if (n in last) != (node.output in last) and _differs(network, n)}
+        for name in (name for name in dict.fromkeys(node.inputs) if name in turned and name not in copies):
+            copies[name] = f"{name} in its other layout"
+            values[copies[name]] = values[name]
+            nodes.append(Node(REORDER, f"{node.name} {name}", (name,), copies[name]))
+            last |= set() if name in last else {copies[name]}
+        nodes.append(replace(node, inputs=tuple(copies[n] if n in turned else n for n in node.inputs)))
     return replace(network, nodes=tuple(nodes), values=values, channels_last=frozenset(last))
 
 

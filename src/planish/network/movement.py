@@ -41,7 +41,9 @@ def concatenation(network: Network, node: Node) -> Draft:
     draft, out = Draft(network), network.shape(node.output)
     d = node.attributes["axis"] % len(out)
     names = [n for n in node.inputs if network.values[n].size]
-    before, behind = prod(out[:d]), prod(out[d + 1 :])
+    order = network.order(node.output)
+    outer, inner = order[: order.index(d)], order[order.index(d) + 1 :]
+    before, behind = prod(out[e] for e in outer), prod(out[e] for e in inner)
     i, j = draft.axis("i", before), draft.axis("j", behind)
     parts, pieces = list[str](), list[str]()
     for index, name in enumerate(names):
@@ -56,9 +58,9 @@ def concatenation(network: Network, node: Node) -> Draft:
     draft.statements.append(f"T[{target}] = {' | '.join(pieces)}")
     draft.kept |= set(parts)
     axes = (
-        Axis(i, before, tuple(range(d))),
+        Axis(i, before, outer),
         Axis("q", out[d], (d,)),
-        Axis(j, behind, tuple(range(d + 1, len(out)))),
+        Axis(j, behind, inner),
     )
     kept = tuple(axis for axis in axes if axis.extent > 1 or axis.name == "q")
     return draft.finish(out, kept, f"T[{','.join(axis.name for axis in kept)}]")
@@ -71,14 +73,15 @@ def take(network: Network, node: Node) -> Draft:
     # As one dimension, up to the last element that is read: a dimension is read whole where an axis is all of
     # its subscript.
     terms, offset, last = dict[str, int](), 0, 0
+    order = network.order(node.inputs[0])
     for d, name in enumerate(_names(len(out))):
-        stride = prod(shape[d + 1 :])
+        stride = prod(shape[e] for e in order[order.index(d) + 1 :])
         terms[draft.axis(name, out[d])] = stride * steps[d]
         offset += stride * starts[d]
         last += stride * (starts[d] + steps[d] * (out[d] - 1))
     local = draft.operand(node.inputs[0], (last + 1,))
     result = f"{local}[{draft.linear(terms, offset)}]"
-    return draft.finish(out, frame(out, _names(len(out))), result)
+    return draft.finish(out, draft.arranged(frame(out, _names(len(out))), node.output), result)
 
 
 def gather(network: Network, node: Node) -> Draft:
@@ -162,6 +165,5 @@ def resize(network: Network, node: Node) -> Draft:
         name = draft.axis(f"d{d}", n)
         read.append((draft.linear({name: 1}), n))
         axes += [Axis(name, n, (d,)), Axis(draft.axis(f"f{d}", f), f, (d,))]
-    return draft.finish(
-        out, tuple(axis for axis in axes if axis.extent > 1), draft.access(node.inputs[0], read)
-    )
+    kept = draft.arranged([axis for axis in axes if axis.extent > 1], node.output)
+    return draft.finish(out, kept, draft.access(node.inputs[0], read, dims=range(len(shape))))
