@@ -67,7 +67,7 @@ class Mutants:
         if isinstance(wrong, LoopTree):
             return wrong, compile_with(self._backend, wrong)
 
-        def instead(*_: object) -> AnnotatedTree:
+        def instead(*_: object, **__: object) -> AnnotatedTree:
             return wrong
 
         with patch(_ANNOTATES[self._backend.partition("-")[0]], instead):

@@ -10,10 +10,8 @@ from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
     Block,
-    CellRegion,
     Function,
     Item,
-    Lanes,
     Part,
     Region,
     Slot,
@@ -165,9 +163,6 @@ def _of_item(item: Item) -> Iterator[tuple[str, Item]]:
     match item:
         case Unrolled():
             yield from _of_unrolled(item)
-        case Lanes():
-            for name in sorted(item.private):
-                yield "register", item._replace(private=item.private - {name})
         case AnnotatedLoop():
             yield from _of_loop(item)
         case Block():
@@ -175,8 +170,6 @@ def _of_item(item: Item) -> Iterator[tuple[str, Item]]:
                 yield kind, item._replace(items=items)
         case Region():
             yield from _of_region(item)
-        case CellRegion():
-            yield from _of_cells(item)
 
 
 def _of_unrolled(item: Unrolled) -> Iterator[tuple[str, Item]]:
@@ -207,8 +200,6 @@ def _of_part(part: Part) -> Iterator[tuple[str, Part]]:
         yield "guard", part._replace(width=part.lanes)
     if part.width > 1:
         yield "bound", part._replace(width=part.width - 1)
-    for i in range(len(part.carried)):
-        yield "register", part._replace(carried=(*part.carried[:i], *part.carried[i + 1 :]))
     for kind, body in _of_item(part.body):
         yield kind, part._replace(body=body)
 
@@ -241,10 +232,3 @@ def _other_registers(region: Region) -> Iterator[_Registers]:
                 row = [*table[buffer][slot]]
                 row[i] = number
                 yield {**table, buffer: {**table[buffer], slot: row}}
-
-
-def _of_cells(region: CellRegion) -> Iterator[tuple[str, Item]]:
-    for name in sorted(region.held - region.local):
-        yield "no store", region._replace(local=region.local | {name})
-    for kind, item in _of_item(region.item):
-        yield kind, region._replace(item=item)

@@ -18,19 +18,13 @@ from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
     Block,
-    Cell,
-    CellRegion,
     Function,
     Item,
-    Lanes,
     Part,
-    Piece,
     Region,
     Slot,
     Unrolled,
     Vectors,
-    cell,
-    summed,
 )
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, Node, Ref, Value, iterations, within
 from planish.levels.loops.lang.program import IDENTITY, Const
@@ -67,46 +61,16 @@ class Position:
             self.at[loop], self.known[loop] = before
 
 
-class Vector:
+class Vector(NamedTuple):
     """A pass of a vector loop.
 
     Args:
         loop: the loop.
         active: how many lanes count.
-        piece: which iterations, by their number in the code, where values have names.
-        number: of the pass.
-        lanes: what the pass does, where values have names.
     """
 
-    def __init__(
-        self, loop: Loop, active: int, piece: Piece | None = None, number: int = 0, lanes: Lanes | None = None
-    ) -> None:
-        self.loop = loop
-        self.active = active
-        self.piece = piece or Piece(0, active, active)
-        self.number = number
-        self.lanes = lanes or Lanes(loop)
-        self._private: dict[Cell, list[Any]] = {}
-
-    def keeps(self, buffer: str) -> bool:
-        """Return whether a buffer lives in registers, for this pass only."""
-        return buffer in self.lanes.private
-
-    def write(self, leaf: Leaf, values: list[Any], position: Position, storage: Storage) -> None:
-        """Set what a leaf writes for this pass only."""
-        name = cell(leaf.target, position.known, self.loop, self.piece)
-        if leaf.reduce:
-            old = [self.read(leaf.target, lane, position) for lane in range(self.active)]
-            values = [storage.applied(leaf.reduce, a, b) for a, b in zip(old, values, strict=True)]
-        self._private[name] = values
-
-    def read(self, ref: Ref, lane: int, position: Position) -> Any:
-        """Return what an earlier leaf of this pass wrote."""
-        name = cell(ref, position.known, self.loop, self.piece)
-        # Each pass begins anew: what another pass wrote is in no register any more.
-        if name not in self._private:
-            raise TreeFault(f"{ref.buffer} is read in a pass that has not written it")
-        return self._private[name][lane]
+    loop: Loop
+    active: int
 
 
 class Entry(NamedTuple):
@@ -128,7 +92,7 @@ Values = list[Any]
 """Those of the lanes of a register."""
 
 
-class Numbered:
+class RegisterFile:
     """The register file of a region; see `planish.levels.loops.ir.annotated.Region`."""
 
     def __init__(self, region: Region, vectors: Vectors, storage: Storage, position: Position) -> None:
@@ -249,91 +213,6 @@ class Numbered:
                     self._storage.write(buffer, element, value)
 
 
-class Cells:
-    """The named values of a region; see `planish.levels.loops.ir.annotated.CellRegion`.
-
-    Attributes:
-        carried: for each loop that counts around this slot, the cells that it may touch.
-    """
-
-    def __init__(self, region: CellRegion, storage: Storage, position: Position) -> None:
-        self.region = region
-        self.carried: list[frozenset[Cell]] = []
-        self._storage = storage
-        self._position = position
-        self._entry = Entry(dict(position.at), dict(position.known))
-        self._values: dict[Cell, list[Any]] = {}
-        self._changed: set[Cell] = set()
-
-    def holds(self, buffer: str) -> bool:
-        """Return whether a buffer's elements are in registers."""
-        return buffer in self.region.held
-
-    def read(self, ref: Ref, vector: Vector | None, lane: int) -> Any:
-        """Return a lane of what a reference names."""
-        name = self._name(ref, vector)
-        return self._value(name)[lane if name.stride else 0]
-
-    def _name(self, ref: Ref, vector: Vector | None) -> Cell:
-        inside = self._entry.inside(self._position)
-        if vector is None:
-            return cell(ref, inside, None, Piece(0, 1, 1))
-        return cell(ref, inside, vector.loop, vector.piece)
-
-    def _value(self, name: Cell) -> list[Any]:
-        self._check(name)
-        if name not in self._values:
-            if name.reduce:
-                # Parts begin with what changes nothing; memory's own value is added once, at the end.
-                self._values[name] = [self._storage.number(IDENTITY[name.reduce])] * name.lanes
-            else:
-                elements = self._elements(name)
-                self._values[name] = [self._storage.read(name.buffer, element) for element in elements]
-        return self._values[name]
-
-    def _check(self, name: Cell) -> None:
-        for carried in self.carried:
-            if name not in carried:
-                raise TreeFault(f"a loop that counts does not carry {name}")
-
-    def _elements(self, name: Cell) -> list[int]:
-        start = self._entry.home(self.region.homes[name.buffer], name.offset)
-        return [start + lane * name.stride for lane in range(name.active if name.stride else 1)]
-
-    def write(self, leaf: Leaf, vector: Vector | None, values: list[Any]) -> None:
-        """Set, or reduce into, what a leaf's target names."""
-        sums = vector is not None and leaf.target.buffer in vector.lanes.summed
-        if vector and sums:
-            inside = self._entry.inside(self._position)
-            # By turns, as code does it, so that additions to one register need not wait for each other.
-            name = summed(leaf, inside, vector.piece, vector.number % self.region.parts)
-        else:
-            name = self._name(leaf.target, vector)
-            if len(values) > 1 and not name.stride:
-                raise TreeFault(f"the lanes of a vector go into one of {leaf.target.buffer}")
-        old = self._value(name) if leaf.reduce else []
-        self._check(name)
-        if leaf.reduce:
-            values = [self._storage.applied(leaf.reduce, a, b) for a, b in zip(old, values, strict=False)]
-        # Lanes that are off keep their parts.
-        self._values[name] = values + old[len(values) :]
-        self._changed.add(name)
-
-    def end(self) -> None:
-        """Bring memory up to date."""
-        for name, values in self._values.items():
-            if name.reduce:
-                element = self._entry.home(self.region.homes[name.buffer], name.offset)
-                total = self._storage.read(name.buffer, element)
-                for value in values:
-                    total = self._storage.applied(name.reduce, total, value)
-                self._storage.write(name.buffer, element, total)
-            # What was only read may be an input.
-            elif name in self._changed and name.buffer not in self.region.local:
-                for element, value in zip(self._elements(name), values, strict=True):
-                    self._storage.write(name.buffer, element, value)
-
-
 def emulate(annotated: AnnotatedTree, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Execute an annotated tree.
 
@@ -361,7 +240,7 @@ class _Emulator:
         self.tree = annotated.tree
         self.storage = storage
         self.position = Position()
-        self.file: Numbered | Cells | None = None
+        self.file: RegisterFile | None = None
         self.vector: Vector | None = None
         """The pass of a vector loop that is being executed."""
 
@@ -381,43 +260,27 @@ class _Emulator:
                     self.item(inner)
             case Region():
                 self._region(item)
-            case CellRegion():
-                self._cell_region(item)
-            case Lanes():
-                for leaf in item.loop.body:
-                    assert isinstance(leaf, Leaf)
-                    self._leaf(leaf)
 
     # Registers
 
     def _region(self, region: Region) -> None:
         if self.file is not None:
             raise TreeFault("a region inside a region")
-        file = self.file = Numbered(region, self.annotated.vectors, self.storage, self.position)
+        file = self.file = RegisterFile(region, self.annotated.vectors, self.storage, self.position)
         for item, made in zip(region.items, region.made, strict=True):
             self.item(item)
             file.make_whole(made)
         file.end()
         self.file = None
 
-    def _cell_region(self, region: CellRegion) -> None:
-        if self.file is not None:
-            raise TreeFault("a region inside a region")
-        file = self.file = Cells(region, self.storage, self.position)
-        self.item(region.item)
-        file.end()
-        self.file = None
-
     # Loops
 
     def _annotated_loop(self, item: AnnotatedLoop) -> None:
-        loop, number, position = item.loop, 0, self.position
+        loop, position = item.loop, self.position
         before = position.of(loop.id)
         for part in item.parts:
             if part.lanes > self.annotated.vectors.lanes or part.width > part.lanes > 1:
                 raise TreeFault(f"loop {loop.id} has vectors of {part.lanes} lanes for {part.width}")
-            if isinstance(self.file, Cells) and part.kind == "counted":
-                self.file.carried.append(frozenset(part.carried))
             for i in range(part.passes):
                 # Passes that are left over follow the loop, unrolled.
                 counted = part.kind == "counted" and i < part.passes // part.copies * part.copies
@@ -426,25 +289,15 @@ class _Emulator:
                 # Where it is and what the code knows of it differ in a loop that counts: registers are named
                 # by the latter.
                 position.move(loop.id, before, start, part.first + copy * part.width)
-                self._pass(loop, part, copy if counted else i, copy if counted else number + i)
-            if isinstance(self.file, Cells) and part.kind == "counted":
-                self.file.carried.pop()
-            number += part.passes
+                self._pass(loop, part, copy if counted else i)
         position.restore(loop.id, before)
 
-    def _pass(self, loop: Loop, part: Part, i: int, number: int) -> None:
-        body = part.body_of(i if part.others else 0)
+    def _pass(self, loop: Loop, part: Part, i: int) -> None:
         if part.kind == "parallel" or (self.storage.parallel is not None and len(self.position.at) == 1):
             self.storage.parallel = part.first + i
-        if isinstance(body, Lanes):
-            piece = Piece(self.position.known[loop.id], part.lanes, part.width)
-            self.vector = Vector(loop, part.width, piece, number, body)
-        elif part.lanes > 1:
-            self.vector = None  # the leaves say themselves in whose vectors they are
-        elif part.width == 1:
+        if part.lanes == 1 == part.width:
             self.storage.begin(loop, len(self.position.at))
-        self.item(body)
-        self.vector = None
+        self.item(part.body)
 
     def _unrolled(self, item: Unrolled) -> None:
         node, inside, vector = item
@@ -480,12 +333,12 @@ class _Emulator:
     # Leaves
 
     def _leaf(self, leaf: Leaf) -> None:
-        if isinstance(self.file, Numbered) and self.file.region.is_start(leaf):
+        if self.file is not None and self.file.region.is_start(leaf):
             return
         lanes = range(self.vector.active if self.vector else 1)
         values = [self._value(leaf.value, lane) for lane in lanes]
-        if self._in_registers(leaf.target):
-            self._held(leaf, values)
+        if self.file is not None and self.file.holds(leaf.target.buffer):
+            self.file.write(leaf, self.vector, values)
             return
         # All values are computed before any is written: a vector's lanes do not see each other's results.
         elements = [self._element(leaf.target, lane) for lane in lanes]
@@ -497,18 +350,6 @@ class _Emulator:
             values = [self.storage.applied(leaf.reduce, a, b) for a, b in zip(old, values, strict=True)]
         for element, value in zip(elements, values, strict=True):
             self.storage.write(leaf.target.buffer, element, value)
-
-    def _held(self, leaf: Leaf, values: list[Any]) -> None:
-        file = self.file
-        if self.vector and self.vector.keeps(leaf.target.buffer):
-            self.vector.write(leaf, values, self.position, self.storage)
-        elif isinstance(file, Numbered | Cells):
-            file.write(leaf, self.vector, values)
-
-    def _in_registers(self, ref: Ref) -> bool:
-        if self.vector and self.vector.keeps(ref.buffer):
-            return True
-        return self.file is not None and self.file.holds(ref.buffer)
 
     def _value(self, value: Value, lane: int) -> Any:
         match value:
@@ -522,8 +363,6 @@ class _Emulator:
                 return self.storage.applied(value.function, *[self._value(v, lane) for v in value.args])
 
     def _read(self, ref: Ref, lane: int) -> Any:
-        if self.vector and self.vector.keeps(ref.buffer):
-            return self.vector.read(ref, lane, self.position)
         if self.file is not None and self.file.holds(ref.buffer):
             return self.file.read(ref, self.vector, lane)
         return self.storage.read(ref.buffer, self._element(ref, lane))

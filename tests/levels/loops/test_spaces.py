@@ -14,7 +14,7 @@ from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, Annotate
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.lower import regalloc, ssa
+from planish.levels.loops.lower.regalloc import annotate
 from planish.levels.loops.steps import Parallel, Reorder
 from planish.testing.annotated_interpreter import emulate
 from planish.testing.interpreter import TreeFault
@@ -26,7 +26,7 @@ SOFT = parse("E[m,n] = exp(A[m,n]); S[m] += E[m,n]; R[m,n] = E[m,n] / S[m]", {"m
 
 
 def both(tree: LoopTree) -> list[AnnotatedTree]:
-    return [regalloc.annotate(tree, WIDE), ssa.annotate(tree, WIDE, "float32")]
+    return [annotate(tree, WIDE), annotate(tree, WIDE._replace(compiled=True))]
 
 
 def lowered(program: Program, *steps: Step) -> LoopTree:

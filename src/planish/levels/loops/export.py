@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -32,9 +32,7 @@ from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
     Block,
-    CellRegion,
     Item,
-    Lanes,
     Part,
     Region,
     Unrolled,
@@ -92,8 +90,6 @@ def _item(item: Item, indent: str) -> Iterator[str]:
     match item:
         case Unrolled(node=node):
             yield indent + _unrolled(node)
-        case Lanes(loop=loop):
-            yield indent + ", ".join(f"{leaf.target.buffer}[...]" for leaf in leaves(loop.body))
         case AnnotatedLoop(parts=parts):
             for part in parts:
                 yield f"{indent}{loop_text(item.loop.id)}: {_part(part)}"
@@ -102,12 +98,9 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             for inner in items:
                 yield from _item(inner, indent)
         case Region(items=items):
-            yield from _held(indent, {b: len(t) for b, t in item.registers.items()}, item.copies, item.local)
+            yield from _held(indent, item)
             for inner in items:
                 yield from _item(inner, indent)
-        case CellRegion():
-            yield from _held(indent, dict.fromkeys(sorted(item.held), 0), item.parts, item.local)
-            yield from _item(item.item, indent)
 
 
 def _unrolled(node: Node) -> str:
@@ -132,12 +125,12 @@ def _part(part: Part) -> str:
     return f"{what}{comma} {part.kind}{by}{early}"
 
 
-def _held(indent: str, vectors: dict[str, int], parts: int, local: Set[str]) -> Iterator[str]:
+def _held(indent: str, region: Region) -> Iterator[str]:
     """Describe what is held; of a buffer in brackets memory sees nothing."""
-    if vectors:
-        names = [(f"({name})" if name in local else name, count) for name, count in vectors.items()]
-        words = [f"{count} of {name}" if count else name for name, count in names]
-        times = f", sums in up to {parts} parts" if parts > 1 else ""
+    if region.registers:
+        names = [(f"({name})" if name in region.local else name, name) for name in region.registers]
+        words = [f"{len(region.registers[name])} of {text}" for text, name in names]
+        times = f", sums in up to {region.copies} parts" if region.copies > 1 else ""
         yield f"{indent}in registers: {', '.join(words)}{times}"
 
 

@@ -2,9 +2,8 @@
 
 `planish.levels.loops.lower` decides; code generators carry out what stands here. It says which loops are
 vectors, unrolled, counted or parallel, in parts where full and partial passes differ, and which elements are
-in registers meanwhile. These have either numbered registers, or names: a `Cell` names a vector or scalar of
-memory by the reference to it. A buffer is in memory that all threads see, on the stack of each thread, or in
-registers for all its life.
+in registers meanwhile, which have numbers. A buffer is in memory that all threads see, on the stack of each
+thread, or in registers for all its life.
 
 A loop of the tree appears once for each way in which it is executed: the inside of a tail is decided anew,
 for less remains there and more may fit the registers.
@@ -17,69 +16,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from planish.levels.loops.ir.tree import Leaf, Loop, LoopId, LoopTree, Node, Ref, leaves
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves
 from planish.levels.loops.lang.program import Const
-
-# Cells
-
-Positions = Mapping[LoopId, int]
-"""Loop to its iteration number, as far as it is known when code is written."""
-
-
-class Cell(NamedTuple):
-    """One vector or scalar of memory that a register holds.
-
-    Args:
-        buffer: where it is.
-        offset: of its first element, from the buffer's pointer.
-        stride: elements between lanes; 0 for a scalar.
-        lanes: of the vector.
-        active: lanes that count.
-        reduce: set if the lanes are parts of the one element at the offset, reduced so at the end.
-        part: number of the accumulator, where several serve one element.
-    """
-
-    buffer: str
-    offset: int
-    stride: int = 0
-    lanes: int = 1
-    active: int = 1
-    reduce: str = ""
-    part: int = 0
-
-
-class Piece(NamedTuple):
-    """Some consecutive iterations of an innermost loop, as one vector; one lane may stand for a single leaf.
-
-    Args:
-        start: the first iteration.
-        lanes: of the vector, a power of 2.
-        active: how many of them count.
-    """
-
-    start: int
-    lanes: int
-    active: int
-
-
-def position(ref: Ref, at: Positions) -> int:
-    """Sum what is known of a reference's offset."""
-    return ref.offset + sum(stride * at[loop] for loop, stride in ref.strides if loop in at)
-
-
-def cell(ref: Ref, at: Positions, loop: Loop | None, piece: Piece) -> Cell:
-    """Return the cell of a reference in a piece of a vectorized loop; None for no such loop."""
-    stride = ref.stride.get(loop.id, 0) if loop and piece.lanes > 1 else 0
-    if stride == 0:
-        return Cell(ref.buffer, position(ref, at))
-    return Cell(ref.buffer, position(ref, at), stride, piece.lanes, piece.active)
-
-
-def summed(leaf: Leaf, at: Positions, piece: Piece, part: int) -> Cell:
-    """Return the accumulator of a leaf that reduces along a vectorized loop."""
-    target = leaf.target
-    return Cell(target.buffer, position(target, at), 0, piece.lanes, piece.lanes, leaf.reduce or "", part)
-
 
 # Annotated trees
 
@@ -94,11 +32,14 @@ class Vectors(NamedTuple):
         lanes: elements of a vector register.
         registers: how many there are.
         masks: whether parts of a vector are handled as cheaply as whole ones.
+        compiled: whether a compiler allocates the registers, for instructions that it keeps in order. Then
+            loops in a region may write to memory, and read again what they have written.
     """
 
     lanes: int
     registers: int
     masks: bool
+    compiled: bool = False
 
 
 class Unrolled(NamedTuple):
@@ -131,8 +72,6 @@ class Part(NamedTuple):
             than lanes, the others are off.
         copies: passes in one iteration of a counted loop; passes that are left over follow it, unrolled.
         fetched: references whose lines a counted loop asks for ahead of time.
-        carried: cells that a counted loop touches, counted from their homes: their values go round with it.
-        others: the passes after the first, where each is executed in its own way; in a counted loop, copies.
     """
 
     kind: str
@@ -143,26 +82,6 @@ class Part(NamedTuple):
     lanes: int = 1
     copies: int = 1
     fetched: tuple[Ref, ...] = ()
-    carried: tuple[Cell, ...] = ()
-    others: Sequence[Item] = ()
-
-    def body_of(self, number: int) -> Item:
-        """Return what executes a pass, or a copy of a counted loop, by its number."""
-        return self.others[number - 1] if self.others and number else self.body
-
-
-class Lanes(NamedTuple):
-    """A pass of a vector loop: its leaves in turn, each in all lanes.
-
-    Args:
-        loop: whose body the leaves are.
-        private: buffers that live in registers, for this pass only.
-        summed: held buffers that the loop reduces, lane by lane.
-    """
-
-    loop: Loop
-    private: AbstractSet[str] = frozenset()
-    summed: AbstractSet[str] = frozenset()
 
 
 class AnnotatedLoop(NamedTuple):
@@ -243,27 +162,7 @@ class Region(NamedTuple):
         return is_start(leaf, self.fresh, self.reduce)
 
 
-class CellRegion(NamedTuple):
-    """Neighboring nodes whose results live in registers meanwhile, as values with names.
-
-    Args:
-        nodes: of the tree.
-        item: how they are executed.
-        held: the buffers; each vector or scalar of them that the region touches is a cell.
-        parts: accumulators for each element that is reduced lane by lane, taken alternately; a power of 2.
-        homes: for each held buffer, a reference to where it is in memory.
-        local: held buffers that nothing reads behind the region, so that memory is not written.
-    """
-
-    nodes: tuple[Node, ...]
-    item: Item
-    held: AbstractSet[str]
-    parts: int
-    homes: Mapping[str, Ref]
-    local: AbstractSet[str]
-
-
-Item = Unrolled | Lanes | AnnotatedLoop | Block | Region | CellRegion
+Item = Unrolled | AnnotatedLoop | Block | Region
 
 
 def nodes_of(item: Item) -> tuple[Node, ...]:
@@ -271,7 +170,7 @@ def nodes_of(item: Item) -> tuple[Node, ...]:
     match item:
         case Unrolled():
             return (item.node,)
-        case AnnotatedLoop() | Lanes():
+        case AnnotatedLoop():
             return (item.loop,)
         case _:
             return item.nodes
@@ -355,23 +254,13 @@ def _addressed(item: Item, in_registers: AbstractSet[str]) -> Iterator[str]:
     match item:
         case Unrolled(node=node):
             yield from _touched(leaves((node,)), in_registers)
-        case Lanes():
-            # What was summed lane by lane is added to what is in memory.
-            yield from _touched(leaves(item.loop.body), (in_registers | item.private) - item.summed)
-        case _:
-            local = item.local if isinstance(item, Region | CellRegion) else frozenset[str]()
-            for inner in _items(item):
-                yield from _addressed(inner, in_registers | local)
-
-
-def _items(item: AnnotatedLoop | Block | Region | CellRegion) -> Sequence[Item]:
-    match item:
         case AnnotatedLoop(parts=parts):
-            return [body for part in parts for body in (part.body, *part.others)]
-        case CellRegion():
-            return (item.item,)
-        case _:
-            return item.items
+            for part in parts:
+                yield from _addressed(part.body, in_registers)
+        case Block() | Region():
+            local = item.local if isinstance(item, Region) else frozenset[str]()
+            for inner in item.items:
+                yield from _addressed(inner, in_registers | local)
 
 
 def _touched(found: Iterable[Leaf], in_registers: AbstractSet[str]) -> Iterator[str]:

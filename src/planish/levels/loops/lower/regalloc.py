@@ -1,9 +1,12 @@
-"""Register allocation: annotation for code generators that number the vector registers themselves (x86).
+"""Register allocation: annotation of loop trees for all code generators.
 
 LoopNest holds the output of the largest scope that fits the register file (thesis 3.4.2, "no spilling of the
 result tensor"), unrolls what writes along it, and counts the rest. A scope is accepted here when all elements
 that its reductions write, and all elements that pass between its leaves, have a register each, and the
 processor keeps enough others for the operands. Around such regions are loops over memory.
+
+Where a compiler allocates the processor's registers, and keeps the order of loads and stores, loops along
+which memory alone is written need not be unrolled, and a scope may read again what it stores.
 
 Results are stored past the caches where they are large and nothing reads them again.
 """
@@ -141,8 +144,10 @@ class Analyzer:
             return None
         # Eight sums in flight keep two units of four cycles busy (see `_registers`): only fewer of them wait.
         few = 0 < sum([len(homes[buffer]) for buffer in held.reduce]) < 8
-        crowd = few and instances(self.tree, nodes, inside, self.vectors.lanes, UNROLLED_MAX) > 2 * number
-        return self._registers(held, homes, budget if crowd and not held.early else 0)
+        # A compiler has instructions of the next region between those that wait.
+        waits = few and not held.early and (held.lanewise or not self.vectors.compiled)
+        crowd = waits and instances(self.tree, nodes, inside, self.vectors.lanes, UNROLLED_MAX) > 2 * number
+        return self._registers(held, homes, budget if crowd else 0)
 
     def _scope(self, nodes: tuple[Node, ...]) -> Scope:
         # By identity, as above: scopes are asked about again with other remaining axes.
@@ -181,7 +186,7 @@ class Analyzer:
         if not scope.buffers:
             return instances(self.tree, nodes, inside, self.vectors.lanes, STREAM_MAX) <= STREAM_MAX
         for site in scope.sites:
-            if site.copies(inside, scope.depth) > (scope.budget if site.leaf.reduce else UNROLLED_MAX):
+            if scope.copies(site, inside) > (scope.budget if site.leaf.reduce else UNROLLED_MAX):
                 return False
         return True
 
@@ -272,6 +277,8 @@ LOOP_WORK = 32
 """A loop that only reduces, around less work than this many operations, is unrolled up to it."""
 UNROLL_WORK = 64
 """Such a loop is unrolled altogether if that gives no more operations than this."""
+SMALL = 16
+"""A loop over memory has a body of so many operations, where a compiler writes it."""
 
 FETCHED_FROM = 1 << 15
 """A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
@@ -452,15 +459,31 @@ class _Annotator:
         def pass_of(rest: int) -> Item:
             return full if full and rest == unit else self._nodes(body, {**inside, loop.axis: rest})
 
-        def how(_passes: int, item: Item) -> Pass:
+        def how(passes: int, item: Item) -> Pass:
             passes_on = fetches and self._flowing and isinstance(item, Region) and not item.registers
-            width = 1 if unit == loop.step else unit
-            return kind, 1, walked(loop, width, self._flowing) if passes_on and kind == "counted" else ()
+            width, copies = 1 if unit == loop.step else unit, 1
+            if self.vectors.compiled and kind == "counted" and isinstance(item, Region):
+                within = {**inside, loop.axis: unit}
+                copies = max(1, SMALL // instances(self.tree, body, within, self.vectors.lanes, SMALL))
+            flows = walked(loop, width, self._flowing) if passes_on and kind == "counted" else ()
+            return kind, min(passes, copies), flows
 
         here = remaining(self.tree, inside, loop.axis)
         return _annotated_loop(loop, here, unit, pass_of, how)
 
     # Regions
+
+    def _is_short(self, node: Loop, inside: Inside) -> bool:
+        """Return whether a nest along all of whose loops something is written is unrolled."""
+        if not self.vectors.compiled:
+            return True
+        return instances(self.tree, (node,), inside, self.vectors.lanes, UNROLL_WORK) <= UNROLL_WORK
+
+    def _unrolled(self, held: Allocation) -> int:
+        """Return up to how many operations a loop that only reduces is unrolled altogether."""
+        # More loads in a block, and a compiler keeps some of them in registers that results need.
+        few = 2 * held.free >= self.vectors.registers
+        return 2 * UNROLL_WORK if few and self.vectors.compiled else UNROLL_WORK
 
     def _region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
         held, homes, registers, copies, free = allocation
@@ -489,7 +512,7 @@ class _Annotator:
         )
 
     def _inside(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
-        if isinstance(node, Leaf) or self.analyzer.unrolls(node):
+        if isinstance(node, Leaf) or (self.analyzer.unrolls(node) and self._is_short(node, inside)):
             return Unrolled(node, inside, vector)
         # One that is reduced a vector at a time, or in turn.
         inner = node if node.side_by_side else None
@@ -501,14 +524,14 @@ class _Annotator:
             return items[0] if len(items) == 1 else Block(node.body, tuple(items))
 
         def how(full: int, _item: Item) -> Pass:
-            if inner is None and self.analyzer.moves_target(node):
+            if inner is None and self.analyzer.moves_target(node) and not self.vectors.compiled:
                 return "unrolled", full, ()
             work = len(node.body)
             if inner is None:
                 within = {**inside, node.axis: unit}
                 work = instances(self.tree, node.body, within, self.vectors.lanes, UNROLLED_MAX)
             # A short one is unrolled; a schedule that asks for it may have more code, as in the analyzer.
-            most = 4 * UNROLLED_MAX if node.kind == "unroll" else UNROLL_WORK
+            most = 4 * UNROLLED_MAX if node.kind == "unroll" else self._unrolled(held)
             if full * work <= most or _moves_held(node, held):
                 return "unrolled", full, ()
             # Others run several iterations at a time, as many as a sum has registers at least: passes take

@@ -7,7 +7,7 @@ vectors that touches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from planish.levels.loops.ir.annotated import Inside, Vectors
@@ -54,16 +54,26 @@ class Site:
             if moves[id(loop)]
         ]
 
-    def copies(self, inside: Inside, depth: int) -> int:
-        """Count its repetitions in a scope where all loops along which something is written are unrolled."""
+    def copies(self, inside: Inside, depth: int, counted: Set[int] = frozenset()) -> int:
+        """Count its repetitions in a scope where all loops along which something is written are unrolled.
+
+        Args:
+            inside: what remains around the scope.
+            depth: how many of the leaf's loops are outside.
+            counted: loops, by identity, that are not unrolled all the same.
+        """
         count = 1
+        if counted:
+            moving = [step for step in self._moving if id(self.path[step[0]]) not in counted]
+        else:
+            moving = self._moving
         if depth >= self._plain:  # the counts multiply
-            for at, axis, step, size in self._moving:
+            for at, axis, step, size in moving:
                 if at >= depth:
                     count *= -(-inside.get(axis, size) // step)
             return count
         left = dict(inside)
-        steps = {at: step for at, _, step, _ in self._moving}
+        steps = {at: step for at, _, step, _ in moving}
         for at, loop in enumerate(self.path[depth:], depth):
             here = remaining(self._tree, left, loop.axis)
             if at in steps:
@@ -228,9 +238,26 @@ class Scope:
     def too_large(self, inside: Inside) -> bool:
         """Return whether a single leaf already has too many vectors; a quick check."""
         if self.reducing:
-            return self.reducing[0].copies(inside, self.depth) > self._vectors.registers
+            return self.copies(self.reducing[0], inside) > self._vectors.registers
         copies = self.sites[0].copies(inside, self.depth)
         return copies > UNROLLED_MAX or (copies > STREAM_MAX and not self.local)
+
+    def copies(self, site: Site, inside: Inside) -> int:
+        """Count the repetitions of a site in the code."""
+        return site.copies(inside, self.depth, self.counted)
+
+    @lazy
+    def counted(self) -> set[int]:
+        """The loops, by identity, along which memory alone is written, which a compiler need not unroll."""
+        if not self._vectors.compiled or not self.buffers:
+            return set()
+        inner = {id(loop) for site in self.sites for loop in site.path[self.depth :]}
+        return inner - self._moving(self.buffers)
+
+    def _moving(self, buffers: Set[str]) -> set[int]:
+        """Return the loops, by identity, along which some buffers are written."""
+        found = [site for site in self.sites if site.leaf.target.buffer in buffers]
+        return {id(loop) for s in found for loop in s.path if loop.id in s.leaf.target.stride}
 
     @lazy
     def budget(self) -> int:
@@ -259,8 +286,8 @@ class Scope:
             for ref in site.leaf.refs[1:]:
                 if ref.buffer in self.buffers:
                     found.update([id(loop) for loop in inner if loop.id in ref.stride])
-        moving = {id(loop) for s in self.sites for loop in s.path if loop.id in s.leaf.target.stride}
-        return found - moving
+        targets = {site.leaf.target.buffer for site in self.sites}
+        return found - self._moving(self.buffers if self._vectors.compiled else targets)
 
     @lazy
     def held(self) -> Held | None:
@@ -269,7 +296,8 @@ class Scope:
         if not self.buffers:
             written = {site.leaf.target.buffer for site in self.sites}
             reads = [ref for site in self.sites for ref in site.leaf.refs if ref is not site.leaf.target]
-            return None if True in [ref.buffer in written for ref in reads] else held
+            again = True in [ref.buffer in written for ref in reads]
+            return None if again and not self._vectors.compiled else held
         if not self._same_addresses() or not all(self._add_target(held, site) for site in self.sites):
             return None
         if not all(self._add_reads(held, site) for site in self.sites):
@@ -302,7 +330,7 @@ class Scope:
 
     def _same_addresses(self) -> bool:
         """Return whether outer loops move all uses of a held buffer alike, and nothing else is read back."""
-        written = {site.leaf.target.buffer for site in self.sites}
+        written = set() if self._vectors.compiled else {site.leaf.target.buffer for site in self.sites}
         outer: dict[str, tuple[tuple[LoopId, int], ...]] = {}
         for site in self.sites:
             inner = {loop.id for loop in site.path[self.depth :]}

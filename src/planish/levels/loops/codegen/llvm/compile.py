@@ -1,13 +1,17 @@
 """Compilation of a loop tree to IR, and from there to callable code or files.
 
-Loops are written strictly in the tree's order (thesis 3.4.1). The elements that registers hold in a scope are
-values of IR, which LLVM's register allocator places.
+Loops are written strictly in the tree's order (thesis 3.4.1). The annotated tree numbers the registers that
+hold results. Each of them is a value of IR here, which LLVM's register allocator places.
 """
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
+from functools import reduce as fold
 from itertools import repeat
 from typing import NamedTuple
 
@@ -15,6 +19,7 @@ from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode, arit
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.ir_writer import (
     Arithmetic,
+    Cell,
     Lines,
     Live,
     Memory,
@@ -22,7 +27,6 @@ from planish.levels.loops.codegen.llvm.ir_writer import (
     Writer,
     flattened,
     mask_of,
-    total,
 )
 from planish.levels.loops.codegen.llvm.jit import Machine, host_machine
 from planish.levels.loops.codegen.objects import Section, read_object
@@ -30,144 +34,197 @@ from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
     Block,
-    Cell,
-    CellRegion,
     Function,
+    Inside,
     Item,
-    Lanes,
     Part,
-    Piece,
+    Region,
+    Slot,
     Unrolled,
-    cell,
-    position,
-    summed,
 )
-from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value, leaves
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value, leaves, remaining
 from planish.levels.loops.lang.program import DTYPES, IDENTITY, Const
-from planish.levels.loops.lower.ssa import annotate
+from planish.levels.loops.lower.regalloc import annotate
+
+Positions = Mapping[LoopId, int]
+"""Loop to its iteration number, as far as it is known when code is written."""
+
+
+def position(ref: Ref, at: Positions) -> int:
+    """Sum what is known of a reference's offset."""
+    return ref.offset + sum([stride * at[loop] for loop, stride in ref.strides if loop in at])
+
+
+class Site(NamedTuple):
+    """Iterations of a vectorized loop that a leaf is written for.
+
+    Args:
+        loop: the loop; None if a single element is computed.
+        active: how many iterations.
+        lanes: of the vectors; those behind the active ones are off.
+    """
+
+    loop: Loop | None
+    active: int
+    lanes: int
+
+
+def _width(active: int) -> int:
+    """Return how many lanes a vector has of which so many are active: a power of 2."""
+    return 1 << (active - 1).bit_length()
+
 
 # Elements in registers
 
 
-class Held:
-    """The current values of a scope's cells; what has none yet is loaded when it is asked for.
+class Registers:
+    """The values of a region's registers.
 
     Args:
         region: what is held.
-        home: held buffer to its pointer, of those that memory sees.
+        at: the enclosing loops' positions, which change while the region is written.
+        lanes: of a whole vector.
     """
 
-    def __init__(self, region: CellRegion, home: Mapping[str, str], memory: Memory) -> None:
+    def __init__(
+        self, region: Region, at: Positions, lanes: int, memory: Memory, arithmetic: Arithmetic
+    ) -> None:
         self.region = region
-        self._home = home
-        self._memory = memory
-        self._writer = memory.writer
-        self._values: dict[Cell, Val] = {}
-        self._changed: set[Cell] = set()
+        self._at, self._start = at, dict(at)
+        self._lanes = lanes
+        self._memory, self._arithmetic, self._writer = memory, arithmetic, memory.writer
+        # Copied: once the parts of a sum are put together, only the first register of each is left in it.
+        self._table = {
+            buffer: {slot: [*numbers] for slot, numbers in table.items()}
+            for buffer, table in region.registers.items()
+        }
+        self.values: dict[int, Val] = {}
+        """Register to its value, once it has one."""
+        self._turns = Counter[tuple[str, Slot]]()
+        for buffer, reduce in region.reduce.items():
+            self._begin(buffer, reduce)
 
-    def value(self, cell: Cell) -> Val:
-        """Return a cell's value; an accumulator starts from its reduction's identity."""
-        if cell not in self._values:
-            if cell.reduce or cell.buffer not in self._home:
-                # What is no sum is written before it is read; a loop that counts must begin with something.
-                start = self._writer.number(IDENTITY[cell.reduce] if cell.reduce else 0.0)
-                name = self._writer.widened(start, cell.lanes)
-            else:
-                name = self._memory.fetch(self._home[cell.buffer], cell, cell.lanes)
-            self._values[cell] = Val(name, cell.lanes)
-        return self._values[cell]
+    def _begin(self, buffer: str, reduce: str) -> None:
+        """Write the first values of a reduced buffer."""
+        lanewise = buffer in self.region.lanewise
+        for slot, (first, *parts) in self._table.get(buffer, {}).items():
+            lanes = self._lanes if lanewise else _width(slot[1])
+            start = Val(self._writer.widened(self._writer.number(IDENTITY[reduce]), lanes), lanes)
+            self.values |= dict.fromkeys((first, *parts), start)
+            # Kept lane by lane, a sum that began with what memory holds would count it in each lane.
+            if not lanewise and buffer not in self.region.fresh:
+                self.values[first] = self._fetch(buffer, slot)
 
-    def change(self, cell: Cell, value: Val) -> None:
-        """Set a cell's value."""
-        self._values[cell] = Val(self._writer.widened(value, cell.lanes), cell.lanes)
-        self._changed.add(cell)
+    def _home(self, buffer: str, slot: Slot) -> tuple[str, Cell]:
+        """Return where a held vector is in memory: a pointer, and the cell seen from it."""
+        (offset, active), ref = slot, self.region.homes[buffer][slot]
+        stride = self.region.stride.get(buffer, 1) if active > 1 else 0
+        start = offset + position(ref, self._start) - ref.offset
+        return self._memory.pointer(ref), Cell(buffer, start, stride, _width(active), active)
 
-    def rename(self, cell: Cell) -> tuple[str, str]:
-        """Replace a cell's value by that of a phi; returns the value's name before, and the phi's."""
-        old, name = self.value(cell).name, self._writer.fresh()
-        self._values[cell] = Val(name, cell.lanes)
-        return old, name
+    def _fetch(self, buffer: str, slot: Slot) -> Val:
+        pointer, cell = self._home(buffer, slot)
+        return Val(self._memory.fetch(pointer, cell, cell.lanes), cell.lanes)
 
-    def write_back(self, arithmetic: Arithmetic) -> None:
-        """Bring memory up to date, except for buffers that nothing reads any more."""
-        sums: dict[Cell, list[Val]] = {}
-        for held, value in self._values.items():
-            if held.reduce:
-                # The parts of one sum differ in their number alone.
-                sums.setdefault(held._replace(part=0), []).append(value)
-            elif held in self._changed and held.buffer not in self.region.local:
-                self._memory.put(self._home[held.buffer], held, value)
-        for held, values in sums.items():
-            one, home = Cell(held.buffer, held.offset), self._home[held.buffer]
-            new = total(arithmetic, held.reduce, values)
-            # What memory holds is added once, here, because each lane of each part began with the identity.
-            old = Val(self._memory.fetch(home, one, 1), 1)
-            self._memory.put(home, one, arithmetic.combine(held.reduce, old, new))
+    def _slot(self, ref: Ref, site: Site) -> Slot:
+        """Return which held vector a reference names."""
+        moved = [
+            s * (self._at[loop] - self._start.get(loop, 0)) for loop, s in ref.strides if loop in self._at
+        ]
+        return ref.offset + sum(moved), site.active if site.loop and site.loop.id in ref.stride else 1
+
+    def holds(self, buffer: str) -> bool:
+        """Return whether a buffer's elements are in registers."""
+        return buffer in self._table
+
+    def read(self, ref: Ref, site: Site) -> Val:
+        """Return the value of what a reference names."""
+        value = self.values[self._table[ref.buffer][self._slot(ref, site)][0]]
+        return value if value.lanes in (1, site.lanes) else self._arithmetic.resized(value, site.lanes)
+
+    def write(self, ref: Ref, site: Site, new: Callable[[Val | None], Val]) -> None:
+        """Set what a reference names, given what makes the new value of the old one, if there is one."""
+        slot = self._slot(ref, site)
+        numbers, turn = self._table[ref.buffer][slot], self._turns[ref.buffer, slot]
+        # A sum's parts are taken alternately, so that one addition does not wait for the one before.
+        number = numbers[turn % len(numbers)]
+        self._turns[ref.buffer, slot] += 1
+        lanes = self._lanes if ref.buffer in self.region.lanewise else _width(slot[1])
+        self.values[number] = Val(self._writer.widened(new(self.values.get(number)), lanes), lanes)
+
+    def written(self, buffers: AbstractSet[str]) -> list[int]:
+        """List the registers of some buffers that have a value."""
+        numbers = [n for b in self._table if b in buffers for found in self._table[b].values() for n in found]
+        return [number for number in numbers if number in self.values]
+
+    def make_whole(self, buffers: AbstractSet[str]) -> None:
+        """Put together what was kept in parts, or lane by lane."""
+        for buffer in [name for name in self._table if name in buffers]:
+            reduce, table = self.region.reduce[buffer], self._table[buffer]
+            combine = partial(self._arithmetic.combine, reduce)
+            for slot, numbers in table.items():
+                total = fold(combine, [self.values[number] for number in numbers])
+                if buffer in self.region.lanewise:
+                    total = self._arithmetic.across(reduce, total)
+                    # What memory holds is added once, here, because each lane began with the identity.
+                    if buffer not in self.region.fresh:
+                        total = combine(self._fetch(buffer, slot), total)
+                self.values[numbers[0]] = total
+                del numbers[1:]
+
+    def end(self) -> None:
+        """Bring memory up to date."""
+        for buffer in [name for name in self._table if name not in self.region.local]:
+            for slot, (number,) in self._table[buffer].items():
+                self._memory.put(*self._home(buffer, slot), self.values[number])
 
 
 # Leaves
 
 
-class Site(NamedTuple):
-    """Location in the IR where a leaf is written.
+class Leaves:
+    """Writes the leaves of one function into the text of its memory's writer.
 
     Args:
-        loop: the vectorized loop around it; None if a single element is computed.
-        piece: which iterations of that loop.
-        number: the piece's number, from 0.
-        lanes: what the loop's passes do.
+        lanes: of a whole vector.
     """
 
-    loop: Loop | None = None
-    piece: Piece = Piece(0, 1, 1)
-    number: int = 0
-    lanes: Lanes | None = None
-
-
-class Leaves:
-    """Writes the leaves of one function into the text of its memory's writer."""
-
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, lanes: int) -> None:
         self.writer = memory.writer
         self.memory = memory
         self.arithmetic = Arithmetic(memory.writer)
+        self.lanes = lanes
         self.at: dict[LoopId, int] = {}
         """The enclosing loops' positions, as far as they are known; from the counter where one counts."""
-        self.held: Held | None = None
+        self.registers: Registers | None = None
         """What registers hold here."""
-        self._private: dict[Cell, Val] = {}
 
-    def piece(self, lanes: Lanes, piece: Piece, number: int) -> None:
-        """Write all leaves of a vectorized loop for some of its iterations."""
-        self._private = {}
-        for leaf in leaves(lanes.loop.body):
-            self.leaf(leaf, Site(lanes.loop, piece, number, lanes))
-
-    def leaf(self, leaf: Leaf, site: Site) -> None:
-        """Write one leaf."""
-        if site.lanes and leaf.target.buffer in site.lanes.summed:
-            self._accumulate(leaf, site)
-        elif leaf.reduce is None:
-            self._write(leaf.target, site, self._value(leaf.value, site))
+    def leaf(self, leaf: Leaf, loop: Loop | None = None, active: int = 1) -> None:
+        """Write one leaf, for so many iterations of a vectorized loop at once."""
+        registers, target = self.registers, leaf.target
+        assert registers is not None
+        if registers.region.is_start(leaf):
+            return
+        lanewise = target.buffer in registers.region.lanewise
+        site = Site(loop, active, self.lanes if lanewise else _width(active))
+        if registers.holds(target.buffer):
+            registers.write(target, site, lambda old: self._new(leaf, old, site, lanewise=lanewise))
         else:
-            old = self._read(leaf.target, site)
-            self._write(leaf.target, site, self._reduced(leaf.reduce, old, leaf.value, site))
+            old = self._read(target, site) if leaf.reduce else None
+            new = self._new(leaf, old, site)
+            self.memory.put(self.memory.pointer(target), self._cell(target, site), new)
 
-    def _accumulate(self, leaf: Leaf, site: Site) -> None:
-        """Reduce lane by lane; lanes that do not count keep what they have."""
-        assert self.held is not None
-        assert leaf.reduce is not None
-        piece = site.piece
-        # By turns, so that a piece does not wait for the sum of the one before.
-        accumulator = summed(leaf, self.at, piece, site.number % self.held.region.parts)
-        old = self.held.value(accumulator)
+    def _new(self, leaf: Leaf, old: Val | None, site: Site, *, lanewise: bool = False) -> Val:
+        """Write the new value of a leaf's target."""
+        if leaf.reduce is None or old is None:
+            return self._value(leaf.value, site)
         new = self._reduced(leaf.reduce, old, leaf.value, site)
         # Other lanes read zeros, which need not be neutral: exp(0) is 1, and 0 may be the greatest.
-        if piece.active < piece.lanes:
-            (bits, mask), t = mask_of(piece.lanes, piece.active), self.writer.type(piece.lanes)
+        if lanewise and site.active < site.lanes:
+            (bits, mask), t = mask_of(site.lanes, site.active), self.writer.type(site.lanes)
             text = f"select {bits} {mask}, {t} {new.name}, {t} {old.name}"
-            new = Val(self.writer.define(text), piece.lanes)
-        self.held.change(accumulator, new)
+            new = Val(self.writer.define(text), site.lanes)
+        return new
 
     def _reduced(self, reduce: str, old: Val, value: Value, site: Site) -> Val:
         if reduce == "add" and isinstance(value, Call) and value.function == "mul":
@@ -187,8 +244,7 @@ class Leaves:
                     row = self.arithmetic.within(found, extent)
                 else:
                     row = self.arithmetic.index(self.arithmetic.first(found), extent)
-                c = cell(base, self.at, site.loop, site.piece)
-                return self.memory.load_behind(base, c, site.piece.lanes, row, int(stride))
+                return self.memory.load_behind(base, self._cell(base, site), site.lanes, row, int(stride))
             case Call("add", (Call("mul") as product, rest)) | Call("add", (rest, Call("mul") as product)):
                 return self._fused(product, self._value(rest, site), site)
             case Call(function, args):
@@ -200,84 +256,95 @@ class Leaves:
         return self.arithmetic.apply("fma", [*factors, addend])
 
     def _read(self, ref: Ref, site: Site) -> Val:
-        c = cell(ref, self.at, site.loop, site.piece)
-        if site.lanes and ref.buffer in site.lanes.private:
-            return self._private[c]
-        if self.held and ref.buffer in self.held.region.held:
-            return self.held.value(c)
-        return self.memory.load(ref, c, site.piece.lanes)
+        if self.registers and self.registers.holds(ref.buffer):
+            return self.registers.read(ref, site)
+        return self.memory.load(ref, self._cell(ref, site), site.lanes)
 
-    def _write(self, ref: Ref, site: Site, value: Val) -> None:
-        c = cell(ref, self.at, site.loop, site.piece)
-        if site.lanes and ref.buffer in site.lanes.private:
-            self._private[c] = value
-        elif self.held and ref.buffer in self.held.region.held:
-            self.held.change(c, value)
-        else:
-            self.memory.put(self.memory.pointer(ref), c, value)
+    def _cell(self, ref: Ref, site: Site) -> Cell:
+        """Return the elements that a reference names."""
+        stride = ref.stride.get(site.loop.id, 0) if site.loop and site.lanes > 1 else 0
+        if not stride:
+            return Cell(ref.buffer, position(ref, self.at))
+        return Cell(ref.buffer, position(ref, self.at), stride, site.lanes, site.active)
 
 
 # Loops
 
 
 class Nodes:
-    """Writes the nodes of one function into the text of its memory's writer."""
+    """Writes the nodes of one function into the text of its memory's writer.
 
-    def __init__(self, memory: Memory) -> None:
+    Args:
+        lanes: of a whole vector.
+    """
+
+    def __init__(self, tree: LoopTree, memory: Memory, lanes: int) -> None:
+        self._tree = tree
         self.writer = memory.writer
         self.memory = memory
-        self.leaves = Leaves(memory)
+        self.leaves = Leaves(memory, lanes)
         self.at = self.leaves.at
         self._labels = 0
-        self._shift: dict[str, int] = {}
-        """Held buffer to how far the known positions of loops around its region have moved its cells."""
 
     def write(self, item: Item) -> None:
         """Write nodes in order."""
         match item:
-            case CellRegion():
-                self._hold(item)
+            case Region():
+                self._region(item)
             case AnnotatedLoop():
                 self._annotated_loop(item)
-            case Unrolled(node=Leaf() as leaf):
-                self.leaves.leaf(leaf, Site())
+            case Unrolled(node=Leaf() as leaf, inside=inside, vector=vector):
+                self.leaves.leaf(leaf, vector, inside[vector.axis] if vector else 1)
+            case Unrolled(node=Loop() as loop, inside=inside):
+                self._unrolled(loop, inside)
             case Block(items=items):
                 for inner in items:
                     self.write(inner)
             case _:
                 raise AssertionError(item)
 
-    def _hold(self, region: CellRegion) -> None:
-        """Write nodes with their cells in registers."""
-        homes = region.homes.items()
-        home = {name: self.memory.pointer(ref) for name, ref in homes if name not in region.local}
-        held = self.leaves.held = Held(region, home, self.memory)
-        before = self._shift
-        self._shift = {name: position(ref, self.at) - ref.offset for name, ref in homes}
-        self.write(region.item)
-        self._shift = before
-        self.leaves.held = None
-        held.write_back(self.leaves.arithmetic)
+    def _region(self, region: Region) -> None:
+        """Write nodes with their results in registers."""
+        around = self.leaves
+        registers = around.registers = Registers(
+            region, self.at, around.lanes, self.memory, around.arithmetic
+        )
+        for item, made in zip(region.items, region.made, strict=True):
+            self.write(item)
+            registers.make_whole(made)
+        around.registers = None
+        registers.end()
+
+    def _unrolled(self, loop: Loop, inside: Inside) -> None:
+        """Write a nest all of whose loops are unrolled."""
+        before, here = self.at.get(loop.id, 0), remaining(self._tree, inside, loop.axis)
+        vectors = loop.side_by_side
+        step = self.leaves.lanes if vectors else loop.step
+        for number, first in enumerate(range(0, here, step)):
+            self.at[loop.id] = before + (first if vectors else number)
+            rest = min(step, here - first)
+            for node in loop.body:
+                if isinstance(node, Loop):
+                    self._unrolled(node, {**inside, loop.axis: rest})
+                else:
+                    self.leaves.leaf(node, loop if vectors else None, rest if vectors else 1)
+        self.at[loop.id] = before
 
     def _annotated_loop(self, item: AnnotatedLoop) -> None:
-        number = 0
         for part in item.parts:
-            if part.kind == "counted":
-                self.counted(item.loop, ("0", str(part.passes * part.width), part.copies * part.width), part)
-            else:
-                self._passes(item.loop, part, part.passes, number)
-            number += part.passes
+            # One iteration would be no loop.
+            times = part.passes // part.copies if part.kind == "counted" else 1
+            done = times * part.copies if times > 1 else 0
+            if done:
+                self.counted(item.loop, ("0", str(done * part.width), part.copies * part.width), part)
+            self._passes(item.loop, part, range(done, part.passes))
 
-    def _passes(self, loop: Loop, part: Part, count: int, number: int) -> None:
-        """Write passes; the number of the first counts those of all parts."""
-        for i in range(count):
-            start = part.first + i * part.width
-            self.at[loop.id], item = start, part.body_of(i)
-            if isinstance(item, Lanes):
-                self.leaves.piece(item, Piece(start, part.lanes, part.width), number + i)
-            else:
-                self.write(item)
-        del self.at[loop.id]
+    def _passes(self, loop: Loop, part: Part, passes: range) -> None:
+        before = self.at.get(loop.id, 0)
+        for number in passes:
+            self.at[loop.id] = before + part.first + number * part.width
+            self.write(part.body)
+        self.at[loop.id] = before
 
     def counted(self, loop: Loop, span: tuple[str, str, int], part: Part) -> None:
         """Write a loop of the machine code, of one iteration at least.
@@ -288,13 +355,7 @@ class Nodes:
             part: how it is executed.
         """
         w, (start, end, unit) = self.writer, span
-        cells = [c._replace(offset=c.offset + self._shift[c.buffer]) for c in part.carried]
-        held = self.leaves.held if cells else None
         live = Live(loop.id, w.fresh(), frozenset(leaf.target.buffer for leaf in leaves(loop.body)))
-        if held:
-            # Before the loop: what its phis begin with must be there on the way in.
-            for c in cells:
-                held.value(c)
         w.lines.append(live.before)
         before, label = w.label, self._label()
         w.lines.append(f"  br label %{label}")
@@ -302,11 +363,14 @@ class Nodes:
         # Their values are known once the body is written.
         phis: Lines = []
         w.lines += [phis, live.head]
-        # What the loop only reads keeps its name: no phi is needed.
-        carried = [(c, *held.rename(c)) for c in cells if c.buffer in live.writes] if held else []
+        # What the loop only reads keeps its name, and what has no value yet gets it in each iteration.
+        values = self.leaves.registers.values if self.leaves.registers else {}
+        numbers = self.leaves.registers.written(live.writes) if self.leaves.registers else []
+        carried = [(number, values[number], w.fresh()) for number in numbers]
+        values |= {number: Val(name, old.lanes) for number, old, name in carried}
         self.memory.forget(live.writes)  # from the second iteration on these are old
         self.memory.lives.append(live)
-        self._passes(loop, part, part.copies, 0)
+        self._passes(loop, part, range(part.copies))
         self.memory.lives.pop()
         after = w.define(f"add nuw nsw i64 {live.counter}, {unit}")
         more = w.define(f"icmp slt i64 {after}, {end}")
@@ -314,10 +378,9 @@ class Nodes:
         w.lines.append(f"  br i1 {more}, label %{label}, label %{behind}")
         w.block(behind)
         phis.append(f"  {live.counter} = phi i64 [{start}, %{before}], [{after}, %{last}]")
-        for c, old, name in carried:
-            assert held is not None
-            new = held.value(c).name
-            phis.append(f"  {name} = phi {w.type(c.lanes)} [{old}, %{before}], [{new}, %{last}]")
+        for number, old, name in carried:
+            new = values[number].name
+            phis.append(f"  {name} = phi {w.type(old.lanes)} [{old.name}, %{before}], [{new}, %{last}]")
 
     def _label(self) -> str:
         self._labels += 1
@@ -402,8 +465,8 @@ def sections(tree: LoopTree, prefix: str, machine: Machine) -> list[Section]:
 
 def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:
     """Decide how a tree is executed on a machine; raises TargetError where it mixes types to compute in."""
-    dtype = arithmetic_of(tree)
-    return annotate(tree, machine.vectors(DTYPES[dtype]), dtype)
+    # All stores go through the caches.
+    return annotate(tree, machine.vectors(DTYPES[arithmetic_of(tree)]), nontemporal_from=sys.maxsize)
 
 
 def module(
@@ -434,7 +497,7 @@ class _FunctionCode:
         self.machine = machine
         self.writer = Writer(arithmetic_of(tree))
         self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers)
-        self.nodes = Nodes(self.memory)
+        self.nodes = Nodes(tree, self.memory, machine.vectors(self.writer.bits // 8).lanes)
         self._layout = arranged
 
     def text(self, name: str, function: Function) -> str:

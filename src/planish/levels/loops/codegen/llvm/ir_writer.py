@@ -13,10 +13,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce as fold
 from typing import NamedTuple
 
-from planish.levels.loops.ir.annotated import Cell
 from planish.levels.loops.ir.tree import Buffer, LoopId, Ref
 from planish.levels.loops.lang.element_types import INTEGER, nearest_integer
 from planish.levels.loops.lang.program import DTYPES, INDICES, Const
@@ -196,6 +194,13 @@ class Arithmetic:
             value = self.combine(reduce, low, high)
         return value
 
+    def resized(self, value: Val, lanes: int) -> Val:
+        """Return a vector of more lanes; what is in those behind is open."""
+        vector = self.writer.type(value.lanes)
+        picked = ", ".join(f"i32 {i if i < value.lanes else 'poison'}" for i in range(lanes))
+        text = f"shufflevector {vector} {value.name}, {vector} poison, <{lanes} x i32> <{picked}>"
+        return Val(self.writer.define(text), lanes)
+
     def _part(self, value: Val, start: int, lanes: int) -> Val:
         vector = self.writer.type(value.lanes)
         if lanes == 1:
@@ -343,11 +348,6 @@ class Arithmetic:
         return self._select("ult", x, self._number(0.0, lanes), nan, value, lanes)
 
 
-def total(arithmetic: Arithmetic, reduce: str, values: list[Val]) -> Val:
-    """Reduce several vectors to one, then its lanes."""
-    return arithmetic.across(reduce, fold(lambda a, b: arithmetic.combine(reduce, a, b), values))
-
-
 # Narrow elements
 
 _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
@@ -398,6 +398,24 @@ def _upper(writer: Writer, bits: str, lanes: int) -> str:
 
 
 # Memory
+
+
+class Cell(NamedTuple):
+    """Elements of a buffer that are loaded or stored at once: a vector or a scalar.
+
+    Args:
+        buffer: its name.
+        offset: of the first element, from a pointer.
+        stride: elements between lanes; 0 for a scalar.
+        lanes: of the vector, a power of 2.
+        active: lanes that count.
+    """
+
+    buffer: str
+    offset: int
+    stride: int = 0
+    lanes: int = 1
+    active: int = 1
 
 
 class Loaded(NamedTuple):

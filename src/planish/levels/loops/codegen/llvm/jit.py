@@ -40,7 +40,8 @@ class Machine:
 
     def vectors(self, itemsize: int) -> Vectors:
         """Return what decisions about loops depend on, for elements of so many bytes."""
-        return Vectors(max(1, self.vector_bits // (8 * itemsize)), self.registers, self.masks)
+        lanes = max(1, self.vector_bits // (8 * itemsize))
+        return Vectors(lanes, self.registers, self.masks, compiled=True)
 
 
 @cache
