@@ -291,3 +291,16 @@ def test_images_keep_their_channels_last_through_moves(tmp_path: Path) -> None:
     found = compiled(path)
     assert sum("Reorder" in each for each in operators(found)) == 2
     assert_same(found.network, path)
+
+
+def test_element_wise_operators_join_what_is_before_a_view(tmp_path: Path) -> None:
+    w = ModelWriter()
+    x, other = w.input("x", (4, 6)), w.input("other", (1, 4, 1, 5))
+    shape = w.constant(np.array([1, 4, 1, 5], np.int64))
+    y = w.add("Reshape", w.add("Gemm", x, w.weight(6, 5)), shape)
+    y = w.add("Add", w.add("Tanh", y), w.weight(1, 5))
+    y = w.add("Mul", y, w.add("Sigmoid", w.add("Max", other, y)))
+    path = w.save(tmp_path / "m.onnx", y, w.add("ReduceMax", y, axes=[3]))
+    found = compiled(path)
+    assert operators(found) == ["Gemm+Tanh+Add+Max+Sigmoid+Mul", "ReduceMax"]
+    assert_same(found.network, path)

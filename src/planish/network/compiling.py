@@ -33,6 +33,7 @@ from planish.network.model import Network
 from planish.network.plain import PlainKernel
 from planish.network.runtime import CompiledNetwork
 from planish.network.variants import concrete_shapes, joined
+from planish.network.views import with_views_behind
 from planish.network.winograd import with_winograd
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def _compiled(
     from planish.network.verification import TOLERANCE
 
     limit = TOLERANCE if tolerance is None else tolerance
-    network = with_winograd(with_channels_last(network), limit)
+    network = with_winograd(with_channels_last(with_views_behind(network)), limit)
     kernels = kernels_of(network, fuse=fuse)
     distinct = {kernel.program.text for kernel in kernels}
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
