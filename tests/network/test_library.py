@@ -14,6 +14,7 @@ import pytest
 
 import planish
 from network.compiled import assert_same, run_onnxruntime, small_model
+from network_models import ModelWriter
 from planish.core import TargetError
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import CODE, Relocation, Section, Symbol, read_object
@@ -54,6 +55,20 @@ def test_library_is_well_formed(made: Path) -> None:
     assert not any("W" in each and "E" in each for _, each in rights)
     names = [line.split()[-1] for line in ran.stdout.splitlines() if " FUNC " in line]
     assert "kernel0_conv_relu_run0" in names
+
+
+def test_weights_are_mapped_and_not_copied(tmp_path: Path) -> None:
+    w = ModelWriter()
+    path = w.save(tmp_path / "m.onnx", w.add("MatMul", w.input("x", (1, 1000)), w.weight(1000, 500)))
+    planish.compile(path, output=tmp_path / "net")(np.ones((1, 1000), np.float32))
+    maps = Path("/proc/self/smaps").read_text()
+    found = re.findall(rf" (r\S+) .*{tmp_path}/net/model.so\n((?:[A-Z]\S+: .*\n)+)", maps)
+    kib = re.compile(r"^Size: +(\d+)", re.MULTILINE)
+    sizes = [(rights, int(kib.findall(rest)[0]), rest) for rights, rest in found]
+    rights, size, rest = max(sizes, key=lambda each: each[1])
+    assert rights == "r--p"
+    assert size >= 1000 * 500 * 4 // 1024
+    assert re.search(r"^Anonymous: +0 kB", rest, re.MULTILINE)
 
 
 @needs("gdb")

@@ -26,6 +26,7 @@ from planish.levels.loops.backends import PREFERRED
 from planish.levels.loops.build import backend_of, code_of, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.llvm.compile import compile_for
 from planish.levels.loops.codegen.objects import Section
 from planish.levels.loops.ir.tree import LoopTree, leaves
 from planish.levels.loops.lang.element_types import numpy_type
@@ -112,7 +113,12 @@ def schedule_for(schedule: Schedule, target: Target) -> Schedule:
 
 
 def _compiled(program: Program, candidate: Candidate, tree: LoopTree, target: Target) -> Schedule:
-    code = code_of(candidate, target, tree)
+    backend = backend_of(candidate) or target.toolchain["backend"]
+    if backend == PREFERRED[-1] and not tree.ahead and not is_foreign(target):
+        # It is linked, and not called here: to load it too would take LLVM twice the time.
+        code = compile_for(tree, jit.host_machine())
+    else:
+        code = code_of(candidate, target, tree)
     packs = compile_with(PREFERRED[-1], tree) if tree.ahead and is_foreign(target) else code
     return Schedule(program, candidate, tree, code, target.cores, packs)
 

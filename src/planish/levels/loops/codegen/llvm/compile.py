@@ -436,7 +436,7 @@ def _machine_code(
     tree, split = annotated.tree, len(annotated.body)
     functions = zip((*annotated.body, *annotated.ahead), addresses, strict=False)
     entries = tuple([Entry(address, *function.iterations(tree)) for function, address in functions])
-    write, parts = partial(emit, tree, machine=machine), partial(sections, tree, machine=machine)
+    write, parts = partial(emit, tree, machine=machine), partial(sections, annotated, machine=machine)
     return MachineCode(
         entries[:split], entries[split:], owner, layout(annotated), write, parts, annotated, again
     )
@@ -456,11 +456,9 @@ def emit(tree: LoopTree, prefix: str, machine: Machine) -> str:
     return jit.assembly(module(annotated_for(tree, machine), machine, prefix)[0], machine)
 
 
-def sections(tree: LoopTree, prefix: str, machine: Machine) -> list[Section]:
-    """Return a tree's functions as sections to be linked; see `emit` for the arguments."""
-    return read_object(
-        jit.object_code(module(annotated_for(tree, machine), machine, prefix)[0], machine), prefix
-    )
+def sections(annotated: AnnotatedTree, prefix: str, machine: Machine) -> list[Section]:
+    """Return an annotated tree's functions as sections to be linked; see `emit` for the other arguments."""
+    return read_object(jit.object_code(module(annotated, machine, prefix)[0], machine), prefix)
 
 
 def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:
