@@ -71,7 +71,6 @@ def tune(
     """
     from planish.cli.request import Request, budget_of, level_options, names
     from planish.core import PlanishError
-    from planish.measure.ray_cluster import RayCluster
     from planish.search import split_settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
     from planish.tuning.settings import Settings
@@ -91,6 +90,8 @@ def tune(
     if per_function and executor == "ray":
         raise PlanishError("--per-function measures on this machine alone", "Leave --executor ray out.")
     if executor == "ray":
+        from planish.measure.ray_cluster import RayCluster
+
         with RayCluster(ray) as cluster:
             _carry_out(request, output, words, start=cluster)
     elif not per_function:

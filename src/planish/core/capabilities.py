@@ -10,6 +10,7 @@ from planish.core.protocols import (
     EMPTY_CONTEXT,
     Evaluator,
     EvaluatorSpec,
+    ExecutorFactory,
     FeatureSchema,
     Policy,
     PolicyState,
@@ -20,11 +21,14 @@ from planish.core.step import Candidate, Step
 from planish.core.trial import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     import numpy as np
     from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from planish.core.task import Target
 
 
 @runtime_checkable
@@ -378,4 +382,21 @@ class HasNotes(Evaluator, Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """Sentences, without full stops; known once it is made."""
+        ...
+
+
+@runtime_checkable
+class HasHosts(Protocol):
+    """A factory of executors that has hosts of several targets.
+
+    Offered by `planish.RayCluster`; used by `planish.tune`.
+    """
+
+    def for_task(self, target: Target, describe: Callable[[], Target], /) -> ExecutorFactory:
+        """Return a factory of executors that use the hosts of a target alone.
+
+        Args:
+            target: the task's.
+            describe: describes the target of the host on which it is called.
+        """
         ...

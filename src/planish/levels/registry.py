@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,9 @@ from planish.core import (
 )
 
 GROUP = "planish.levels"
+OF_TENSORS = "loops"
+"""The level that is asked first where a source begins with a tensor, so that no other is loaded."""
+_TENSOR = re.compile(r"\s*\w+\[")
 
 
 def level_named(name: str) -> Level:
@@ -38,7 +42,9 @@ def level_of(source: str) -> Level:
     """
     names = registry.names(GROUP)
     broken: list[str] = []
-    for name in names:  # one after the other: to import a level takes up to 0.1 s
+    # One after the other: to import a level takes up to 0.1 s.
+    first = OF_TENSORS if _TENSOR.match(source) else ""
+    for name in sorted(names, key=lambda name: name != first):
         try:
             level = level_named(name)
             with registry.attributed(GROUP, name):

@@ -14,10 +14,12 @@ import weakref
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from planish.core import is_locked
-from planish.core.disk_cache import CAPACITY, DiskCache
+
+if TYPE_CHECKING:
+    from planish.core.disk_cache import DiskCache
 
 _PREFIX = "planish-scratch-"
 _LOCK = ".planish-lives"
@@ -74,7 +76,7 @@ def remove_shared_folder() -> None:
         scratch.remove()
 
 
-def shared_cache(capacity: int = CAPACITY, *, evicts: bool = True) -> DiskCache:
+def shared_cache(capacity: int | None = None, *, evicts: bool = True) -> DiskCache:
     """Make a cache that this process shares with its workers, in a folder beneath `shared_folder`.
 
     The folder ends with the cache, or with this process; copies of the cache in workers do not end it.
@@ -82,7 +84,11 @@ def shared_cache(capacity: int = CAPACITY, *, evicts: bool = True) -> DiskCache:
     Args:
         capacity, evicts: as `DiskCache` takes them.
     """
-    cache = DiskCache(Path(tempfile.mkdtemp(dir=shared_folder())), capacity, evicts)
+    from planish.core.disk_cache import CAPACITY, DiskCache  # few levels have one
+
+    cache = DiskCache(
+        Path(tempfile.mkdtemp(dir=shared_folder())), CAPACITY if capacity is None else capacity, evicts
+    )
     weakref.finalize(cache, shutil.rmtree, cache.folder, ignore_errors=True)
     return cache
 

@@ -27,7 +27,6 @@ from planish.core import (
 )
 from planish.measure import deadline
 from planish.measure.paired import OutOfTimeError, PairedMeasurement, known_rounds, times_worse
-from planish.search.minimization import shrink
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome, open_bench
 
@@ -130,6 +129,8 @@ def _same_program(space: CanShrink, candidate: Candidate, end: float) -> Candida
         # Looked at before each: to name a state may take long, and those that were not asked count as needed.
         return [time.monotonic() < end and space.state_key(each) == state for each in shorter]
 
+    from planish.search.minimization import shrink  # few spaces shorten candidates
+
     return shrink(space, candidate, will_do)
 
 
@@ -141,6 +142,8 @@ def _measured(
     end: float,
 ) -> tuple[list[Finalist], Mapping[str, float]]:
     """Minimize by measuring; each candidate has its share of the time that is left."""
+    from planish.search.minimization import shrink
+
     objectives = search.task.objectives
     bench.end = end
     try:

@@ -36,11 +36,11 @@ from planish.core import (
     unknown,
 )
 from planish.core.arguments import check_type, wrong_argument
+from planish.core.capabilities import HasHosts
 from planish.core.files import StrPath
 from planish.core.front import HypervolumeTracker
 from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
-from planish.measure.ray_cluster import RayCluster
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S
@@ -295,7 +295,7 @@ def tune_program(
     began = time.monotonic() if began is None else began
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
-    if isinstance(start, RayCluster):
+    if isinstance(start, HasHosts):
         start = start.for_task(task.target, partial(level.target, task.program, task.target.cores))
     with store_at(store) as opened:
         begin = partial(

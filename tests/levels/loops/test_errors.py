@@ -1,6 +1,8 @@
 """What is said of programs that are none; the texts are in tests/golden, for a person to read."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -302,3 +304,20 @@ def test_a_bracket_that_is_not_closed_is_named() -> None:
 def test_the_notation_of_einsum_is_recognized() -> None:
     with pytest.raises(ProgramError, match=r"is in the notation of einsum. Write .* or call planish.einsum"):
         level_of("mk,kn->mn")
+
+
+def test_a_text_loads_no_other_level() -> None:
+    script = """
+import sys
+from planish.levels.registry import level_of
+assert level_of("C[m] = A[m]").name == "loops"
+print(*(level for level in ("graph", "hlo", "llvm") if f"planish.levels.{level}" in sys.modules))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert ran.stdout == "\n"
+
+
+def test_a_file_is_no_text_whatever_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net[n=8].onnx").touch()
+    assert level_of("net[n=8].onnx").name == "graph"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,7 +84,8 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def accepts(self, source: str) -> bool:
         """Return whether it is a program's text, or a file named `*.loops`."""
-        return source.endswith(".loops") or ("[" in source and "=" in source)
+        text = "[" in source and "=" in source
+        return source.endswith(".loops") or (text and not os.path.exists(source))  # noqa: PTH110 (of any length)
 
     def load(self, source: str, options: Mapping[str, str]) -> TensorProgram:
         """Read a program.
