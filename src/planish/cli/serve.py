@@ -46,6 +46,15 @@ def serve(
             "exist.",
         ),
     ] = Path("planish-tokens.txt"),
+    compare_seconds: Annotated[
+        float,
+        typer.Option(
+            "--compare-seconds",
+            metavar="S",
+            min=1,
+            help="Seconds that a comparison may take; three times as long where it is repeated.",
+        ),
+    ] = 30.0,
     stdio: Annotated[
         bool,
         typer.Option(
@@ -96,8 +105,8 @@ def serve(
     found, read = load_program(program, level, level_options(reading))
     limits = ServiceLimits(quota=quota)
     if stdio:
-        serve_streams(found, read, settings, store, limits)
+        serve_streams(found, read, settings, store, limits, compare_seconds)
         return
     known = read_tokens(tokens)
     show(f"Tokens of {', '.join(known)}: {tokens}")
-    serve_tools(found, read, settings, store, host, port, known, limits, show)
+    serve_tools(found, read, settings, store, host, port, known, limits, compare_seconds, show)

@@ -90,6 +90,7 @@ def serve_tools(
     port: int,
     tokens: Mapping[str, str],
     limits: ServiceLimits,
+    compare_s: float,
     say: Callable[[str], None],
 ) -> None:
     """Serve the tools and the dashboard of a task until a signal ends it.
@@ -103,13 +104,14 @@ def serve_tools(
         port: 0 chooses a free one.
         tokens: client name to token.
         limits: of each client.
+        compare_s: seconds that a comparison may take.
         say: is called with each line for the user.
 
     Raises:
         PlanishError: the address cannot be listened at, or the baseline cannot be measured.
     """
     with listening(host, port) as listener, open_store(location) as store:
-        service = MeasuringService(level, program, settings, store, limits)
+        service = MeasuringService(level, program, settings, store, limits, compare_s)
         shown = None
         try:
             service.start()
@@ -140,7 +142,12 @@ def serve_tools(
 
 
 def serve_streams(
-    level: Level, program: Program, settings: Settings, location: StrPath | None, limits: ServiceLimits
+    level: Level,
+    program: Program,
+    settings: Settings,
+    location: StrPath | None,
+    limits: ServiceLimits,
+    compare_s: float,
 ) -> None:
     """Serve the tools as MCP over standard input and output, until the client closes them.
 
@@ -150,6 +157,7 @@ def serve_streams(
         settings: objectives, space, cores and seed.
         location: the store: a file or a URL; None for the default one.
         limits: of the client.
+        compare_s: seconds that a comparison may take.
 
     Raises:
         PlanishError: the baseline cannot be measured.
@@ -157,7 +165,7 @@ def serve_streams(
     from planish.serve.mcp import over_streams
 
     with open_store(location) as store:
-        service = MeasuringService(level, program, settings, store, limits)
+        service = MeasuringService(level, program, settings, store, limits, compare_s)
         try:
             service.start()
             asyncio.run(over_streams(service))

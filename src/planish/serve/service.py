@@ -115,6 +115,7 @@ class MeasuringService:
         settings: objectives, space, cores and seed; their searcher does not count.
         store: where the run is kept; the service writes to it from a thread of its own.
         limits: of each client.
+        compare_s: seconds that a comparison may take; repeated because it was undecided, three times as long.
     """
 
     def __init__(
@@ -123,10 +124,11 @@ class MeasuringService:
         program: Program,
         settings: Settings,
         store: Store,
-        limits: ServiceLimits | None = None,
+        limits: ServiceLimits,
+        compare_s: float,
     ) -> None:
-        self._level = level
-        self.limits = limits or ServiceLimits()
+        self._level, self._compare_s = level, compare_s
+        self.limits = limits
         self._space_name = settings.space or _stepwise(level, task_of(level, program, settings))
         self._settings = replace(settings, searcher=SEARCHER, space=self._space_name, searcher_options={})
         self.task = task_of(level, program, self._settings)
@@ -215,6 +217,7 @@ class MeasuringService:
             store=self._store,
             listener=self,
             searcher=self._queue,
+            end_s=self._compare_s,
         )
         with self._busy:
             comparing, self._comparing = self._comparing, None

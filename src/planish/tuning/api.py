@@ -274,6 +274,7 @@ def tune_program(
     start: ExecutorFactory = LocalExecutor,
     compares: bool = True,
     searcher: Searcher | None = None,
+    end_s: float | None = None,
     began: float | None = None,
 ) -> Result:
     """Tune a program that a level has read; it may have been given a back end then.
@@ -290,6 +291,7 @@ def tune_program(
         compares: whether the best few are measured again at the end. Without that the result is the best as
             the search measured it, which may be the luckiest.
         searcher: proposes the candidates; the run is named after the one of the settings. None makes that.
+        end_s: seconds that the comparison at the end may take; None for as many as the search took, or 5.
         began: when the program began to be read, by the monotonic clock; None for now.
     """
     began = time.monotonic() if began is None else began
@@ -307,6 +309,7 @@ def tune_program(
             began=began,
             start=start,
             searcher=searcher,
+            end_s=end_s,
         )
         found = _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
     _log.info("run %s: %s after %d trials", found.run.id, found.run.status, found.run.trials)
@@ -385,6 +388,7 @@ def _begin(
     start: ExecutorFactory,
     *,
     searcher: Searcher | None = None,
+    end_s: float | None = None,
     compares: bool = True,
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
@@ -418,7 +422,7 @@ def _begin(
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
             arguments = level, task, settings, budget, store, listener, began, start
-            return _begin(*arguments, searcher=searcher, compares=compares)
+            return _begin(*arguments, searcher=searcher, end_s=end_s, compares=compares)
         if dropped := store.drop_damaged_trials(run_id):
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)
@@ -436,7 +440,15 @@ def _begin(
     recompare_s = _recompare_s(store, level, task, budget, old) if compares and old is not None else None
     size = space.size() if isinstance(space, CanEnumerate) else None
     return TuningRun(
-        settings, budget, searcher, spec, start, recorder, recompare_s=recompare_s, space_size=size
+        settings,
+        budget,
+        searcher,
+        spec,
+        start,
+        recorder,
+        recompare_s=recompare_s,
+        space_size=size,
+        end_s=end_s,
     )
 
 

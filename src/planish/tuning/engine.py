@@ -69,6 +69,7 @@ class TuningRun:
         startup_s: from starting the workers until their first answer.
         recompare_s: the seconds for the comparison, where the last one left the verdict undecided: it is
             repeated in place of a search. None where there is a search.
+        end_s: the seconds that the end of the run may take; None for as many as the search took.
         space_size: how many candidates the space has, or at most; None where it is not listed.
     """
 
@@ -84,6 +85,7 @@ class TuningRun:
     notes: tuple[str, ...] = ()
     startup_s: float = 0.0
     recompare_s: float | None = None
+    end_s: float | None = None
     space_size: int | None = None
 
     def execute(self, executor: Executor | None) -> Result:
@@ -109,7 +111,7 @@ class TuningRun:
                 status = "failed" if recorder.progress.best is None else "stopped"
                 recorder.store.finish_run(recorder.run_id, status, recorder.seconds)
             raise
-        self.started = tracker.started + self.searcher.idle_s
+        self.started = tracker.started
         self.stopped |= self.stops.count > 0  # what is interrupted may have swallowed the exception
         recorder.progress.stopped = self.stopped
         if recorder.progress.best is None:
@@ -235,7 +237,7 @@ class TuningRun:
             recorder.progress,
             recorder.trials,
             recorder.seconds,
-            self.recompare_s or time.monotonic() - self.started,
+            self.recompare_s or self.end_s or time.monotonic() - self.started,
             self.stopped,
             self.start,
             self.notes,
