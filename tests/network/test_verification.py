@@ -14,8 +14,10 @@ from network.compiled import built_library, small_model
 from planish.core import ProgramError
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import read_object
+from planish.network.compiling import compile_model
 from planish.network.library import Built, write_library
-from planish.network.verification import answers_here
+from planish.network.model import Array
+from planish.network.verification import Answers, answers_here
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +71,35 @@ def test_libraries_that_misbehave_are_refused(
     wrong = replace(built, sections=read_object(code, "wrong"), exported=["model_run_layers"])
     with pytest.raises(ProgramError, match=why):
         answered(wrong, tmp_path / "net")
+
+
+def test_real_inputs_are_verified_and_must_fit(tmp_path: Path) -> None:
+    path, seen = small_model(tmp_path / "m.onnx"), np.ones((3, 3, 8, 8), np.float32)
+    np.savez(tmp_path / "x.npz", x=seen)
+    compile_model(path, output=None, inputs=tmp_path / "x.npz", measures=False)
+    np.savez(tmp_path / "y.npz", y=seen)
+    with pytest.raises(ProgramError, match="has no array 'x'"):
+        compile_model(path, output=None, inputs=tmp_path / "y.npz", measures=False)
+    with pytest.raises(ProgramError, match="cannot read"):
+        compile_model(path, output=None, inputs=tmp_path / "z.npz", measures=False)
+
+
+def test_a_difference_in_real_inputs_alone_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = small_model(tmp_path / "m.onnx")
+    given = np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8)
+    np.savez(tmp_path / "x.npz", x=given)
+
+    def wrong(folder: Path, manifest: Mapping[str, Any]) -> Answers:
+        right = answers_here(folder, manifest)
+
+        def answers(feeds: Sequence[Sequence[Array]]) -> Sequence[Sequence[Array]]:
+            off = [np.array_equal(feed[0], given) for feed in feeds]
+            found = right(feeds)
+            return [[each + is_off for each in one] for one, is_off in zip(found, off, strict=True)]
+
+        return answers
+
+    monkeypatch.setattr("planish.network.verification.answers_here", wrong)
+    compile_model(path, output=None, measures=False)
+    with pytest.raises(ProgramError, match="differs from ONNX Runtime's"):
+        compile_model(path, output=None, inputs=tmp_path / "x.npz", measures=False)

@@ -38,6 +38,10 @@ def compile_(
             help="Largest difference from ONNX Runtime, as a share of an output's largest number; 1e-4.",
         ),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option("--inputs", metavar="FILE.npz", help="Real inputs by name, to verify on and to time."),
+    ] = None,
     cores: given.Cores = 1,
     no_fusion: Annotated[bool, typer.Option("--no-fusion", help="A kernel for each operator.")] = False,
     target: given.TargetName = "",
@@ -56,7 +60,7 @@ def compile_(
 
     found = compile_model(
         model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
-        tolerance=tolerance, store=store, fuse=not no_fusion, processor=target, say=remark,
+        tolerance=tolerance, inputs=inputs, store=store, fuse=not no_fusion, processor=target, say=remark,
     )  # fmt: skip
     manifest = found.manifest
     for each in found.variants or [found]:

@@ -39,12 +39,17 @@ from planish.network.winograd import with_winograd
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from planish.levels.graph.program import GraphProgram
     from planish.store import Store
 
 COMPARISON_S = 20.0
 """Seconds that the comparison with ONNX Runtime takes at most."""
 
+MOST_BATCHES = 8
+"""Batches of the user's inputs on which answers are compared."""
+
 Say = Callable[[str], None]
+Feed = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
     cores: int = 1,
     seconds: float | None = None,
     tolerance: float | None = None,
+    inputs: str | Path | None = None,
     store: Store | str | Path | None = None,
 ) -> CompiledNetwork:
     """Compile an ONNX model to one shared library, and verify its answers.
@@ -128,6 +134,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
         seconds: for tuning the kernels; without, the default schedules are taken.
         tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
             of the largest number of an output; 1e-4 by default.
+        inputs: an `.npz` file of real inputs, on which the library is verified too; see `numpy.savez`.
         store: an open store, or its location, where tuned kernels are kept; None for the user's own.
 
     Returns:
@@ -148,7 +155,8 @@ def compile(  # noqa: A001 (of `planish.compile`)
     )
     return compile_model(
         Path(model), output=None if output is None else Path(output), shape=text, cores=cores,
-        seconds=seconds, tolerance=tolerance, store=store, measures=False,
+        seconds=seconds, tolerance=tolerance, inputs=None if inputs is None else Path(inputs),
+        store=store, measures=False,
     ).network  # fmt: skip
 
 
@@ -160,6 +168,7 @@ def compile_model(
     cores: int = 1,
     seconds: float | None = None,
     tolerance: float | None = None,
+    inputs: Path | None = None,
     store: Store | str | Path | None = None,
     measures: bool = True,
     fuse: bool = True,
@@ -175,6 +184,7 @@ def compile_model(
         cores: threads of the library.
         seconds: for tuning.
         tolerance: largest accepted difference.
+        inputs: a file of real inputs by name, one batch or more; the first is timed.
         store: of tuned kernels.
         measures: whether layers are timed and the whole is compared with ONNX Runtime.
         fuse: whether element-wise operators join the kernels before them.
@@ -191,25 +201,14 @@ def compile_model(
     shapes, say = concrete_shapes(shape), say or _silent
     weights, share = Weights(), None if seconds is None else seconds / len(shapes)
     target = cross_target(processor, cores) if processor else this_machine(cores)
+    request = _Request(
+        target, share, tolerance, store, inputs, measures, fuse, say, COMPARISON_S / len(shapes)
+    )
     found = list[Compilation]()
     for number, each in enumerate(shapes, 1):
         if len(shapes) > 1:
             say(f"variant {number} of {len(shapes)}: {each}")
-        found.append(
-            _compiled(
-                path,
-                each,
-                target,
-                share,
-                tolerance,
-                store,
-                weights,
-                COMPARISON_S / len(shapes),
-                say,
-                measures=measures,
-                fuse=fuse,
-            )
-        )
+        found.append(_compiled(path, each, request, weights))
     whole = found[0] if len(found) == 1 else _joined(found)
     if output is not None:
         write_files(whole.built, whole.folder, output)
@@ -217,43 +216,56 @@ def compile_model(
     return whole
 
 
-def _compiled(
-    path: Path,
-    shape: str,
-    target: Target,
-    seconds: float | None,
-    tolerance: float | None,
-    store: Store | str | Path | None,
-    weights: Weights,
-    comparison_s: float,
-    say: Say,
-    *,
-    measures: bool,
-    fuse: bool,
-) -> Compilation:
+@dataclass(frozen=True)
+class _Request:
+    """What is asked for, for each variant of a library; see `compile_model`.
+
+    Args:
+        target: the machine.
+        seconds, tolerance, store, inputs, measures, fuse, say: as there.
+        comparison_s: seconds of the comparison with ONNX Runtime.
+    """
+
+    target: Target
+    seconds: float | None
+    tolerance: float | None
+    store: Store | str | Path | None
+    inputs: Path | None
+    measures: bool
+    fuse: bool
+    say: Say
+    comparison_s: float
+
+
+def _compiled(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
     """Compile a model for one set of shapes, to a library of its own."""
     read_network, source = _importer()
-    network, model = read_network(source(path, {"shape": shape} if shape else {}))
+    options = {"shape": shape} if shape else {}
+    program = source(path, options | ({"inputs": str(request.inputs)} if request.inputs else {}))
+    network, model = read_network(program)
     _check_weights(network)
+    target, say = request.target, request.say
     from planish.network.choosing import choose
-    from planish.network.measuring import compare, layer_times
-    from planish.network.verification import TOLERANCE
+    from planish.network.measuring import compare, layer_times, make_feeds
+    from planish.network.verification import INPUT_SETS, TOLERANCE
 
-    limit = TOLERANCE if tolerance is None else tolerance
+    limit = TOLERANCE if request.tolerance is None else request.tolerance
+    own = _given(program) if request.inputs else []
+    feeds = [*own, *make_feeds(network, INPUT_SETS)]
     network = with_winograd(with_channels_last(with_views_behind(network)), limit)
-    kernels = kernels_of(network, fuse=fuse)
+    kernels = kernels_of(network, fuse=request.fuse)
     distinct = {kernel.program.text for kernel in kernels}
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
-    schedules, tuned = choose(network, kernels, target, seconds, store, say)
+    schedules, tuned = choose(network, kernels, target, request.seconds, request.store, say)
     built = build(network, kernels, schedules, target, weights)
     folder = _working_folder()
     write_library(built, folder)
-    worst = _verified(network, model, limit, kernels, schedules, target, built, folder, say)
+    worst = _verified(network, model, limit, kernels, schedules, target, built, folder, feeds, say)
     layers, comparison = list[Layer](), list[PairedSamples]()
-    if measures and not is_foreign(target):
-        times = layer_times(CompiledNetwork(folder), network)
+    if request.measures and not is_foreign(target):
+        times = layer_times(CompiledNetwork(folder), network, feeds[0])
         layers = [_layer(network, kernel, each) for kernel, each in zip(kernels, times, strict=True)]
-        comparison = list(compare(folder, network, model, Plan(seconds=comparison_s)))
+        comparison = list(compare(folder, network, model, Plan(seconds=request.comparison_s), feeds[0]))
     facts = {"difference": worst, "tolerance": limit, "layer_seconds": [each.seconds for each in layers]}
     built = replace(built, manifest={**built.manifest, **facts})
     write_manifest(built.manifest, folder)
@@ -261,6 +273,14 @@ def _compiled(
     return Compilation(
         built.manifest, built, folder, loaded, layers, comparison, worst, limit, tuned, len(distinct)
     )
+
+
+def _given(program: GraphProgram) -> list[Feed]:
+    """Return the user's inputs, the first few batches of them."""
+    from planish.levels.graph.feeds import arrays_in, batches
+
+    assert program.data is not None
+    return batches(program, arrays_in(program.data.file))[:MOST_BATCHES]
 
 
 def _check_weights(network: Network) -> None:
@@ -305,24 +325,25 @@ def _verified(
     target: Target,
     built: Built,
     folder: Path,
+    feeds: Sequence[Feed],
     say: Say,
 ) -> float:
     """Verify a library, where it can be run, else one of the same schedules for this machine."""
     from planish.network.emulation import emulated_answers, emulator
-    from planish.network.verification import INPUT_SETS, answers_here, verify
+    from planish.network.verification import answers_here, verify
 
-    answers, sets, by = answers_here(folder, built.manifest), INPUT_SETS, ""
+    answers, by = answers_here(folder, built.manifest), ""
     if is_foreign(target):
         qemu = emulator(target.toolchain["triple"])
         if qemu is not None:
-            answers, sets, by = emulated_answers(built, qemu), 1, f" under {Path(qemu).name}"
+            answers, feeds, by = emulated_answers(built, qemu), feeds[:1], f" under {Path(qemu).name}"
         else:
             here = this_machine(1, PREFERRED[-1])
             same = {text: schedule_for(schedule, here) for text, schedule in schedules.items()}
             twin = build(network, kernels, same, here)
             write_library(twin, folder := _working_folder())
             answers, by = answers_here(folder, twin.manifest), " by its schedules on this machine"
-    worst = verify(network, model, limit, answers, sets)
+    worst = verify(network, model, limit, answers, feeds)
     say(f"verified{by}: differs from ONNX Runtime without optimizations by {worst:.1e} at most")
     return worst
 

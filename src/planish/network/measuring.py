@@ -101,12 +101,12 @@ def session_of(model: bytes, *, optimized: bool, cores: int = 1) -> Any:
     return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def layer_times(made: CompiledNetwork, network: Network) -> list[float]:
+def layer_times(made: CompiledNetwork, network: Network, feed: Feed | None = None) -> list[float]:
     """Time each layer within runs of the whole network, in seconds a call.
 
     Repeated by itself, a layer would find its weights in the cache, which the others fill in a run.
     """
-    feed = make_feeds(network, 1)[0]
+    feed = feed or make_feeds(network, 1)[0]
     inputs = [feed[name] for name in network.inputs]
     outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
     made.bind(inputs, outputs)(1)
@@ -185,9 +185,11 @@ class NetworkEvaluator:
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=self._cores == 1))
 
 
-def compare(made: Path, network: Network, model: ModelProto, plan: Plan) -> Sequence[PairedSamples]:
+def compare(
+    made: Path, network: Network, model: ModelProto, plan: Plan, feed: Feed | None = None
+) -> Sequence[PairedSamples]:
     """Time ONNX Runtime and a library, interleaved, in fresh processes; return the samples of both."""
-    feed = make_feeds(network, 1)[0]
+    feed = feed or make_feeds(network, 1)[0]
     np.savez(made / _FEED, *(feed[name] for name in network.inputs))
     (made / _MODEL).write_bytes(model.SerializeToString())
     spec = NetworkSpec(str(made))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import ProgramError
-from planish.network.measuring import make_feeds, session_of
+from planish.network.measuring import Feed, session_of
 from planish.network.model import Array, Network
 from planish.network.plan import ALIGNMENT
 from planish.network.runtime import CompiledNetwork, describe_code
@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 Answers = Callable[[Sequence[Sequence[Array]]], Sequence[Sequence[Array]]]
 """Runs a library on sets of inputs; returns the outputs of each."""
 INPUT_SETS = 3
-"""Random inputs on which answers are compared; one where they are emulated."""
+"""Random inputs on which answers are compared; where they are emulated, it is one input."""
 TOLERANCE = 1e-4
 """Largest difference from ONNX Runtime that is accepted, as a share of the largest number of an output."""
 MOST_S = 600.0
 """Seconds of the processor that a library may take for its sets of inputs."""
 
 
-def verify(network: Network, model: ModelProto, tolerance: float, answers: Answers, sets: int) -> float:
+def verify(
+    network: Network, model: ModelProto, tolerance: float, answers: Answers, feeds: Sequence[Feed]
+) -> float:
     """Compare a library's answers with those of ONNX Runtime without optimizations.
 
     Args:
@@ -45,7 +47,7 @@ def verify(network: Network, model: ModelProto, tolerance: float, answers: Answe
         model: the same, as ONNX.
         tolerance: the largest difference that is accepted.
         answers: runs the library.
-        sets: random inputs.
+        feeds: the inputs.
 
     Returns:
         The largest difference, as a share of the largest number of its output.
@@ -54,7 +56,6 @@ def verify(network: Network, model: ModelProto, tolerance: float, answers: Answe
         ProgramError: a difference is larger than the tolerance, an output is no number where it should be, or
             the library cannot be run.
     """
-    feeds = make_feeds(network, sets)
     found = answers([[feed[name] for name in network.inputs] for feed in feeds])
     session, worst = session_of(model.SerializeToString(), optimized=False), 0.0
     for feed, outputs in zip(feeds, found, strict=True):
