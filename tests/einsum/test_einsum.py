@@ -22,7 +22,7 @@ from planish.einsum.call import Dispatcher
 from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, read_history
 from planish.einsum.planning import Planner, best_known, default_schedule, task_of
 from planish.einsum.selection import Selection
-from planish.levels.loops.build import Backend, kernel_of, tree_of
+from planish.levels.loops.build import UseBackend, kernel_of, tree_of
 from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.store import ResultRow, Run, open_store
 
@@ -244,13 +244,13 @@ def test_the_default_schedule_is_timed_beside_the_best_of_the_search(tmp_path: P
 
     with open_store(tmp_path / "a.db") as store:
         run = store.begin_run(task, searcher="random", space="template", seed=0)
-        measured = ((guess, 3e-6), (Candidate(), 1.5e-6), (guess.then(Backend("portable")), 1e-6))
+        measured = ((guess, 3e-6), (Candidate(), 1.5e-6), (guess.then(UseBackend("portable")), 1e-6))
         store.add_trials(
             run, [Trial(c, Measured({"time_s": s}), i, 0, {}, "", 0.0) for i, (c, s) in enumerate(measured)]
         )
         store.finish_run(run)
     Dispatcher(Planner(select=look))("mk,kn->mn", a, b, cores=1, store=tmp_path / "a.db")
-    assert seen == [guess.then(Backend("portable")), Candidate()]
+    assert seen == [guess.then(UseBackend("portable")), Candidate()]
     with open_store(tmp_path / "a.db") as store:
         store.resume_run(run)
         store.add_trials(run, [Trial(guess, Measured({"time_s": 1.9e-6}), 3, 0, {}, "", 0.0)])

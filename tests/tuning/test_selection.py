@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, PlanishError, Target, Task, Trial
 from planish.core.front import Costs, best_non_regressing, bounds, front_of
-from planish.levels.loops.build import Backend
+from planish.levels.loops.build import UseBackend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul
@@ -47,7 +47,7 @@ def finalists(tuned: Task, tried: Iterable[Trial], count: int | None, first: Can
 def chosen(name: str, guess: Outcome, count: int | None = None) -> list[Candidate]:
     tuned = task(name)
     found = finalists(tuned, trials(tuned.objectives[0], [1.0, 1.1, 1.2], guess), count, GUESS)
-    return [c for c in found if not any(isinstance(step, Backend) for step in c.steps)]
+    return [c for c in found if not any(isinstance(step, UseBackend) for step in c.steps)]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_default_candidate_that_failed_is_left_out() -> None:
 
 
 def test_finalists_that_are_no_trials_are_called_what_they_are() -> None:
-    best, built = LUCKY[0], Backend("portable")
+    best, built = LUCKY[0], UseBackend("portable")
     assert finalist_label(GUESS, best, GUESS, known=True) == "default"
     assert finalist_label(best, best, GUESS, known=True) == ""
     assert finalist_label(LUCKY[1], best, GUESS, known=True) == ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from planish.core import Candidate, ProgramError, Target
 from planish.levels.loops.backends import PREFERRED, this_machine
-from planish.levels.loops.build import Backend
+from planish.levels.loops.build import UseBackend
 from planish.levels.loops.space import TemplateSpace
 from planish.network.fusion import Kernel
 from planish.network.library import Schedule, build, compile_schedule, is_foreign, write_library
@@ -82,7 +82,7 @@ def _default(kernel: Kernel, target: Target) -> Candidate:
     """Return the schedule of a kernel that is not tuned."""
     if kernel.transform:
         # Its body is long and has more values than registers, which LLVM allocates well.
-        return Candidate((Backend(PREFERRED[-1]),))
+        return Candidate((UseBackend(PREFERRED[-1]),))
     return TemplateSpace(kernel.program, target).start()
 
 

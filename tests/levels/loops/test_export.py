@@ -23,7 +23,7 @@ from planish.core.errors import UnknownNameError
 from planish.core.hashing import rng
 from planish.levels.loops import export
 from planish.levels.loops.backends import available_backends, cross_target
-from planish.levels.loops.build import Backend, Library, tree_of
+from planish.levels.loops.build import Library, UseBackend, tree_of
 from planish.levels.loops.export import export_kernel
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.element_types import numpy_type
@@ -321,11 +321,11 @@ def test_a_name_that_a_header_has_is_none_for_a_kernel(tmp_path: Path, name: str
 
 def test_the_record_gives_the_schedule_back(tmp_path: Path) -> None:
     program = parse(GEMM, SIZES)
-    candidate = Candidate((Split("m", 4), Backend("portable")))
+    candidate = Candidate((Split("m", 4), UseBackend("portable")))
     files = export_kernel(task_of(program, "portable"), candidate, tmp_path / "new" / "folder")
     record = json.loads(files[2].read_text())
     assert parse_canonical(record["program"]) == program
-    assert candidate_from_json(record["steps"], {**STEPS, "Backend": Backend}) == candidate
+    assert candidate_from_json(record["steps"], {**STEPS, "UseBackend": UseBackend}) == candidate
     assert record["name"] == files[0].stem
     assert files[0].stem.startswith("kernel_")
 

@@ -35,7 +35,7 @@ class Library(Step):
 
 
 @dataclass(frozen=True)
-class Backend(Step):
+class UseBackend(Step):
     """Step that selects the code generator; without it, that is the target's own.
 
     Args:
@@ -59,7 +59,7 @@ def library_of(candidate: Candidate) -> str | None:
 
 def backend_of(candidate: Candidate) -> str | None:
     """Return the name of the back end that a candidate requests; None where it leaves that to the target."""
-    return next((s.name for s in candidate.steps if isinstance(s, Backend)), None)
+    return next((s.name for s in candidate.steps if isinstance(s, UseBackend)), None)
 
 
 def vector_builds(target: Target) -> Mapping[str, Step]:
@@ -68,12 +68,12 @@ def vector_builds(target: Target) -> Mapping[str, Step]:
     Some processors that have vectors of 512 bits pass what flows through memory faster in those of 256.
     """
     wide = target.toolchain.get("backend") == "x86-avx512"
-    return {"x86-avx2": Backend("x86-avx2")} if wide and backend_named("x86-avx2").works() else {}
+    return {"x86-avx2": UseBackend("x86-avx2")} if wide and backend_named("x86-avx2").works() else {}
 
 
 def schedule_steps(candidate: Candidate) -> Candidate:
     """Return the candidate without its choice of back end."""
-    return Candidate(tuple(s for s in candidate.steps if not isinstance(s, Backend)))
+    return Candidate(tuple(s for s in candidate.steps if not isinstance(s, UseBackend)))
 
 
 # Building
@@ -112,7 +112,7 @@ def code_of(candidate: Candidate, target: Target, tree: LoopTree) -> MachineCode
     """Generate code of a candidate.
 
     Args:
-        candidate: its back end is the target's, unless a `Backend` step names one.
+        candidate: its back end is the target's, unless a `UseBackend` step names one.
         target: this machine, or another from `planish.levels.loops.backends.cross_target`. Code for another
             has the layout, the entries without addresses, and the assembly.
         tree: the candidate's, from `tree_of`.
@@ -145,7 +145,7 @@ def executable_of(program: Program, candidate: Candidate, target: Target, tree: 
 
     Args:
         program: what is computed.
-        candidate: its back end is the target's, unless a `Backend` step names one.
+        candidate: its back end is the target's, unless a `UseBackend` step names one.
         target: the machine.
         tree: the candidate's, from `tree_of`.
 

@@ -76,11 +76,11 @@ class LoopsLevel(Level["TensorProgram"]):
     @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class; those of schedules, the library, and the choice of back end."""
-        from planish.levels.loops.build import Backend, Library
+        from planish.levels.loops.build import Library, UseBackend
         from planish.levels.loops.gpu.steps import GPU_STEPS
         from planish.levels.loops.space import STEPS
 
-        return {**STEPS, **GPU_STEPS, "Library": Library, "Backend": Backend}
+        return {**STEPS, **GPU_STEPS, "Library": Library, "UseBackend": UseBackend}
 
     def accepts(self, source: str) -> bool:
         """Return whether it is a program's text, or a file named `*.loops`."""
@@ -194,14 +194,14 @@ class LoopsLevel(Level["TensorProgram"]):
         some processors that have those of 512.
         """
         from planish.levels.loops.backends import PREFERRED, backend_named
-        from planish.levels.loops.build import Backend, backend_of, library_of, schedule_steps
+        from planish.levels.loops.build import UseBackend, backend_of, library_of, schedule_steps
 
         own = task.target.toolchain.get("backend", "")
         if library_of(candidate) or own not in PREFERRED:
             return ()
         schedule = schedule_steps(candidate)
         builds = {own: schedule} | {
-            name: schedule.then(Backend(name)) for name in PREFERRED[PREFERRED.index(own) + 1 :]
+            name: schedule.then(UseBackend(name)) for name in PREFERRED[PREFERRED.index(own) + 1 :]
         }
         chosen = backend_of(candidate) or own
         return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])

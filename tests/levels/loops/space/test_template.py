@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
-from planish.levels.loops.build import Backend, backend_of, schedule_steps
+from planish.levels.loops.build import UseBackend, backend_of, schedule_steps
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
@@ -103,10 +103,10 @@ class TestTemplateSpaceThatChoosesItsBackEnd(TestTemplateSpace):
     program = parse("y[i] = a[i] + b[i]", {"i": 1 << 20})
 
     def space(self) -> Space:
-        return TemplateSpace(self.program, AVX512, {"x86-avx2": Backend("x86-avx2")})
+        return TemplateSpace(self.program, AVX512, {"x86-avx2": UseBackend("x86-avx2")})
 
     def known_steps(self) -> Mapping[str, type[Step]]:
-        return {**STEPS, "Backend": Backend}
+        return {**STEPS, "UseBackend": UseBackend}
 
     def replay(self, space: Space, candidate: Candidate) -> None:
         super().replay(space, candidate)
@@ -119,12 +119,12 @@ def test_short_vectors_are_the_default_schedule_for_what_no_cache_holds(extent: 
     machine = Machine(64, 32, (Cache(2, 1 << 20), Cache(3, 1 << 25)))
     target = Target("", frozenset({"x86-avx512"}), machine=machine)
     program = parse("y[i] = a[i] + b[i]", {"i": extent})
-    space = TemplateSpace(program, target, {"x86-avx2": Backend("x86-avx2")})
+    space = TemplateSpace(program, target, {"x86-avx2": UseBackend("x86-avx2")})
     assert space.choices(space.start())["build"] == guess
 
 
 def test_only_what_flows_through_memory_chooses_its_back_end() -> None:
-    builds = {"x86-avx2": Backend("x86-avx2")}
+    builds = {"x86-avx2": UseBackend("x86-avx2")}
     offered = {knob.name for knob in TemplateSpace(matmul(), AVX512, builds).knobs}
     assert "build" not in offered
 
