@@ -119,3 +119,17 @@ def test_a_task_that_needs_more_memory_than_a_worker_may_have_is_one_line(planis
     said = planish("tune", "B[m] += A[m,n]", "--size", "m=33000,n=33000", "--format", "json")
     assert said.code == TargetError.exit_code
     assert said.error.endswith("Give smaller sizes.")
+
+
+@pytest.mark.filterwarnings("default")  # they are shown, and not raised
+def test_a_kernel_is_exported_under_a_name(planish: Planish, tmp_path: Path) -> None:
+    run = json.loads(
+        planish("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", 2, "--format", "json").out
+    )["run"]["id"]
+    said = planish("export", run, tmp_path / "k", "--name", "total")
+    assert [Path(line).name for line in said.out.splitlines()] == ["total.s", "total.h", "total.json"]
+    assert "static inline void total(const float *A, float *C" in (tmp_path / "k" / "total.h").read_text()
+    again = planish("export", run, tmp_path / "k", "--name", "other")
+    assert again.code == 0
+    assert f"warning: the folder {tmp_path / 'k'} also has the kernel total" in again.err
+    assert planish("export", run, tmp_path / "k", "--name", "int").error.startswith("'int' cannot name a C")

@@ -312,6 +312,14 @@ PickOrBest = Annotated[
         help="Number of the finalist, as 'planish show' prints it. Default: the best, except the baseline.",
     ),
 ]
+KernelName = Annotated[
+    str,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="loops: name of the C function and of the files. Default: made from the program and schedule.",
+    ),
+]
 Remeasure = Annotated[
     bool, typer.Option("--remeasure", help="Start a new run, and measure stored candidates again.")
 ]

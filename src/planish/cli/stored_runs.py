@@ -205,6 +205,7 @@ def export(
     folder: given.Folder,
     pick: given.Pick = 1,
     target: given.TargetName = "",
+    name: given.KernelName = "",
     file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
@@ -216,6 +217,8 @@ def export(
     verified here, and its speed there is not known.
 
         planish export 1a2b3c4d out/
+
+        planish export 1a2b3c4d out/ --name matmul
 
         planish export 1a2b3c4d out/ --target aarch64
     """
@@ -230,7 +233,12 @@ def export(
         task = replace(result.task, target=level.cross_target(target)) if target else result.task
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            files = [str(file) for file in level.export(task, exported, folder)]
+            written = (
+                level.export_as(task, exported, folder, name)
+                if name
+                else level.export(task, exported, folder)
+            )
+            files = [*map(str, written)]
         report_stand_in(result)
     if form == "json":
         document({"run": result.run.id, "files": files})

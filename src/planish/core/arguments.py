@@ -125,7 +125,7 @@ def _shown(value: object) -> str:
 
 
 _NAMES = """
-    args backend cores data device dtype executor finalists host level limit link objective pick port
+    args backend cores data device dtype executor finalists host level limit link name objective pick port
     processes remeasure run searcher seconds seed shape size space stdin store trials workers workload
 """
 _RENAMED = {"address": "--ray", "files": "--file", "objectives": "--objective", "target": "--target-value"}

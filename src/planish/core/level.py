@@ -138,6 +138,11 @@ class Level(ABC, Generic[ProgramT]):
     def export(self, task: Task[ProgramT], candidate: Candidate, path: Path) -> Sequence[Path]:
         """Write files that are used without planish into a folder, without measuring; returns the files."""
 
+    def export_as(self, task: Task[ProgramT], candidate: Candidate, path: Path, name: str) -> Sequence[Path]:
+        """Write what `export` writes under a name of the user's; levels whose exports have none refuse it."""
+        del task, candidate, path, name
+        raise PlanishError(f"exports of level '{self.name}' have fixed names", "Leave name= out.")
+
     def baseline(self, task: Task[ProgramT]) -> Candidate:
         """Return what a user has without planish; results are reported relative to it."""
         del task

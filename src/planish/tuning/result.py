@@ -284,11 +284,12 @@ class Result(StoredRun):
             refused = {f"{NOT_DESCRIBED} by level '{self.level.name}'": str(error)}
             return {**refused, "steps": "\n".join(map(str, candidate.steps))}
 
-    def export(self, path: StrPath) -> Sequence[Path]:
+    def export(self, path: StrPath, name: str = "") -> Sequence[Path]:
         """Write `exported` into a folder, for use without planish.
 
         Args:
             path: the folder; it is made if it is not there.
+            name: of a kernel's C function and of its files; empty for one made from the program and schedule.
 
         Returns:
             The files.
@@ -296,6 +297,8 @@ class Result(StoredRun):
         Raises:
             PlanishError: there is nothing to export, or a file cannot be written.
         """
+        if name:
+            return self.level.export_as(self.task, self.exported, Path(path), name)
         return self.level.export(self.task, self.exported, Path(path))
 
 

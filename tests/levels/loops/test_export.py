@@ -39,12 +39,24 @@ STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 C = ["gcc", "-std=c99", "-x", "c", *STRICT]
 CXX = ["g++", "-std=c++17", "-x", "c++", *STRICT]
 
+OPENMP = ["gcc", "-std=c99", "-x", "c", "-fopenmp", "-DTHREADS", *STRICT]
+
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no C compiler")
 
 MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
 #include "f.h"
+
+#ifdef THREADS
+#include <omp.h>
+
+static void wait_for_all(void *none)
+{{
+    (void)none;
+#pragma omp barrier
+}}
+#endif
 
 static void *memory(size_t bytes, const char *name)
 {{
@@ -193,13 +205,23 @@ def test_weights_are_prepared_and_temporaries_have_a_workspace(backend: str, tmp
         "f(A, D, prepared, workspace);",
     ):
         assert f" *     {line}\n" in header
-    assert " * f runs in the calling thread." in header
+    assert " * f runs in the calling thread. To run it in several, call f_thread in\n" in header
     calls = [
         "void *prepared = memory(F_PREPARED_BYTES, 0), *workspace = memory(F_WORKSPACE_BYTES, 0);",
         "f_prepare(B, prepared, workspace);",
         "f(A, D, prepared, workspace);",
     ]
     assert right(program, run_in_c(program, tmp_path, calls))
+    for threads in (1, 2, 3, 5):
+        calls = [
+            f"char *workspace = memory(F_WORKSPACE_BYTES_FOR({threads}), 0);",
+            "void *prepared = memory(F_PREPARED_BYTES, 0);",
+            "f_prepare(B, prepared, workspace);",
+            f"#pragma omp parallel num_threads({threads})",
+            "f_thread(A, D, prepared, workspace, omp_get_thread_num(), omp_get_num_threads(),",
+            "         wait_for_all, 0);",
+        ]
+        assert right(program, run_in_c(program, tmp_path, calls, OPENMP))
 
 
 @needs_compiler
@@ -263,6 +285,21 @@ def test_an_unknown_target_is_refused() -> None:
         UnknownNameError, match=r"level 'loops' has no target 'aarch65'\. Did you mean 'aarch64'"
     ):
         cross_target("aarch65")
+
+
+@needs_compiler
+@pytest.mark.parametrize("option", ["-pthread", "-fopenmp"])
+def test_the_programs_with_threads_of_the_guide_run(option: str, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "threads.md").read_text()
+    _, pthread, openmp = (block.split("```")[0] for block in page.split("```c\n"))
+    (tmp_path / "main.c").write_text({"-pthread": pthread, "-fopenmp": openmp}[option])
+    program = parse(GEMM, {"m": 192, "n": 192, "k": 192})
+    steps = Split("m", 16), Reorder(("m:16", "k", "m", "n")), Parallel("m:16")
+    export_kernel(task_of(program, "portable"), Candidate(steps), tmp_path / "kernel", "matmul")
+    command = ["gcc", "-std=gnu11", *STRICT, option, "-Ikernel", "main.c", "kernel/matmul.s", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    ran = subprocess.run([str(tmp_path / "main")], check=True, capture_output=True, text=True)
+    assert ran.stdout == "384\n"
 
 
 @needs_compiler
@@ -333,8 +370,11 @@ def test_the_record_gives_the_schedule_back(tmp_path: Path) -> None:
 def test_different_schedules_have_different_names(tmp_path: Path) -> None:
     program = parse("C[m] = A[m]", {"m": 20})
     task = task_of(program, "portable")
-    names = {export_kernel(task, Candidate(s), tmp_path)[0].name for s in ((), (Split("m", 4),))}
-    assert len(names) == 2
+    first = export_kernel(task, Candidate(), tmp_path)[0]
+    assert export_kernel(task, Candidate(), tmp_path)[0] == first, "it is replaced, without a warning"
+    with pytest.warns(UserWarning, match=rf"the folder {tmp_path} also has the kernel {first.stem}"):
+        second = export_kernel(task, Candidate((Split("m", 4),)), tmp_path)[0]
+    assert second != first
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:

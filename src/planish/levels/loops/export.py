@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -263,7 +264,7 @@ _OF_HEADERS = (
 _TAKEN = re.compile(rf"(?:{'|'.join(_WORDS.split())}|{_OF_HEADERS})_*")
 # Of these every implementation may have macros.
 _OF_IMPLEMENTATION = re.compile(r"t*_[A-Z_]\w*")
-_OF_FUNCTION = re.compile(r"(?:args|prepared|workspace)_*")
+_OF_FUNCTION = re.compile(r"(?:args|prepared|workspace|threads?|wait|barrier)_*")
 
 
 def can_name_function(name: str) -> bool:
@@ -320,8 +321,8 @@ def header(kernel: Exported, title: str) -> str:
     """Write the header.
 
     It declares `NAME(inputs, outputs)`, with `prepared` behind them where inputs are packed ahead, and
-    `workspace` where the kernel needs one. Parallel loops run in the calling thread; the machine
-    functions are declared too, for programs that have threads of their own.
+    `workspace` where the kernel needs one. Parallel loops run in the calling thread; `NAME_thread`
+    runs them in the threads of the program.
 
     Args:
         kernel: what is exported.
@@ -338,6 +339,7 @@ def header(kernel: Exported, title: str) -> str:
         _entries([*run, *prepare]),
         *([_function(kernel, "_prepare", kernel.tree.ahead, prepare, note)] if prepare else []),
         _function(kernel, "", kernel.tree.body, run, "Computes the outputs from the inputs."),
+        *([_thread_function(kernel, run)] if _has_threads(kernel) else []),
         "#ifdef __cplusplus\n}\n#endif\n",
         f"#endif /* {guard} */\n",
     ]
@@ -375,10 +377,17 @@ def _usage(kernel: Exported) -> list[str]:
     lines.append(f"    {kernel.name}({', '.join([*names, *ahead, *work])});")
     if work:
         lines.append("Calls that run at the same time need one workspace each.")
-    if any(entry.parallel for entry in kernel.code.entries):
-        lines.append(f"{kernel.name} runs in the calling thread. For several threads, call the machine")
-        lines.append("functions below: each has its own args, with the shared workspace and one of its own.")
+    if _has_threads(kernel):
+        size = f", and a workspace of {upper}_WORKSPACE_BYTES_FOR(threads)" if work else ""
+        lines.append(
+            f"{kernel.name} runs in the calling thread. To run it in several, call {kernel.name}_thread in"
+        )
+        lines.append(f"each of them, with the same arguments{size}.")
     return lines
+
+
+def _has_threads(kernel: Exported) -> bool:
+    return any(entry.parallel for entry in kernel.code.entries)
 
 
 def _parameters(kernel: Exported, nodes: tuple[Node, ...]) -> list[str]:
@@ -392,9 +401,14 @@ def _prepared(tree: LoopTree) -> tuple[dict[str, int], int]:
     """Place the ahead buffers in one block: name to byte offset, and the block's size."""
     ahead = [b for b in tree.buffers if b.kind == "ahead"]
     # Rounded up, so that each buffer in the block begins as aligned as the block does.
-    sizes = [-(-b.size * DTYPES[b.dtype] // ALIGNMENT) * ALIGNMENT for b in ahead]
+    sizes = [_aligned_bytes(b.size * DTYPES[b.dtype]) for b in ahead]
     starts = [0, *accumulate(sizes)]
     return {b.name: start for b, start in zip(ahead, starts, strict=False)}, starts[-1]
+
+
+def _aligned_bytes(size: int) -> int:
+    """Round a size up, so that what follows is aligned as well."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _sizes(kernel: Exported) -> list[str]:
@@ -409,6 +423,11 @@ def _sizes(kernel: Exported) -> list[str]:
             ),
             f"#define {upper}_WORKSPACE_BYTES {total}\n#define {upper}_SHARED_BYTES {layout.shared_bytes}\n",
         ]
+    if total and _has_threads(kernel):
+        each = _aligned_bytes(layout.private_bytes)
+        parts.append(
+            f"#define {upper}_WORKSPACE_BYTES_FOR(threads) ({layout.shared_bytes} + (threads) * {each})\n"
+        )
     if kernel.code.ahead_entries:
         parts += [
             _comment(f"Bytes that {kernel.name}_prepare fills, at a multiple of {ALIGNMENT}."),
@@ -440,6 +459,36 @@ def _function(
     kernel: Exported, suffix: str, nodes: tuple[Node, ...], entries: list[tuple[str, Entry]], note: str
 ) -> str:
     """Define a function on the tensors that nodes touch; the other words of args are null."""
+    parameters, args = _arguments(kernel, nodes, ahead=bool(suffix))
+    calls = [f"    {symbol}(args, 0, {entry.iterations});" for symbol, entry in entries]
+    return _definition(f"{kernel.name}{suffix}", parameters, args, calls, _comment(note))
+
+
+def _thread_function(kernel: Exported, entries: list[tuple[str, Entry]]) -> str:
+    """Define what each of several threads calls: its share of parallel loops, and barriers between."""
+    parameters, args = _arguments(kernel, kernel.tree.body, ahead=False)
+    private = _aligned_bytes(kernel.code.layout.private_bytes)
+    if args[-1] != "0":
+        args[-1] += f" + thread * {private}"
+    parameters += ["int64_t thread", "int64_t threads", "void (*wait)(void *)", "void *barrier"]
+    calls = list[str]()
+    for symbol, entry in entries:
+        calls += ["    wait(barrier);"] if calls else []
+        if entry.parallel:
+            first, last = (f"{entry.iterations} * {of} / threads" for of in ("thread", "(thread + 1)"))
+            calls.append(f"    if ({first} < {last}) {symbol}(args, {first}, {last});")
+        else:
+            calls.append(f"    if (thread == 0) {symbol}(args, 0, {entry.iterations});")
+    calls += ["    (void)wait;\n    (void)barrier;"] if len(entries) == 1 else []
+    note = _comment(
+        "The same by several threads: each calls it once, at the same time, with its number from 0 and",
+        "their count. wait(barrier) returns when all of them have called it; it comes between the loops.",
+    )
+    return _definition(f"{kernel.name}_thread", parameters, args, calls, note)
+
+
+def _arguments(kernel: Exported, nodes: tuple[Node, ...], *, ahead: bool) -> tuple[list[str], list[str]]:
+    """List the parameters of a function on the tensors that nodes touch, and the words of its args."""
     touched = {ref.buffer for leaf in leaves(nodes) for ref in leaf.refs}
     layout, (prepared, size) = kernel.code.layout, _prepared(kernel.tree)
     parameters, args = list[str](), list[str]()
@@ -452,15 +501,19 @@ def _function(
             name, const = parameter_name(b.name, kernel.name), "const " if b.kind == "input" else ""
             parameters.append(f"{const}{_C_TYPES[b.dtype]} *{name}")
             args.append(f"(void *)(uintptr_t){name}")
-    parameters += [f"{'' if suffix else 'const '}void *prepared"] * bool(size)
+    parameters += [f"{'' if ahead else 'const '}void *prepared"] * bool(size)
     work = layout.shared_bytes + layout.private_bytes
     parameters += ["void *workspace"] * bool(work)
     args += ["workspace", f"(char *)workspace + {layout.shared_bytes}"] if work else ["0", "0"]
-    calls = [f"    {symbol}(args, 0, {entry.iterations});" for symbol, entry in entries]
-    signature = f"static inline void {kernel.name}{suffix}({', '.join(parameters)})"
+    return parameters, args
+
+
+def _definition(
+    name: str, parameters: Sequence[str], args: Sequence[str], calls: Sequence[str], note: str
+) -> str:
     listed = ",\n".join(f"        {a}" for a in args)
     body = "\n".join([f"    void *args[] = {{\n{listed}\n    }};", *calls])
-    return f"{_comment(note)}\n{signature}\n{{\n{body}\n}}\n"
+    return f"{note}\nstatic inline void {name}({', '.join(parameters)})\n{{\n{body}\n}}\n"
 
 
 # Files
@@ -520,7 +573,17 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
             (path / f"{name}.{suffix}").write_text(text)
     except OSError as error:
         raise PlanishError(f"cannot write to '{path}': {error.strerror}", "Choose another folder.") from error
+    if others := _other_kernels(path, name):
+        warnings.warn(
+            f"the folder {path} also has the kernel {', '.join(others)}: link the one you want", stacklevel=2
+        )
     return [path / f"{name}.{suffix}" for suffix in texts]
+
+
+def _other_kernels(folder: Path, name: str) -> list[str]:
+    """List the kernels that earlier exports left in a folder."""
+    headers = (file for file in folder.glob("*.h") if file.stem != name)
+    return sorted(file.stem for file in headers if all(file.with_suffix(s).exists() for s in (".s", ".json")))
 
 
 # Functions

@@ -250,6 +250,14 @@ class LoopsLevel(Level["TensorProgram"]):
 
         return export_kernel(task, candidate, path)
 
+    def export_as(
+        self, task: Task[TensorProgram], candidate: Candidate, path: Path, name: str
+    ) -> Sequence[Path]:
+        """Write a kernel as `export` does; the C function and the files have this name."""
+        from planish.levels.loops.export import export_kernel
+
+        return export_kernel(task, candidate, path, name)
+
     def function(self, task: Task[TensorProgram], candidate: Candidate) -> Callable[..., Any]:
         """Make what is called with row-major arrays, in the order in which the program names its inputs."""
         if _on_gpu(task):
