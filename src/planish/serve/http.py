@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -20,6 +20,7 @@ from planish.serve.tools import TOOLS, call
 
 BODY_MOST = 256 * 1024
 """Bytes of a request's body."""
+_DISCARDED_MOST = 4 << 20
 _BODY_S = 10.0
 """Seconds in which a body must be there."""
 STATUS: Mapping[Kind, int] = {
@@ -130,12 +131,16 @@ async def _arguments(request: Request) -> object:
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_S):
-            if length.isdigit() and int(length) > BODY_MOST:
+            # Who sends a little too much is let finish: an answer in the midst of a body is often not read.
+            read, sent = 0, int(length) if length.isdigit() else 0
+            async for chunk in request.stream() if sent <= _DISCARDED_MOST else _nothing():
+                read += len(chunk)
+                if read > _DISCARDED_MOST:
+                    break
+                if read <= BODY_MOST:
+                    body += chunk
+            if max(read, sent) > BODY_MOST:
                 raise HTTPException(413, f"The body has more than {BODY_MOST:,} bytes.")
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > BODY_MOST:
-                    raise HTTPException(413, f"The body has more than {BODY_MOST:,} bytes.")
     except TimeoutError:
         raise HTTPException(408, f"The body was not there after {_BODY_S:g} s.") from None
     if not body:
@@ -147,6 +152,11 @@ async def _arguments(request: Request) -> object:
         raise ToolError("bad_request", "The body is nested too deeply.") from None
     except ValueError as error:
         raise ToolError("bad_request", f"The body is no JSON: {error}"[:300]) from None
+
+
+async def _nothing() -> AsyncGenerator[bytes]:
+    for _ in ():
+        yield b""
 
 
 def _no_number(text: str) -> float:
