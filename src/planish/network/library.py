@@ -27,6 +27,7 @@ from planish.levels.loops.build import backend_of, code_of, compile_with, tree_o
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.compile import compile_for
+from planish.levels.loops.codegen.llvm.straight import compile_straight
 from planish.levels.loops.codegen.objects import Section
 from planish.levels.loops.ir.tree import LoopTree, leaves
 from planish.levels.loops.lang.element_types import numpy_type
@@ -81,6 +82,7 @@ class Schedule:
         code: what it gave.
         cores: threads that share its loops.
         packs: code of the same tree for this machine, which packs constants.
+        is_transform: whether the tree is that of a transform.
     """
 
     program: Program
@@ -89,6 +91,7 @@ class Schedule:
     code: MachineCode
     cores: int
     packs: MachineCode
+    is_transform: bool = False
 
     @property
     def scratch_bytes(self) -> int:
@@ -103,13 +106,24 @@ class Schedule:
 
 def compile_schedule(kernel: Kernel, candidate: Candidate, target: Target) -> Schedule:
     """Compile a kernel's schedule, whose loops as many threads share as the target has cores."""
-    tree = kernel.transform.tree if kernel.transform else tree_of(kernel.program, candidate)
-    return _compiled(kernel.program, candidate, tree, target)
+    if kernel.transform:
+        return _transform(kernel.program, candidate, kernel.transform.tree, target)
+    return _compiled(kernel.program, candidate, tree_of(kernel.program, candidate), target)
 
 
 def schedule_for(schedule: Schedule, target: Target) -> Schedule:
     """Compile the same schedule for another target."""
-    return _compiled(schedule.program, schedule.candidate, schedule.tree, target)
+    compiled = _transform if schedule.is_transform else _compiled
+    return compiled(schedule.program, schedule.candidate, schedule.tree, target)
+
+
+def _transform(program: Program, candidate: Candidate, tree: LoopTree, target: Target) -> Schedule:
+    machine = jit.host_machine()
+    if is_foreign(target):
+        triple, cpu, features = (target.toolchain[name] for name in ("triple", "cpu", "features"))
+        machine = jit.describe(triple, cpu, features)
+    code = compile_straight(tree, machine)
+    return Schedule(program, candidate, tree, code, target.cores, code, is_transform=True)
 
 
 def _compiled(program: Program, candidate: Candidate, tree: LoopTree, target: Target) -> Schedule:

@@ -482,14 +482,16 @@ def module(
     for kind, functions, known in (("run", annotated.body, names[0]), ("prepare", annotated.ahead, names[1])):
         for i, function in enumerate(functions):
             known.append(f"{prefix}_{kind}{i}")
-            code = _FunctionCode(tree, machine, arranged)
+            code = FunctionCode(tree, machine, arranged)
             parts.append(code.text(known[-1], function))
             declared |= code.writer.declared
     # Sorted: a set of strings has another order in each process, and the text should not.
     return "\n".join([*parts, *sorted(declared), ""]), names
 
 
-class _FunctionCode:
+class FunctionCode:
+    """Writes one function of a tree."""
+
     def __init__(self, tree: LoopTree, machine: Machine, arranged: Layout) -> None:
         self.tree = tree
         self.machine = machine
