@@ -15,8 +15,8 @@ from planish.core import ProgramError, Target, TargetError
 from planish.core.arguments import check_number
 from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
 from planish.measure import PairedSamples, Plan
+from planish.network.algorithms import rewritten
 from planish.network.fusion import Kernel, kernels_of
-from planish.network.layouts import with_channels_last
 from planish.network.library import (
     Built,
     Schedule,
@@ -33,8 +33,6 @@ from planish.network.model import Network
 from planish.network.plain import PlainKernel
 from planish.network.runtime import CompiledNetwork
 from planish.network.variants import concrete_shapes, joined
-from planish.network.views import with_views_behind
-from planish.network.winograd import with_winograd
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -252,7 +250,7 @@ def _compiled(path: Path, shape: str, request: _Request, weights: Weights) -> Co
     limit = TOLERANCE if request.tolerance is None else request.tolerance
     own = _given(program) if request.inputs else []
     feeds = [*own, *make_feeds(network, INPUT_SETS)]
-    network = with_winograd(with_channels_last(with_views_behind(network)), limit)
+    network = rewritten(network, limit)
     kernels = kernels_of(network, fuse=request.fuse)
     distinct = {kernel.program.text for kernel in kernels}
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")

@@ -28,6 +28,7 @@ from planish.network.reductions import (
     reduction,
     softmax,
 )
+from planish.network.transposed import SUM, tap_sum_draft
 from planish.network.winograd import INPUT_TRANSFORM, OUTPUT_TRANSFORM, input_draft, output_draft
 
 ANCHORS: Mapping[str, Callable[[Network, Node], Draft]] = {
@@ -60,6 +61,7 @@ ANCHORS: Mapping[str, Callable[[Network, Node], Draft]] = {
     TAKE: take,
     "Transpose": transpose,
     "Upsample": resize,
+    SUM: tap_sum_draft,
     INPUT_TRANSFORM: input_draft,
     OUTPUT_TRANSFORM: output_draft,
 }

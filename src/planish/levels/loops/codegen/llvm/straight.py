@@ -2,7 +2,7 @@
 
 Such a body, as one that computes a tile of an image for a vector of channels, has more values than registers.
 Each is a value of IR here, whatever their number, and LLVM's register allocator decides which of them memory
-holds. Loops are counted, except for the innermost, whose iterations are the lanes of vectors; all steps are 1.
+holds. Loops are counted, but the innermost, whose iterations are the lanes of vectors; all steps are 1.
 """
 
 from __future__ import annotations

@@ -1,0 +1,20 @@
+"""Rewriting of a network before its kernels are made: views, layouts, and algorithms of convolutions."""
+
+from __future__ import annotations
+
+from planish.network.layouts import with_channels_last
+from planish.network.model import Network
+from planish.network.transposed import with_tap_sums
+from planish.network.views import with_views_behind
+from planish.network.winograd import with_winograd
+
+
+def rewritten(network: Network, tolerance: float) -> Network:
+    """Return a network that computes the same, in fewer or quicker kernels.
+
+    Args:
+        network: as it was read.
+        tolerance: largest difference of an output, as a share of its largest number.
+    """
+    network = with_channels_last(with_views_behind(network))
+    return with_winograd(with_tap_sums(network), tolerance)
