@@ -19,7 +19,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint style types format docs fuzz soundness faults bench golden lock peers release-check clean
+.PHONY: help setup demo test lint style types format docs fuzz fuzz-gpu soundness faults bench golden lock peers release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -67,6 +67,10 @@ docs: $(READY) ## Build the documentation site in build/docs; a warning is an er
 fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (minutes; FUZZ='--seed 7 --jobs 16')
 	@PYTHONPATH=tools $(BIN)/python -m fuzz $(FUZZ)
 	@PYTHONPATH=tests $(BIN)/python tools/fuzz_einsum.py $(FUZZ_EINSUM)
+
+fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrind (an hour; FUZZ_GPU='--minutes 5'; needs pyopencl)
+	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device portable $(FUZZ_GPU)
+	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device oclgrind --pairs 2000 $(FUZZ_GPU)
 
 soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')
 	@PYTHONPATH=tools $(BIN)/python -m soundness $(SOUNDNESS)

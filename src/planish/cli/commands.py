@@ -19,6 +19,8 @@ COMMANDS = {
     "tune": ("tune:tune", "Search for the best way to run a program."),
     "compile": ("compile:compile_", "Compile an ONNX network to one shared library."),
     "inspect": ("inspect:inspect", "Show the class of a network, and which passes change it."),
+    "batch": ("gpu_batches:batch", "Compile schedules for a GPU, to be measured where it is."),
+    "measure": ("gpu_batches:measure", "Verify and time a batch on this machine's GPU."),
     "show": ("stored_runs:show", "Show a run with its result, or list the runs."),
     "report": ("stored_runs:report", "Write runs as one HTML file, or show what a build saved."),
     "dashboard": ("dashboard:dashboard", "Show the runs of a store in a browser, live."),

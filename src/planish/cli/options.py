@@ -177,7 +177,7 @@ Backend = Annotated[
         "--backend",
         "--target",
         metavar="NAME",
-        help="Code generator, one of the level's; loops: opencl, or opencl:NAME for one of several devices.",
+        help="Code generator, one of the level's; loops: opencl, opencl:NAME or cuda:ARCH for a GPU.",
     ),
 ]
 PerFunction = Annotated[

@@ -174,8 +174,9 @@ class LoopsLevel(Level["TensorProgram"]):
     ) -> LoopsEvaluatorSpec | GpuEvaluatorSpec:
         """Make the spec for the task's evaluator."""
         if _on_gpu(task):
-            from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
+            from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec, require_device
 
+            require_device(task.target)
             return GpuEvaluatorSpec(task.program, task.target, final)
         return LoopsEvaluatorSpec(task.program, task.target, final)
 

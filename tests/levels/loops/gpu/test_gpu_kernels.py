@@ -106,6 +106,16 @@ def test_what_the_space_draws_computes_what_the_program_says(program: Program, s
         assert wrong(program, space.kernels(candidate)) is None, candidate
 
 
+def test_what_is_left_of_a_vector_is_computed_element_by_element() -> None:
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 3, "n": 7, "k": 2})
+    steps = (BlockTile("m", 1, 4), BlockTile("n", 1, 4, 2), VectorLanes("n"))
+    kernels = gpu_program_of(program, Candidate(steps))
+    lanes = [each.lanes for kernel in kernels.kernels for each in computations(kernel.body)]
+    assert {width for found in lanes if found for width in found[1:]} == {4}
+    assert None in lanes
+    assert wrong(program, kernels) is None
+
+
 def test_results_are_in_registers_and_tiles_are_shared() -> None:
     (kernel,) = gpu_program_of(MATMUL, Candidate(TILED)).kernels
     assert (kernel.groups, kernel.group) == (2 * 2, 2 * 2)

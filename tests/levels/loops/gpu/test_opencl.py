@@ -9,15 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planish.cli import gpu_batches
 from planish.core import Candidate, Failed, Measured, PlanishError, Step, TargetError, Task, rng
 from planish.levels.loops.gpu import opencl
+from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
 from planish.levels.loops.level import LoopsLevel
 from planish.measure.executors import InlineExecutor
-from planish.tuning.api import tune_source
-from planish.tuning.settings import Budget, Settings
+from planish.testing.recorded import load_recording
+from planish.tuning.api import tune_program
+from planish.tuning.settings import Budget
 
 pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 if not any("pthread" in title or "cpu" in title for title in opencl.device_titles()):
@@ -155,12 +158,11 @@ def test_a_kernel_is_exported_and_called(tmp_path: Path) -> None:
     assert np.array_equal(found, np.maximum(a @ b, 0))
 
 
-def test_a_search_beats_the_untuned_kernel_and_is_described(tmp_path: Path) -> None:
-    budget, options = Budget(trials=2), {"size": "m=40,n=40,k=40", "backend": "opencl:portable"}
-    found = tune_source(
-        MATMUL, options, budget=budget, settings=Settings(finalists=1), store=tmp_path / "a.db"
-    )
-    assert found.run.trials >= 1
+def test_a_search_in_sandboxed_workers_is_stored_and_described(tmp_path: Path) -> None:
+    program = task(size="m=40,n=40,k=40").program
+    store, budget = tmp_path / "a.db", Budget(trials=2)
+    found = tune_program(LEVEL, program, budget=budget, store=store, compares=False)
+    assert found.run.trials == 2
     described = LEVEL.describe(found.task, found.exported)
     assert "blocks" in described["kernels"]
     assert "__kernel" in described["source"]
@@ -174,3 +176,18 @@ def test_a_step_of_processors_is_refused_on_a_gpu() -> None:
         executor.submit([Candidate((Step(),))])
         (evaluation,) = executor.results()
     assert isinstance(evaluation.outcome, Failed)
+
+
+def test_a_batch_is_measured_and_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_batches, "ROUNDS", 1)
+    write_batch(task(size="m=16,n=16,k=8"), 2, 0, tmp_path)
+    for _ in range(2):
+        gpu_batches.measure([tmp_path])
+    said = capsys.readouterr().out
+    kept = len(read_batch(tmp_path).candidates)
+    assert said.count(f"{kept} of {kept} candidates measured") == 2
+    recording = load_recording(tmp_path / "results.jsonl.gz")
+    assert all(isinstance(outcome, Measured) for outcome in recording.outcomes.values())
+    assert len(recording.outcomes) == kept

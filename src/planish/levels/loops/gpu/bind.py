@@ -408,11 +408,12 @@ class _Binder:
     def _leave_room(self, name: str) -> None:
         """Leave elements free behind each row of a shared tile, against bank conflicts."""
         pad, size = self.layout.pads.get(name, 0), self.tree.buffer[name].size
-        strides = sorted({s for ref in self.refs[name] for _, s in ref.strides if s > 1})
-        row = next((s for s in strides if s >= LEAST_ROW and not size % s and self._is_row(name, s)), 0)
+        moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}
+        first = min(moves, key=moves.__getitem__, default=("", 1))[0]
+        strides = {s for (axis, _), s in moves.items() if axis != first and s >= LEAST_ROW and not size % s}
+        row = min((s for s in strides if self._is_row(name, s)), default=0)
         if not pad or not row or any(ref.offset for ref in self.refs[name]):
             return
-        moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}
         self.strides[name] = {loop: s + s // row * pad for loop, s in moves.items()}
         self.sizes[name] = size // row * (row + pad)
 
@@ -478,7 +479,9 @@ class _Binder:
         extent = self._extent(loop.axis, path)
         full, tail = divmod(extent, loop.step)
         cut = self._is_cut(loop.axis, path)
-        lanes = self._lanes(loop, path) if full and not tail else None
+        # As many as everywhere: a vector of 3 would write the fourth, too.
+        whole = full == self.trips[loop.id] and not tail
+        lanes = self._lanes(loop, path) if whole else None
         if lanes:
             yield from self._leaf(
                 lanes,

@@ -8,20 +8,28 @@ events, so that neither copies between host and device nor launches count.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, Target
+from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, Target, TargetError
 from planish.levels.loops.evaluator import LoopsEvaluator
+from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path
+from planish.levels.loops.gpu.cuda_driver import CudaDevice, card_architecture
 from planish.levels.loops.gpu.devices import Gpu
-from planish.levels.loops.gpu.opencl import OpenClProgram, OpenClRun
+from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
+from planish.levels.loops.gpu.opencl import OpenClDevice
+from planish.levels.loops.gpu.running import CompiledKernels, KernelRun
 from planish.levels.loops.gpu.schedule import gpu_program_of
-from planish.levels.loops.gpu.source import OPENCL, kernel_source
+from planish.levels.loops.gpu.source import DIALECTS, kernel_source
 from planish.measure import Clocks
 
 if TYPE_CHECKING:
-    from planish.levels.loops.gpu.kernels import GpuProgram
     from planish.levels.loops.lang.program import Program
     from planish.sandbox.confinement import SandboxPolicy
+
+
+KEPT = 8
+"""Compiled candidates that are kept."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +40,13 @@ class GpuEvaluatorSpec:
         program: whose schedules are evaluated.
         target: a device.
         final: for candidates that are about to be kept.
+        folder: where kernels may be that were compiled before.
     """
 
     program: Program
     target: Target
     final: bool = False
+    folder: Path | None = None
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -46,7 +56,7 @@ class GpuEvaluatorSpec:
         return SandboxPolicy(("/",), card=not Gpu.of(self.target).processor)
 
     def __call__(self) -> GpuEvaluator:
-        return GpuEvaluator(self.program, self.target, final=self.final)
+        return GpuEvaluator(self.program, self.target, final=self.final, folder=self.folder)
 
 
 class GpuEvaluator(LoopsEvaluator):
@@ -56,14 +66,18 @@ class GpuEvaluator(LoopsEvaluator):
         program: whose schedules are evaluated.
         target: a device.
         final: for candidates that are about to be kept.
+        folder: where kernels may be that were compiled before.
     """
 
-    def __init__(self, program: Program, target: Target, *, final: bool = False) -> None:
+    def __init__(
+        self, program: Program, target: Target, *, final: bool = False, folder: Path | None = None
+    ) -> None:
         # The device's time, in which neither the host's nor its processor time is.
         super().__init__(program, target, final=final, clocks=Clocks(self._device_ns, lambda: 0))
-        self._gpu = Gpu.of(target)
-        self._runs: OpenClRun | None = None
+        self._gpu, self._folder = Gpu.of(target), folder
+        self._runs: KernelRun | None = None
         self._outcomes: dict[str, Outcome] = {}
+        self._made: dict[str, CompiledKernels] = {}
         if not self._gpu.processor:
             self._roofline = None
 
@@ -71,11 +85,11 @@ class GpuEvaluator(LoopsEvaluator):
         """Compile, verify, then time a candidate; equal kernels have the same outcome in a search."""
         with clock("transform"):
             kernels = gpu_program_of(self._program, candidate, self._gpu.flat_group)
-            source = kernel_source(kernels, OPENCL)
+            source = source_for(kernels, self._target)
         if self._remember and source in self._outcomes:
             return self._outcomes[source]
         with clock("build"):
-            compiled = compiled_for(self._program, kernels, source, self._target)
+            compiled = self._compiled(kernels, source)
             self._runs = compiled.bind(self._verifier.inputs, self._verifier.outputs)
         try:
             outcome = self._measured(self._runs, clock)
@@ -86,11 +100,64 @@ class GpuEvaluator(LoopsEvaluator):
         self._outcomes[source] = outcome
         return outcome
 
+    def _compiled(self, kernels: GpuProgram, source: str) -> CompiledKernels:
+        """Compile kernels; the finalists, which are measured again and again, once."""
+        if source not in self._made:
+            if len(self._made) >= KEPT:
+                self._made.clear()
+            compiled = compiled_for(self._program, kernels, source, self._target, self._folder)
+            self._made[source] = compiled
+        return self._made[source]
+
     def _device_ns(self) -> int:
         return self._runs.device_ns if self._runs else 0
 
 
-def compiled_for(program: Program, kernels: GpuProgram, source: str, target: Target) -> OpenClProgram:
-    """Compile kernels for a target; raises TargetError where it cannot execute them."""
-    name = target.toolchain["backend"].partition(":")[2]
-    return OpenClProgram(program, kernels, source, name, target.cores)
+# Devices
+
+
+def source_for(kernels: GpuProgram, target: Target) -> str:
+    """Write kernels in the language of a target."""
+    return kernel_source(kernels, DIALECTS[target.toolchain["backend"].partition(":")[0]])
+
+
+def compiled_for(
+    program: Program, kernels: GpuProgram, source: str, target: Target, folder: Path | None = None
+) -> CompiledKernels:
+    """Compile kernels for a target, or load what was compiled before.
+
+    Raises:
+        TargetError: the target cannot execute them.
+    """
+    kind, _, name = target.toolchain["backend"].partition(":")
+    gpu = Gpu.of(target)
+    require_fit(kernels, gpu.group, gpu.shared)
+    if kind == "opencl":
+        return CompiledKernels(program, kernels, OpenClDevice(source, name, target.cores))
+    path = cubin_path(folder, source) if folder else None
+    cubin = path.read_bytes() if path and path.is_file() else compile_cuda(source, name).cubin
+    return CompiledKernels(program, kernels, CudaDevice(cubin))
+
+
+def has_device(target: Target) -> bool:
+    """Return whether this machine has a card of a target; OpenCL devices were found when it was described."""
+    try:
+        require_device(target)
+    except TargetError:
+        return False
+    return True
+
+
+def require_device(target: Target) -> None:
+    """Raise TargetError where this machine has no card of a target."""
+    kind, _, name = target.toolchain["backend"].partition(":")
+    if kind != "cuda":
+        return
+    batch = f"planish batch PROGRAM --target cuda:{name} -o DIR"
+    hint = f"Compile kernels here: {batch}; execute them where the card is: planish measure DIR."
+    try:
+        found = card_architecture()
+    except TargetError as error:
+        raise TargetError("this machine has no CUDA card to execute kernels", hint) from error
+    if found != name:
+        raise TargetError(f"the card of this machine is {found}, not {name}", hint)

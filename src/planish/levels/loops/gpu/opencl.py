@@ -7,27 +7,19 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from planish.core import PlanishError, Target, TargetError
+from planish.core import Target, TargetError
 from planish.levels.loops.gpu.devices import Gpu
-from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram, require_fit
-from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.gpu.running import MARGIN, Launch
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from planish.levels.loops.lang.program import Program
-
-Arrays = Mapping[str, "NDArray[Any]"]
-
-MARGIN = 4096
-"""Bytes on either side of each buffer, which no kernel may change."""
 _INSTALL = "Install a device's driver, or: pip install 'planish[opencl]'."
 _SIMULATOR = "oclgrind"
 _SOFTWARE = "cl_khr_fp64"
@@ -62,10 +54,13 @@ def all_devices(cores: int) -> tuple[Any, ...]:
         raise TargetError("OpenCL finds no devices", _INSTALL)
 
     def rank(device: Any) -> int:
-        simulated = _SIMULATOR in device.platform.name.lower()
-        return 2 if simulated else int(not device.type & cl.device_type.GPU)
+        return 2 if _is_simulator(device) else int(not device.type & cl.device_type.GPU)
 
     return tuple(sorted(found, key=rank))
+
+
+def _is_simulator(device: Any) -> bool:
+    return _SIMULATOR in device.platform.name.lower()
 
 
 def _title(device: Any) -> str:
@@ -126,153 +121,66 @@ def is_installed() -> bool:
     return True
 
 
-class OpenClProgram:
-    """Kernels, compiled for a device.
+class OpenClDevice:
+    """A device with compiled kernels; see `planish.levels.loops.gpu.running.Device`.
 
     Args:
-        program: what they compute.
-        kernels: what is compiled.
         source: of the kernels.
-        device: by a part of its name.
+        name: a part of the device's name.
         cores: of the processor, where the device is one.
 
     Raises:
-        TargetError: the device refuses them; or they need more threads or shared memory than it has.
+        TargetError: the device refuses the kernels.
     """
 
-    def __init__(
-        self, program: Program, kernels: GpuProgram, source: str, device: str = "", cores: int = 1
-    ) -> None:
+    def __init__(self, source: str, name: str = "", cores: int = 1) -> None:
         import pyopencl as cl
 
-        self.program, self.kernels = program, kernels
-        self.device = find_device(device, cores)
-        require_fit(kernels, self.device.max_work_group_size, self.device.local_mem_size)
-        self.context = cl.Context([self.device])
+        self.device = find_device(name, cores)
+        self._context = cl.Context([self.device])
+        profiled = cl.command_queue_properties.PROFILING_ENABLE
+        self._queue = cl.CommandQueue(self._context, properties=profiled)
+        self._kernels: dict[str, Any] = {}
         # Divisions and roots of float32 are rounded correctly where the device can do it.
         exact = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         options = ["-cl-fp32-correctly-rounded-divide-sqrt"] if self.device.single_fp_config & exact else []
+        if _is_simulator(self.device):
+            options.append("-cl-opt-disable")  # Oclgrind does not execute all that its optimizer makes
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # compilers print what no user can change
-                self.built = cl.Program(self.context, source).build(options=options)
+                self._built = cl.Program(self._context, source).build(options=options)
         except cl.Error as error:
             raise TargetError(f"the device refuses the kernel: {str(error).splitlines()[0]}") from error
 
-    def allocate(self) -> None:
-        """Make no memory: each binding has its own."""
-
-    def bind(self, inputs: Arrays, outputs: Arrays) -> OpenClRun:
-        """Attach it to arrays; see `planish.levels.loops.backends.Executable`."""
-        return OpenClRun(self, inputs, outputs)
-
-
-class _DeviceBuffer:
-    """A buffer with margins on the device, and its copy on the host."""
-
-    def __init__(self, context: Any, size: int) -> None:
+    def allocate(self, size: int) -> tuple[Any, Any]:
+        """Allocate bytes with margins."""
         import pyopencl as cl
 
-        self.host = np.zeros(size + 2 * MARGIN, np.uint8)
-        self.memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, self.host.nbytes)
-        self.inner = self.memory.get_sub_region(MARGIN, max(size, 1))
-        self.content = self.host[MARGIN : MARGIN + size]
+        memory = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size + 2 * MARGIN)
+        return memory, memory.get_sub_region(MARGIN, max(size, 1))
 
-    def surround(self, byte: int) -> None:
-        """Fill the margins."""
-        self.host[:MARGIN] = byte
-        self.host[-MARGIN:] = byte
-
-    def is_surrounded(self, byte: int) -> bool:
-        """Return whether the margins are as they were."""
-        return bool((self.host[:MARGIN] == byte).all() and (self.host[-MARGIN:] == byte).all())
-
-
-class OpenClRun:
-    """Kernels with their arrays; see `planish.levels.loops.backends.BoundKernel`.
-
-    Attributes:
-        device_ns: nanoseconds that the device was busy with kernels so far.
-        damaged: beside which buffer memory was written; empty where it was not.
-    """
-
-    def __init__(self, compiled: OpenClProgram, inputs: Arrays, outputs: Arrays) -> None:
+    def upload(self, memory: Any, host: NDArray[np.uint8]) -> None:
+        """Copy from the host."""
         import pyopencl as cl
 
-        self.device_ns, self.damaged = 0, ""
-        self._arrays = {**inputs, **outputs}
-        self._kernels = compiled.kernels
-        profiled = cl.command_queue_properties.PROFILING_ENABLE
-        self._queue = cl.CommandQueue(compiled.context, properties=profiled)
-        sizes = {name: array.nbytes for name, array in self._arrays.items()}
-        sizes |= {b.name: b.size * numpy_type(b.dtype).itemsize for b in compiled.kernels.temporaries}
-        self._buffers = {name: _DeviceBuffer(compiled.context, size) for name, size in sizes.items()}
-        self._ahead, self._launches = (
-            [self._launch(compiled, kernel) for kernel in kernels]
-            for kernels in (compiled.kernels.ahead, compiled.kernels.kernels)
-        )
-        self._byte = 0
-        self.poison()
+        cl.enqueue_copy(self._queue, memory, host)
 
-    def _launch(self, compiled: OpenClProgram, kernel: GpuKernel) -> tuple[Any, int, int]:
+    def download(self, host: NDArray[np.uint8], memory: Any) -> None:
+        """Copy to the host."""
         import pyopencl as cl
 
-        made = cl.Kernel(compiled.built, kernel.name)
-        made.set_args(*(self._buffers[name].inner for name in (*kernel.inputs, *kernel.outputs)))
-        return made, kernel.groups * kernel.group, kernel.group
+        cl.enqueue_copy(self._queue, host, memory)
 
-    def prepare(self) -> None:
-        """Compute what does not change from call to call."""
-        if self._ahead:
-            self._upload()
-            self._run(self._ahead)
-            self._download()
-
-    def poison(self, byte: int = 0xFF) -> None:
-        """Fill temporaries and margins with a byte, and prepare."""
-        self._byte = byte
-        for name, buffer in self._buffers.items():
-            buffer.surround(byte)
-            if name not in self._arrays:
-                buffer.content[...] = byte
-        self.prepare()
-
-    def repeat(self, times: int) -> None:
-        """Execute the kernels so many times, with the arrays as they are.
-
-        Raises:
-            PlanishError: memory beside a buffer has changed.
-        """
-        self._upload()
-        for _ in range(times):
-            self._run(self._launches)
-        self._download()
-
-    def _run(self, launches: list[tuple[Any, int, int]]) -> None:
+    def run(self, launches: Sequence[Launch]) -> int:
+        """Execute kernels one after the other; return nanoseconds by the device's events."""
         import pyopencl as cl
 
-        events = [
-            cl.enqueue_nd_range_kernel(self._queue, kernel, (total,), (group,))
-            for kernel, total, group in launches
-        ]
+        events: list[Any] = []
+        for name, groups, group, arguments in launches:
+            kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)
+            self._kernels[name] = kernel
+            kernel.set_args(*arguments)
+            events.append(cl.enqueue_nd_range_kernel(self._queue, kernel, (groups * group,), (group,)))
         self._queue.finish()
-        self.device_ns += sum(event.profile.end - event.profile.start for event in events)
-
-    def _upload(self) -> None:
-        import pyopencl as cl
-
-        for name, buffer in self._buffers.items():
-            if name in self._arrays:
-                buffer.content[...] = self._arrays[name].reshape(-1).view(np.uint8)
-            cl.enqueue_copy(self._queue, buffer.memory, buffer.host)
-
-    def _download(self) -> None:
-        import pyopencl as cl
-
-        for name, buffer in self._buffers.items():
-            cl.enqueue_copy(self._queue, buffer.host, buffer.memory)
-            if not buffer.is_surrounded(self._byte):
-                self.damaged = f"memory beside {name} is written"
-                raise PlanishError(self.damaged, "Tune anew: the kernel is wrong.")
-            if name in self._arrays:
-                self._arrays[name].reshape(-1).view(np.uint8)[...] = buffer.content
+        return sum(event.profile.end - event.profile.start for event in events)

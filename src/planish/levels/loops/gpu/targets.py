@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planish.core import Target, TargetError
+from planish.levels.loops.gpu.cuda import cuda_target
 from planish.levels.loops.gpu.opencl import device_titles, is_installed, opencl_target
 
 
@@ -21,7 +22,9 @@ def gpu_target(backend: str, cores: int) -> Target:
     kind, _, name = backend.partition(":")
     if kind == "opencl":
         return opencl_target(name, cores)
-    raise TargetError(f"there is no target '{backend}'", "Use opencl, or opencl:NAME.")
+    if kind == "cuda":
+        return cuda_target(name)
+    raise TargetError(f"there is no target '{backend}'", "Use opencl, opencl:NAME or cuda:ARCH.")
 
 
 def gpu_facts() -> Mapping[str, str]:

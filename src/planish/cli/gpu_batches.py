@@ -1,0 +1,151 @@
+"""`planish batch` and `planish measure`: kernels that are compiled here, and measured where the card is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planish.cli import options as given
+
+if TYPE_CHECKING:
+    from planish.core import Executor, Outcome
+    from planish.levels.loops.gpu.batch import Batch
+
+_RESULTS = "results.jsonl.gz"
+_SAVED = 50
+"""Candidates after which results are saved."""
+FINALISTS, ROUNDS = 5, 7
+"""Candidates that are measured again, and how often."""
+
+
+@given.grouped
+def batch(
+    program: given.Source,
+    *,
+    reading: given.ProgramOptions,
+    count: Annotated[
+        int, typer.Option("--trials", metavar="N", min=1, help="How many candidates to draw.")
+    ] = 200,
+    seed: given.Seed = 0,
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Where the batch is written.")
+    ],
+) -> None:
+    """Draw schedules of a program for a GPU, compile them, and write them to be measured elsewhere.
+
+    Kernels that spill registers are left out. No card is needed.
+
+        planish batch "C[m,n] += A[m,k] * B[k,n]" --size m=1024,n=1024,k=1024 --target cuda:sm_90 -o DIR
+    """
+    from planish.cli.output import say
+    from planish.cli.request import level_options
+    from planish.core import PlanishError
+    from planish.levels.loops.gpu.batch import write_batch
+    from planish.levels.loops.gpu.devices import is_gpu
+    from planish.levels.loops.level import LoopsLevel
+    from planish.tuning.api import task_of
+    from planish.tuning.settings import Settings
+
+    level = LoopsLevel()
+    read = level.load(program, level_options(reading))
+    if not is_gpu(read.backend):
+        raise PlanishError("a batch is for a GPU", "Add --target cuda:sm_90, or another target.")
+    found = write_batch(task_of(level, read, Settings()), count, seed, folder)
+    left_out = f"{found.spilled} that spill registers and {found.refused} that the compiler refuses left out"
+    say(f"wrote {found.kept} candidates to {folder}; {left_out}")
+    say(f"\nplanish measure {folder}")
+
+
+def measure(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders that planish batch wrote.")
+    ],
+    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="For all of them.")] = None,
+) -> None:
+    """Verify and time the candidates of batches on this machine's GPU, and record the results.
+
+    A candidate that crashes or hangs ends its worker alone. The same command resumes. The best are measured
+    again at the end, interleaved with the untuned kernel. Results are in DIR/results.jsonl.gz.
+    """
+    import time
+
+    from planish.levels.loops.gpu.batch import read_batch
+    from planish.levels.loops.gpu.evaluator import require_device
+
+    end = None if seconds is None else time.monotonic() + seconds
+    for folder in folders:
+        found = read_batch(folder)
+        require_device(found.target)
+        _measure(found, end)
+
+
+def _measure(found: Batch, end: float | None) -> None:
+    import math
+
+    from planish.cli.output import say
+    from planish.core import Measured, Task, evaluate
+    from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
+    from planish.levels.loops.level import LoopsLevel
+    from planish.measure.executors import LocalExecutor
+    from planish.testing.recorded import Recording, load_recording, save_recording
+
+    level = LoopsLevel()
+    objective = level.objectives["time_s"]
+    task = Task(found.program, found.target, (objective,), level.version)
+    path = found.folder / _RESULTS
+    known = load_recording(path) if path.is_file() else Recording(task.text, level.spaces[0], objective, {})
+    outcomes: dict[str, Outcome] = dict(known.outcomes)
+    taken = {name: dict(spent) for name, spent in known.seconds.items()}
+
+    def save() -> None:
+        save_recording(Recording(task.text, level.spaces[0], objective, outcomes, taken), path)
+
+    spec = GpuEvaluatorSpec(found.program, found.target, folder=found.folder.resolve())
+    left = [c for c in found.candidates if c.hash not in outcomes]
+    with LocalExecutor(spec, workers=1) as executor:
+        for number, each in enumerate(evaluate(executor, left, math.inf if end is None else end), 1):
+            outcomes[each.candidate.hash] = each.outcome
+            taken[each.candidate.hash] = dict(each.seconds)
+            if number % _SAVED == 0:
+                save()
+        save()
+        failed = Counter(o.reason for o in outcomes.values() if not isinstance(o, Measured))
+        say(f"{found.folder}: {found.program.text.partition(' | ')[0]} on {found.target.processor}")
+        reasons = "".join(f"; {count} {reason}" for reason, count in failed.most_common())
+        say(f"  {len(outcomes)} of {len(found.candidates)} candidates measured{reasons}")
+        executor.serve(GpuEvaluatorSpec(found.program, found.target, True, found.folder.resolve()))
+        _compare(found, outcomes, executor)
+
+
+def _compare(found: Batch, outcomes: dict[str, Outcome], executor: Executor) -> None:
+    """Measure the best again, interleaved with the untuned kernel, and print them."""
+    from statistics import median
+
+    from planish.cli.output import say, table
+    from planish.core import Measured
+    from planish.core.wording import amount
+    from planish.measure.paired import PairedMeasurement
+
+    times = {
+        c: o.values["time_s"] for c in found.candidates if isinstance(o := outcomes.get(c.hash), Measured)
+    }
+    untuned = found.candidates[0]
+    best = sorted((c for c in times if c != untuned), key=times.__getitem__)[:FINALISTS]
+    if not best or untuned not in times:
+        say("  nothing to compare: the untuned kernel, or all others, could not be measured")
+        return
+    again = PairedMeasurement(executor).measure([untuned, *best], ROUNDS)
+    samples = [[o.values["time_s"] for o in rounds if isinstance(o, Measured)] for rounds in again]
+    rows: list[list[str]] = []
+    for number, own in enumerate(samples):
+        if own and samples[0]:
+            time, ratio = median(own), median(a / b for a, b in zip(samples[0], own, strict=False))
+            name = f"#{number}" if number else "untuned"
+            rows.append([name, amount(time, "s"), f"{found.program.flops / time / 1e9:.0f}", f"{ratio:.2f}"])
+    table(["candidate", "time", "GFLOPS", "gain"], rows, ["time", "GFLOPS", "gain"])
+
+    for number, candidate in enumerate(best, 1):
+        say(f"#{number}: {candidate}")

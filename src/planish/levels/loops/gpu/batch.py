@@ -1,0 +1,166 @@
+"""Batches: candidates that are compiled on one machine, and measured on another.
+
+A machine with a card may be at hand for minutes alone. So kernels are compiled beforehand, those that spill
+registers are left out, and a worker on the card verifies and times the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from planish.core import (
+    Candidate,
+    PlanishError,
+    ScheduleError,
+    Target,
+    TargetError,
+    Task,
+    candidate_from_json,
+    rng,
+    usable_cores,
+)
+from planish.core.documents import versioned
+from planish.levels.loops.gpu.cuda import CompiledCuda, compile_cuda, cubin_path
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.schedule import gpu_program_of
+from planish.levels.loops.gpu.source import DIALECTS, kernel_source
+from planish.levels.loops.gpu.space import GpuSpace
+from planish.levels.loops.gpu.steps import GPU_STEPS
+from planish.levels.loops.lang.parse import parse_canonical
+from planish.levels.loops.lang.program import Program
+
+_FILE = "batch.json"
+_DRAWS = 20
+"""Draws for each candidate that is wanted: in a small space many are equal."""
+
+
+class BatchSummary(NamedTuple):
+    """Counts of a batch that was written.
+
+    Args:
+        kept: candidates.
+        spilled: those that were left out because their threads spill registers.
+        refused: those that the compiler refused.
+    """
+
+    kept: int
+    spilled: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Candidates of a program that can be measured.
+
+    Args:
+        program: what they compute.
+        target: that they were made for.
+        candidates: the untuned program first.
+        folder: where their cubins are.
+    """
+
+    program: Program
+    target: Target
+    candidates: Sequence[Candidate]
+    folder: Path
+
+
+def write_batch(task: Task[Program], count: int, seed: int, folder: Path) -> BatchSummary:
+    """Draw candidates, compile them for the task's card, and write both.
+
+    Args:
+        task: of a program, for a device.
+        count: how many candidates are drawn, beside the untuned program and the default schedule.
+        seed: of the draws.
+        folder: where they are written; it is made if it is not there.
+
+    Raises:
+        PlanishError: nothing can be written there.
+    """
+    kind, _, arch = task.target.toolchain["backend"].partition(":")
+    space, gpu = GpuSpace(task.program, task.target), Gpu.of(task.target)
+    drawn = list(dict.fromkeys([Candidate(), space.start(), *_drawn(space, count, seed)]))
+    kernels = {c: gpu_program_of(task.program, c, gpu.flat_group) for c in drawn}
+    sources = {c: kernel_source(made, DIALECTS[kind]) for c, made in kernels.items()}
+    # Different candidates may make the same kernels.
+    unique = {source: candidate for candidate, source in reversed(sources.items())}
+    chosen = [candidate for candidate in drawn if unique[sources[candidate]] == candidate]
+    compiled: dict[Candidate, CompiledCuda | None] = dict.fromkeys(chosen)
+    if kind == "cuda":
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            found = pool.map(partial(_compiled, arch), [sources[c] for c in chosen])
+            compiled = dict(zip(chosen, found, strict=True))
+        kept = [c for c in chosen if (made := compiled[c]) is not None and (not made.spills or not c.steps)]
+    else:
+        kept = chosen
+    _write(task, kept, {c: (sources[c], compiled[c]) for c in kept}, folder)
+    refused = sum(compiled[c] is None for c in chosen) if kind == "cuda" else 0
+    return BatchSummary(len(kept), len(chosen) - len(kept) - refused, refused)
+
+
+def _drawn(space: GpuSpace, count: int, seed: int) -> Iterator[Candidate]:
+    known: dict[Candidate, None] = {}
+    for number in range(count * _DRAWS):
+        if len(known) >= count:
+            break
+        try:
+            known[space.sample(rng(seed, number))] = None
+        except ScheduleError:
+            continue
+    return iter(known)
+
+
+def _compiled(arch: str, source: str) -> CompiledCuda | None:
+    try:
+        return compile_cuda(source, arch)
+    except TargetError:
+        return None
+
+
+def _write(
+    task: Task[Program],
+    kept: Sequence[Candidate],
+    made: Mapping[Candidate, tuple[str, CompiledCuda | None]],
+    folder: Path,
+) -> None:
+    rows: list[dict[str, Any]] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for candidate in kept:
+            source, cuda = made[candidate]
+            row: dict[str, Any] = {"steps": [step.to_json() for step in candidate.steps]}
+            if cuda:
+                cubin_path(folder, source).write_bytes(cuda.cubin)
+                row["statistics"] = {name: asdict(found) for name, found in cuda.statistics.items()}
+            rows.append(row)
+        record = {"program": task.program.text, "target": json.loads(task.target.text), "candidates": rows}
+        (folder / _FILE).write_text(json.dumps(versioned(record)) + "\n")
+    except OSError as error:
+        raise PlanishError(
+            f"cannot write to '{folder}': {error.strerror}", "Choose another folder."
+        ) from error
+
+
+def read_batch(folder: Path) -> Batch:
+    """Read a batch back.
+
+    Raises:
+        PlanishError: there is none, or it cannot be read.
+    """
+    try:
+        record = json.loads((folder / _FILE).read_text())
+        target = record["target"]
+        found = Target(
+            target["processor"], frozenset(target["features"]), target["cores"], target["toolchain"]
+        )
+        candidates = [candidate_from_json(row["steps"], GPU_STEPS) for row in record["candidates"]]
+        return Batch(parse_canonical(record["program"]), found, candidates, folder)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        what = f"'{folder}' holds no batch: {type(error).__name__}"
+        raise PlanishError(what, "Write one: planish batch PROGRAM --target cuda:sm_90 -o DIR.") from error

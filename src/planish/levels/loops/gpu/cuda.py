@@ -1,0 +1,181 @@
+"""CUDA kernels: compilation by nvcc for a card that need not be there, and what a compiled kernel takes.
+
+The registers and spills of a kernel are known before anything is executed (`ptxas -v`): a kernel that needs
+more registers than a thread may have is slow, and is not worth a launch.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from planish.core import Target, TargetError, content_hash
+from planish.levels.loops.gpu.devices import Gpu
+from planish.sandbox.tool import run_tool
+
+_SECONDS = 300.0
+_STATIC_SHARED = 48 << 10
+"""Bytes of shared memory that a kernel may have without asking the driver for more."""
+_INSTALL = "Install the CUDA toolkit, whose nvcc must be on the path."
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card of the table.
+
+    Args:
+        name: an example of its architecture.
+        units: multiprocessors.
+        threads: of a multiprocessor at most.
+    """
+
+    name: str
+    units: int
+    threads: int
+
+
+CARDS: Mapping[str, Card] = {
+    "sm_75": Card("T4", 40, 1024),
+    "sm_80": Card("A100", 108, 2048),
+    "sm_86": Card("RTX 3090", 82, 1536),
+    "sm_89": Card("RTX 4090", 128, 1536),
+    "sm_90": Card("H100", 132, 2048),
+    "sm_100": Card("B200", 148, 2048),
+    "sm_120": Card("RTX 5090", 170, 1536),
+}
+"""Architecture to a card that has it: from the vendor's data sheets and programming guide."""
+REGISTERS = 65536
+"""Of a multiprocessor of any of these."""
+
+
+def nvcc_path() -> str:
+    """Find the compiler; raises TargetError where it is not installed."""
+    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if not found:
+        raise TargetError("the target 'cuda' needs nvcc, which is not installed", _INSTALL)
+    return found
+
+
+@cache
+def nvcc_version() -> str:
+    """Return the compiler's version."""
+    text = run_tool([nvcc_path(), "--version"], seconds=_SECONDS).output.decode(errors="replace")
+    found = re.search(r"V([\d.]+)", text)
+    return found[1] if found else "unknown"
+
+
+def cuda_target(arch: str) -> Target:
+    """Describe a card by its architecture, from the table.
+
+    Args:
+        arch: such as "sm_90"; empty for the one that this machine has.
+
+    Raises:
+        TargetError: the architecture is not in the table, or nvcc is not installed.
+    """
+    if arch not in CARDS:
+        what = f"there is no architecture '{arch}'" if arch else "a CUDA target needs an architecture"
+        raise TargetError(what, f"Use cuda:ARCH with one of {', '.join(CARDS)}.")
+    card = CARDS[arch]
+    gpu = Gpu(units=card.units, shared=_STATIC_SHARED, registers=REGISTERS, threads=card.threads)
+    toolchain = {"backend": f"cuda:{arch}", "nvcc": nvcc_version()}
+    return Target(f"{card.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)
+
+
+@dataclass(frozen=True)
+class KernelStatistics:
+    """What a compiled kernel takes.
+
+    Args:
+        registers: of a thread.
+        spill_stores: bytes that a thread stores because registers do not suffice.
+        spill_loads: bytes that it loads for that.
+        shared: bytes of a block.
+    """
+
+    registers: int
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+
+    def occupancy(self, group: int, gpu: Gpu) -> float:
+        """Return the share of a multiprocessor's threads that run at the same time, from 0 to 1.
+
+        Args:
+            group: threads of a block.
+            gpu: whose registers and threads count; shared memory counts as all that a unit has.
+        """
+        warps = -(-group // gpu.warp)
+        # Registers are given to warps in pieces of 256.
+        of_warp = -(-self.registers * gpu.warp // 256) * 256
+        limits = [gpu.threads // (warps * gpu.warp), gpu.registers // max(1, of_warp * warps), 32]
+        return min(1.0, min(limits) * warps * gpu.warp / gpu.threads)
+
+
+@dataclass(frozen=True)
+class CompiledCuda:
+    """Kernels, compiled.
+
+    Args:
+        cubin: what the driver loads.
+        statistics: kernel to what it takes.
+    """
+
+    cubin: bytes
+    statistics: Mapping[str, KernelStatistics]
+
+    @property
+    def spills(self) -> int:
+        """Count the bytes that threads of all kernels spill."""
+        return sum(s.spill_stores + s.spill_loads for s in self.statistics.values())
+
+
+def compile_cuda(source: str, arch: str) -> CompiledCuda:
+    """Compile kernels.
+
+    Args:
+        source: in CUDA C++.
+        arch: of the card, such as "sm_90".
+
+    Raises:
+        TargetError: nvcc is not installed, or refuses the source; the message has its first error.
+    """
+    with tempfile.TemporaryDirectory(prefix="planish-cuda-") as folder:
+        code, cubin = Path(folder) / "kernels.cu", Path(folder) / "kernels.cubin"
+        code.write_text(source)
+        options = [f"-arch={arch}", "-cubin", "-O3", "-Xptxas", "-v", "-o", str(cubin), str(code)]
+        ran = run_tool([nvcc_path(), *options], seconds=_SECONDS, folder=folder)
+        if ran.code:
+            text = ran.message + ran.output.decode(errors="replace")
+            errors = [line for line in text.splitlines() if "error" in line or "fatal" in line]
+            raise TargetError(f"nvcc refuses the kernel: {(errors or [text.strip()])[0]}")
+        return CompiledCuda(cubin.read_bytes(), read_statistics(ran.message))
+
+
+def cubin_path(folder: Path, source: str) -> Path:
+    """Return where the cubin of a source is."""
+    return folder / f"{content_hash(source)[:16]}.cubin"
+
+
+_ENTRY = re.compile(r"Compiling entry function '(\w+)'")
+_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
+
+
+def read_statistics(text: str) -> dict[str, KernelStatistics]:
+    """Read what `ptxas -v` prints: kernel to what it takes."""
+    found: dict[str, KernelStatistics] = {}
+    name, spills = "", (0, 0)
+    for line in text.splitlines():
+        if entry := _ENTRY.search(line):
+            name, spills = entry[1], (0, 0)
+        elif spilled := _SPILLS.search(line):
+            spills = int(spilled[1]), int(spilled[2])
+        elif (used := _USED.search(line)) and name:
+            found[name] = KernelStatistics(int(used[1]), *spills, int(used[2] or 0))
+    return found

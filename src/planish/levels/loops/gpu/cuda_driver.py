@@ -1,0 +1,136 @@
+"""CUDA's driver: loading of cubins, launches, and times by events, on the first card of this machine."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from planish.core import TargetError
+from planish.levels.loops.gpu.running import MARGIN, Launch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LIBRARY = "libcuda.so.1"
+_MAJOR, _MINOR = 75, 76
+"""Attributes of a device: its compute capability."""
+
+
+class Driver:
+    """The driver's functions, each of which raises where it reports an error.
+
+    Args:
+        library: the driver's library.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def __call__(self, name: str, *args: Any) -> None:
+        """Call a function.
+
+        Raises:
+            TargetError: it reports an error.
+        """
+        code = getattr(self._library, name)(*args)
+        if code:
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorString(code, ctypes.byref(text))
+            raise TargetError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+
+
+@cache
+def open_driver() -> Driver:
+    """Load and start the driver.
+
+    Raises:
+        TargetError: there is no driver, or no card.
+    """
+    try:
+        driver = Driver(ctypes.CDLL(_LIBRARY))
+        driver("cuInit", 0)
+        count = ctypes.c_int()
+        driver("cuDeviceGetCount", ctypes.byref(count))
+    except (OSError, TargetError) as error:
+        raise TargetError("this machine has no CUDA card") from error
+    if not count.value:
+        raise TargetError("this machine has no CUDA card")
+    return driver
+
+
+def card_architecture() -> str:
+    """Return the architecture of the first card, such as "sm_90"; raises TargetError where there is none."""
+    driver, device = open_driver(), ctypes.c_int()
+    driver("cuDeviceGet", ctypes.byref(device), 0)
+    numbers: list[int] = []
+    for attribute in (_MAJOR, _MINOR):
+        value = ctypes.c_int()
+        driver("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
+        numbers.append(value.value)
+    return f"sm_{numbers[0]}{numbers[1]}"
+
+
+class CudaDevice:
+    """The first card, with the kernels of a cubin; see `planish.levels.loops.gpu.running.Device`.
+
+    Args:
+        cubin: the kernels.
+        driver: CUDA's.
+    """
+
+    def __init__(self, cubin: bytes, driver: Driver | None = None) -> None:
+        self._driver = driver or open_driver()
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self._driver("cuDeviceGet", ctypes.byref(device), 0)
+        self._driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._driver("cuCtxSetCurrent", context)
+        self._module = ctypes.c_void_p()
+        self._driver("cuModuleLoadData", ctypes.byref(self._module), cubin)
+        self._begin, self._end = ctypes.c_void_p(), ctypes.c_void_p()
+        for event in (self._begin, self._end):
+            self._driver("cuEventCreate", ctypes.byref(event), 0)
+        self._memory: list[ctypes.c_uint64] = []
+
+    def close(self) -> None:
+        """Free what was allocated, and the kernels."""
+        for memory in self._memory:
+            self._driver("cuMemFree_v2", memory)
+        self._memory = []
+        self._driver("cuModuleUnload", self._module)
+
+    def allocate(self, size: int) -> tuple[Any, Any]:
+        """Allocate bytes with margins."""
+        memory = ctypes.c_uint64()
+        self._driver("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(size + 2 * MARGIN))
+        self._memory.append(memory)
+        return memory, ctypes.c_uint64(memory.value + MARGIN)
+
+    def upload(self, memory: Any, host: NDArray[np.uint8]) -> None:
+        """Copy from the host."""
+        self._driver(
+            "cuMemcpyHtoD_v2", memory, ctypes.c_void_p(host.ctypes.data), ctypes.c_size_t(host.nbytes)
+        )
+
+    def download(self, host: NDArray[np.uint8], memory: Any) -> None:
+        """Copy to the host."""
+        self._driver(
+            "cuMemcpyDtoH_v2", ctypes.c_void_p(host.ctypes.data), memory, ctypes.c_size_t(host.nbytes)
+        )
+
+    def run(self, launches: Sequence[Launch]) -> int:
+        """Execute kernels one after the other; return nanoseconds between two events around them."""
+        self._driver("cuEventRecord", self._begin, None)
+        for name, groups, group, arguments in launches:
+            function = ctypes.c_void_p()
+            self._driver("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())
+            addresses = [ctypes.cast(ctypes.pointer(each), ctypes.c_void_p) for each in arguments]
+            listed = (ctypes.c_void_p * len(addresses))(*addresses)
+            self._driver("cuLaunchKernel", function, groups, 1, 1, group, 1, 1, 0, None, listed, None)
+        self._driver("cuEventRecord", self._end, None)
+        self._driver("cuEventSynchronize", self._end)
+        milliseconds = ctypes.c_float()
+        self._driver("cuEventElapsedTime", ctypes.byref(milliseconds), self._begin, self._end)
+        return round(milliseconds.value * 1e6)

@@ -1,0 +1,227 @@
+"""CUDA kernels are compiled without a card: statistics, exports, batches, and what is said without one."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planish.core import Candidate, TargetError, Task
+from planish.levels.loops.gpu import cuda_driver
+from planish.levels.loops.gpu.batch import read_batch, write_batch
+from planish.levels.loops.gpu.cuda import (
+    CARDS,
+    KernelStatistics,
+    compile_cuda,
+    cuda_target,
+    read_statistics,
+)
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.running import MARGIN, Launch
+from planish.levels.loops.gpu.schedule import gpu_program_of
+from planish.levels.loops.gpu.source import CUDA, kernel_source
+from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, UnrollReduction
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.level import LoopsLevel
+
+LEVEL = LoopsLevel()
+compiles = pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+MATMUL = "C[m,n] += A[m,k] * B[k,n]"
+TILED = (
+    *(BlockTile("m", 16, 4, 2), BlockTile("n", 16, 4, 2), ReduceTile("k", 16)),
+    *(SharedTile("A", pad=4), SharedTile("B"), UnrollReduction("k", 16)),
+)
+
+
+def task(
+    size: str = "m=300,n=260,k=70", arch: str = "sm_90", text: str = MATMUL, dtype: str = "float32"
+) -> Task:
+    program = LEVEL.load(text, {"size": size, "backend": f"cuda:{arch}", "dtype": dtype})
+    return Task(program, LEVEL.target(program, 1), (LEVEL.objectives["time_s"],), LEVEL.version)
+
+
+@compiles
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_a_tiled_product_compiles_without_spills(arch: str) -> None:
+    source = kernel_source(gpu_program_of(task(arch=arch).program, Candidate(TILED)), CUDA)
+    found = compile_cuda(source, arch)
+    assert found.cubin[:4] == b"\x7fELF"
+    assert found.spills == 0
+    (statistics,) = found.statistics.values()
+    assert 64 < statistics.registers <= 255
+    assert statistics.shared == 4 * (16 * (128 + 4) + 16 * 128)
+
+
+@compiles
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "float64"])
+def test_all_functions_and_types_compile(dtype: str) -> None:
+    functions = "exp(A[m,k]) + log(abs(A[m,k])) * tanh(B[k]) + sigmoid(sqrt(B[k])) - erf(relu(A[m,k])) / 3"
+    text = (
+        "C[m] += max(A[m,k], -2) * min(B[k], A[m,k]) - abs(B[k])"
+        if dtype == "int8"
+        else f"C[m] += {functions}"
+    )
+    program = parse(text, {"m": 40, "k": 9}, dtype=dtype if dtype != "int8" else {"A": "int8", "B": "int8"})
+    compile_cuda(kernel_source(gpu_program_of(program, Candidate((BlockTile("m", 8, 2),))), CUDA), "sm_90")
+
+
+@compiles
+def test_an_error_of_the_compiler_is_one_line() -> None:
+    with pytest.raises(TargetError, match=r"nvcc refuses the kernel: .*error"):
+        compile_cuda("void broken(", "sm_90")
+
+
+def test_statistics_are_read() -> None:
+    text = """ptxas info    : Compiling entry function 'run0' for 'sm_90a'
+ptxas info    : Function properties for run0
+    96 bytes stack frame, 3264 bytes spill stores, 3300 bytes spill loads
+ptxas info    : Used 128 registers, used 1 barriers, 33280 bytes smem
+ptxas info    : Compiling entry function 'run1' for 'sm_90a'
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers"""
+    assert read_statistics(text) == {
+        "run0": KernelStatistics(128, 3264, 3300, 33280),
+        "run1": KernelStatistics(10),
+    }
+
+
+def test_occupancy_is_limited_by_registers() -> None:
+    gpu = Gpu(registers=65536, threads=2048)
+    assert KernelStatistics(32).occupancy(256, gpu) == 1.0
+    assert KernelStatistics(128).occupancy(256, gpu) == 0.25
+    assert KernelStatistics(255).occupancy(1024, gpu) == 0.0
+
+
+@compiles
+def test_cards_that_are_not_here_are_described() -> None:
+    for arch, card in CARDS.items():
+        target = cuda_target(arch)
+        assert card.name in target.processor
+        assert Gpu.of(target).units == card.units
+    with pytest.raises(TargetError, match=r"no architecture 'sm_12'. Use cuda:ARCH with one of sm_75"):
+        cuda_target("sm_12")
+
+
+@compiles
+def test_without_a_card_a_search_says_what_can_be_done() -> None:
+    if _has_card():
+        pytest.skip("this machine has a CUDA card")
+    with pytest.raises(
+        TargetError, match=r"no CUDA card to execute kernels. Compile kernels here: planish batch"
+    ):
+        LEVEL.evaluator(task())
+
+
+def _has_card() -> bool:
+    try:
+        cuda_driver.open_driver()
+    except TargetError:
+        return False
+    return True
+
+
+@compiles
+def test_a_kernel_is_exported_with_its_cubin_and_a_launcher(tmp_path: Path) -> None:
+    files = {file.suffix: file for file in LEVEL.export(task(), Candidate(TILED), tmp_path)}
+    assert sorted(files) == [".c", ".cu", ".cubin", ".json"]
+    record = json.loads(files[".json"].read_text())
+    assert record["statistics"]["run0"]["spill_stores"] == 0
+    assert record["kernels"][0] == {
+        "name": "run0",
+        "blocks": 3 * 3,
+        "threads": 256,
+        "arguments": ["A", "B", "C"],
+        "shared_bytes": 4 * (16 * (128 + 4) + 16 * 128),
+    }
+    header = Path("/usr/local/cuda/include/cuda.h")
+    if not (shutil.which("gcc") and header.exists()):
+        pytest.skip("gcc or cuda.h is not installed")
+    words = ["gcc", "-Wall", "-Werror", "-c", f"-I{header.parent}", files[".c"].name, "-o", "a.o"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+
+
+@compiles
+def test_a_batch_holds_compiled_candidates(tmp_path: Path) -> None:
+    found = write_batch(task("m=64,n=48,k=40"), 3, 0, tmp_path)
+    batch = read_batch(tmp_path)
+    assert len(batch.candidates) == found.kept
+    assert batch.candidates[0] == Candidate()
+    assert batch.program == task("m=64,n=48,k=40").program
+    assert batch.target == task().target
+    assert len([*tmp_path.glob("*.cubin")]) == found.kept
+
+
+# The driver
+
+
+def _nothing(*args: object) -> int:
+    del args
+    return 0
+
+
+class FakeDriver:
+    """Memory on the host, and a record of the launches."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Any] = {}
+        self.launched: list[tuple[int, int, list[int]]] = []
+        self.code = 0
+
+    def cuMemAlloc_v2(self, pointer: Any, size: Any) -> int:  # noqa: N802
+        block = ctypes.create_string_buffer(size.value)
+        pointer._obj.value = ctypes.addressof(block)
+        self.blocks[pointer._obj.value] = block
+        return self.code
+
+    def cuMemcpyHtoD_v2(self, memory: Any, host: Any, size: Any) -> int:  # noqa: N802
+        ctypes.memmove(memory.value, host.value, size.value)
+        return 0
+
+    def cuMemcpyDtoH_v2(self, host: Any, memory: Any, size: Any) -> int:  # noqa: N802
+        ctypes.memmove(host.value, memory.value, size.value)
+        return 0
+
+    def cuLaunchKernel(self, _function: Any, *args: Any) -> int:  # noqa: N802
+        arguments = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint64)).contents.value for each in args[8]]
+        self.launched.append((args[0], args[3], arguments))
+        return 0
+
+    def cuEventElapsedTime(self, milliseconds: Any, *_: Any) -> int:  # noqa: N802
+        milliseconds._obj.value = 1.5
+        return 0
+
+    def cuGetErrorString(self, _code: int, text: Any) -> int:  # noqa: N802
+        text._obj.value = b"out of memory"
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        del name
+        return _nothing
+
+
+def test_the_driver_is_given_buffers_with_margins_and_a_grid() -> None:
+    fake = FakeDriver()
+    device = cuda_driver.CudaDevice(b"", cuda_driver.Driver(fake))
+    memory, inner = device.allocate(100)
+    assert inner.value - memory.value == MARGIN
+    sent = np.arange(100 + 2 * MARGIN).astype(np.uint8)
+    received = np.zeros_like(sent)
+    device.upload(memory, sent)
+    device.download(received, memory)
+    assert np.array_equal(sent, received)
+    assert device.run([Launch("run0", 9, 256, (inner,))]) == 1_500_000
+    assert fake.launched == [(9, 256, [inner.value])]
+
+
+def test_an_error_of_the_driver_is_reported() -> None:
+    fake = FakeDriver()
+    device = cuda_driver.CudaDevice(b"", cuda_driver.Driver(fake))
+    fake.code = 2
+    with pytest.raises(TargetError, match=r"cuMemAlloc_v2: out of memory \(2\)"):
+        device.allocate(100)
