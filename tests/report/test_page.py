@@ -333,6 +333,13 @@ def test_the_lines_tune_again_with_the_same_settings(tmp_path: Path, monkeypatch
     assert calls == [(TEXT, {"budget": Budget(trials=2), "settings": settings})]
 
 
+def test_a_searcher_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    result = _story(tmp_path)
+    clients = replace(result, run=replace(result.run, searcher="clients"))
+    assert "# 'clients' is no installed searcher: choose another one.\n" in repeat(clients)
+    assert "installed" not in repeat(result)
+
+
 def test_a_long_program_is_read_from_a_file(tmp_path: Path) -> None:
     lines = repeat(_story(tmp_path, "oak " * 5000))
     assert len(lines) < 1000

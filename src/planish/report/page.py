@@ -11,7 +11,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from planish.core import Objective, canonical_json, wording
+from planish.core import Objective, canonical_json, registry, wording
 from planish.core.wording import duration, label, when
 from planish.report.front_table import effect_grids, front_table
 from planish.tuning.constraint import WHERE
@@ -106,6 +106,7 @@ def _time_caption(result: Result) -> str:
 
 
 _LONG = 2000
+_SEARCHERS = "planish.searchers"
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ def repeat(result: Result) -> str:
     """Write the Python lines that search again by the same seed, and measure everything anew."""
     run, task = result.run, result.stored
     short, constrained = len(task.program) <= _LONG, WHERE in run.options
+    submitted = run.searcher not in registry.names(_SEARCHERS)
     settings = {
         "level": task.level,
         "objectives": tuple(o.name for o in task.objectives),
@@ -198,6 +200,7 @@ def repeat(result: Result) -> str:
             *(() if short else ("from pathlib import Path", "")),
             "from planish import Budget, Settings, tune",
             "",
+            *((f"# '{run.searcher}' is no installed searcher: choose another one.",) if submitted else ()),
             *(("# The constraint where= is not stored: add yours to the settings.",) if constrained else ()),
             *(() if short else ("# The program's whole text; it is too long to be shown here.",)),
             f"program = {task.program!r}" if short else "program = Path('program').read_text()",

@@ -55,7 +55,7 @@ _NEIGHBORS = 32
 """Neighbors that are drawn where a space has no steps."""
 _STEPS_SHOWN = 256
 _HISTORY_MOST = 100
-_ANSWERS_KEPT = 200_000
+_ANSWERS_KEPT = 20_000
 
 _log = logging.getLogger("planish")
 
@@ -206,7 +206,7 @@ class MeasuringService:
         self._queue.begin()
         if self._comparing is not None:
             self._queue.end()
-        trials = len(self._answers)
+        trials = self._trials
         # Without limits, a comparison that was undecided is repeated with more time.
         again = self._comparing is not None and self._compared_trials == trials
         found = tune_program(
@@ -222,7 +222,7 @@ class MeasuringService:
         with self._busy:
             comparing, self._comparing = self._comparing, None
             if comparing is not None:
-                self._compared, self._compared_trials = found, len(self._answers)
+                self._compared, self._compared_trials = found, self._trials
         if comparing is not None:
             comparing.set_result(found)
 
@@ -248,6 +248,10 @@ class MeasuringService:
         _log.info("run %s: %s", progress.run_id, what)
 
     # Tools
+
+    @property
+    def _trials(self) -> int:
+        return self._progress.trials if self._progress else 0
 
     def describe(self, client: str) -> dict[str, Any]:
         """Return the task: program, objectives, target, baseline, steps, rules and limits."""
@@ -371,7 +375,7 @@ class MeasuringService:
         user = self._user(client)
         with self._busy:
             compared = self._compared
-            if compared is not None and self._compared_trials == len(self._answers):
+            if compared is not None and self._compared_trials == self._trials:
                 document = comparison_document(compared)
                 if document["settled"]:
                     return lambda: document
