@@ -373,6 +373,10 @@ LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
 SUM_LANES = 12.0
 """Cycles to sum the lanes of a register."""
+FOLLOWED_REGISTERS = 4
+"""Registers that what follows a tile needs beside its results; fewer, and results go through memory."""
+CROWDED = 15.0
+"""Cycles for each vector of results that does."""
 VECTORS = (1, 2, 3, 4)
 
 
@@ -475,7 +479,10 @@ def _end(facts: Facts, tile: RegisterTile, rows: dict[str, int], vectors: int) -
     if tile.vector in facts.reduced:
         return 6 + results * SUM_LANES
     if not _strided(facts.output, tile.vector):
-        return 6 + results * vectors * 2.0
+        # What follows, such as a bias and an activation, needs registers beside those of the results.
+        followed = facts.output.tensor not in facts.program.outputs
+        crowded = followed and results * vectors > facts.registers - FOLLOWED_REGISTERS
+        return 6 + results * vectors * (2.0 + CROWDED * crowded)
     run = next((n for axis, n in rows.items() if facts.output.strides[axis] == 1), 1)
     return 6 + results * vectors * facts.lanes * (TURN + TURN_RUN / run)
 

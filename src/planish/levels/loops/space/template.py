@@ -44,9 +44,11 @@ from planish.levels.loops.space.facts import (
     is_beyond,
     is_beyond_caches,
     is_copied,
+    is_large,
     is_memory_bound,
     is_scattered,
     is_scattered_constant,
+    item_bytes,
     slab,
     streamed,
 )
@@ -77,6 +79,8 @@ ORDERS_MAX = 24
 """Orders of the outer loops that are offered; with more than four loops these are not all."""
 PARALLEL_CYCLES = 30_000
 """Threads that are waiting take some thousands of cycles to begin and to end."""
+SMALL = 1 << 14
+"""Bytes of a tensor of which the first cache keeps all, beside what flows through it."""
 COPIES_MAX = 0.5
 """Copies that would take more than this share of the operations' time are not offered."""
 
@@ -123,13 +127,16 @@ def _by_use(context: KnobContext, loops: Order) -> Order:
     rows, outside = streamed(facts, context.tile.vector), slab(facts, context.tile.vector)
     tile = {context.tile.vector, *(axis for axis, _ in context.tile.rows)}
 
+    # All panels of a small tensor stay in the first cache, and a large result is then written in sequence.
+    inside = leader.elements * item_bytes(facts) <= SMALL and is_large(facts, facts.output)
+
     def rank(loop: tuple[str, int]) -> int:
         if loop[0] == rows or loop == outside:
             return -1
         if loop[0] in facts.reduced:
             return 4
         if loop[0] not in facts.nest.reduced:
-            return int(loop[0] not in leader.strides)
+            return int((loop[0] not in leader.strides) != inside)
         # What meets the tile in elements of the target does not follow it at once, either.
         return 2 if facts.beside(loop[0]).intersection(tile - {loop[0]}) else 3
 
