@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate, StoreError
-from planish.store import Store, locks, open_store
+from planish.store import Store, open_store
 from planish.store.session import uninterrupted
 from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
 from planish.testing.stores import begin
@@ -195,21 +195,21 @@ def test_the_leases_of_a_killed_process_end_with_it(location: str) -> None:
         assert store.lease(run_id, five, 5) == five
 
 
-def test_a_lease_ends_after_its_time(two: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_ends_after_its_time(two: tuple[Store, Store]) -> None:
     one, other = two
     mine, theirs = begin(one), begin(other)
-    monkeypatch.setattr(locks, "LEASE_S", -1.0)
+    one.lease_s = -1.0
     assert one.lease(mine, [make_candidate(0)], 1)
     assert other.lease(theirs, [make_candidate(0)], 1) == [make_candidate(0)]
     one.add_trials(mine, [make_trial(0)])
 
 
-def test_a_lease_that_is_renewed_lasts(two: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_is_renewed_lasts(two: tuple[Store, Store]) -> None:
     one, other = two
     mine, theirs = begin(one), begin(other)
-    with monkeypatch.context() as patch:
-        patch.setattr(locks, "LEASE_S", -1.0)
-        one.lease(mine, [make_candidate(0), make_candidate(1)], 2)
+    usual, one.lease_s = one.lease_s, -1.0
+    one.lease(mine, [make_candidate(0), make_candidate(1)], 2)
+    one.lease_s = usual
     one.renew_leases(mine)
     assert other.lease(theirs, [make_candidate(0), make_candidate(1)], 2) == []
 

@@ -7,13 +7,10 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pytest
-
 from fake_executors import FakeExecutor, HashExecutor, SameProcessExecutor
 from planish.core import Candidate, Evaluation
-from planish.store import Store, locks, open_store
+from planish.store import Store, open_store
 from planish.testing.stores import begin
-from planish.tuning import search_loop
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.settings import Budget, Settings
@@ -30,11 +27,7 @@ def another(path: Path) -> Generator[tuple[Store, str]]:
         yield store, begin(store, task_of(LEVEL, Text(), SETTINGS))
 
 
-def test_a_lease_is_renewed_while_its_candidate_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(locks, "LEASE_S", 0.5)
-    monkeypatch.setattr(search_loop, "RENEWED_S", 0.05)
+def test_a_lease_is_renewed_while_its_candidate_is_measured(tmp_path: Path) -> None:
     path, taken = tmp_path / "a.db", list[Candidate]()
 
     class Slow(FakeExecutor):
@@ -43,13 +36,14 @@ def test_a_lease_is_renewed_while_its_candidate_is_measured(
             taken.extend(store.lease(run, [candidate], 1))
             return Evaluation(candidate, Trade().outcome(candidate))
 
-    with another(path) as (store, run):
+    with another(path) as (store, run), open_store(path) as own:
+        own.lease_s = 0.5
         tune_program(
             LEVEL,
             Text(),
             budget=Budget(trials=1),
             settings=SETTINGS,
-            store=path,
+            store=own,
             executor=Slow(),
             compares=False,
         )

@@ -166,7 +166,13 @@ _CLAIMING = 0x706C6170  # a lock beside those of the runs
 
 
 def acquire(
-    connection: Connection, locks: RunLocks, run_id: str, task_key: str, hashes: Sequence[str], most: int
+    connection: Connection,
+    locks: RunLocks,
+    run_id: str,
+    task_key: str,
+    hashes: Sequence[str],
+    most: int,
+    lease_s: float = LEASE_S,
 ) -> list[str]:
     """Lease candidates for a run; what it had leased before is released.
 
@@ -177,6 +183,7 @@ def acquire(
         task_key: its task.
         hashes: of the candidates, the most wanted first.
         most: how many may be leased.
+        lease_s: how long.
 
     Returns:
         Those that are leased now; the others are leased by runs that live.
@@ -196,12 +203,12 @@ def acquire(
     if gone:
         connection.execute(delete(leases).where(same[0], leases.c.candidate_hash.in_(gone)))
     if free:
-        row = {"task_key": task_key, "run_id": run_id, "until": now + LEASE_S}
+        row = {"task_key": task_key, "run_id": run_id, "until": now + lease_s}
         connection.execute(insert(leases), [{**row, "candidate_hash": each} for each in free])
     return free
 
 
-def renew(connection: Connection, run_id: str) -> None:
+def renew(connection: Connection, run_id: str, lease_s: float) -> None:
     """Extend a run's leases; those that another run has acquired since are lost to it."""
-    until = time.time() + LEASE_S
+    until = time.time() + lease_s
     connection.execute(update(leases).where(leases.c.run_id == run_id).values(until=until))

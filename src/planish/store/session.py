@@ -242,12 +242,19 @@ _T = TypeVar("_T")
 _log = logging.getLogger("planish")
 
 
-def persist(attempt: Callable[[bool], _T], patience: float) -> _T:
+def persist(
+    attempt: Callable[[bool], _T],
+    patience: float,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> _T:
     """Try until the server answers again; the pauses grow, and the wait is shown.
 
     Args:
         attempt: what is tried; its argument is whether it was tried before.
         patience: seconds at most.
+        now: the monotonic clock.
+        sleep: waits for seconds.
 
     Raises:
         StoreError: the connection stays lost, or what the attempt raises.
@@ -257,18 +264,18 @@ def persist(attempt: Callable[[bool], _T], patience: float) -> _T:
         try:
             found = attempt(again)
         except LostConnectionError:
-            lost = lost or time.monotonic()
-            left = lost + patience - time.monotonic()
+            lost = lost or now()
+            left = lost + patience - now()
             if pause > left:
                 raise
-            if not shown and time.monotonic() - lost >= SHOWN_S:
+            if not shown and now() - lost >= SHOWN_S:
                 _log.warning("The store does not answer; waiting, at most %.0f s", left)
                 shown = True
         else:
             if shown:
                 _log.warning("The store answers again; continuing")
             return found
-        time.sleep(pause)
+        sleep(pause)
         pause, again = min(2 * pause, _PAUSE_MOST_S), True
 
 

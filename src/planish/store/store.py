@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from planish.core import Candidate, StoreError, Task, Trial
-from planish.store.locks import acquire, renew
+from planish.store.locks import LEASE_S, acquire, renew
 from planish.store.reader import Parcel, Reader
 from planish.store.rows import ResultRow, damaged_trials, result_row, task_row, to_json, trial_row
 from planish.store.schema import COVERED, leases, results, runs, sealed, tasks, total, trials
@@ -46,7 +46,12 @@ class Store(Reader):
     What a method has written is stored when it returns, and outlives the process; what fails is
     not written at all. A run is written by one process; runs beside each other do not hinder each
     other. Threads may share a store; processes may not.
+
+    Attributes:
+        lease_s: how long a lease of a candidate lasts, in seconds.
     """
+
+    lease_s: float = LEASE_S
 
     def __init__(self, session: StoreSession, reopen: Callable[[], Reader] | None = None) -> None:
         super().__init__(session, reopen)
@@ -205,14 +210,15 @@ class Store(Reader):
 
         def write(connection: Connection, again: bool) -> list[str]:
             held = self._own(run_id, again)
-            return acquire(connection, self._session.locks, run_id, held["task_key"], hashes, most)
+            locks, task_key = self._session.locks, held["task_key"]
+            return acquire(connection, locks, run_id, task_key, hashes, most, self.lease_s)
 
         mine = set(self._session.write(write))
         return [candidate for candidate in candidates if candidate.hash in mine]
 
     def renew_leases(self, run_id: str) -> None:
-        """Extend the leases of a run by two minutes."""
-        self._session.write(lambda connection, _: renew(connection, run_id))
+        """Extend the leases of a run."""
+        self._session.write(lambda connection, _: renew(connection, run_id, self.lease_s))
 
     def save_importance(self, run_id: str, importance: Sequence[tuple[str, float]]) -> None:
         """Store the importance of features for the best candidate; it replaces an earlier one.

@@ -91,8 +91,6 @@ class InFlight:
 
 POLL_S = 0.05
 """How often the store is asked for what another run is measuring."""
-RENEWED_S = 30.0
-"""How often leases are renewed: well before they end by themselves."""
 
 
 class Pending:
@@ -193,7 +191,7 @@ class Leases(Pending):
             thread.join()
 
     def _renew_until(self, over: Event) -> None:
-        while not over.wait(RENEWED_S):
+        while not over.wait(self._store.lease_s / 4):
             with suppress(StoreError):  # the loop will see it, too
                 self._store.renew_leases(self._recorder.run_id)
 
