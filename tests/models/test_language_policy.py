@@ -18,7 +18,6 @@ from planish.levels.llvm.ir.features import instruction_schema
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import passes_of
 from planish.levels.llvm.passes.space import PassSpace, compile_lists
-from planish.models import language_policy
 from planish.models.decoder import (
     CutTextWarning,
     DecoderShape,
@@ -157,9 +156,7 @@ def test_fast_feedback_has_the_outcome_of_its_list() -> None:
 
 @pytest.mark.parametrize("objective", ["instructions", "text_bytes"])
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
-def test_its_feedback_is_the_kind_that_it_was_trained_with(
-    kind: Kind, objective: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_feedback_is_the_kind_that_it_was_trained_with(kind: Kind, objective: str) -> None:
     learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
     assert made_of is not None
     answer = ModelAnswer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
@@ -170,10 +167,9 @@ def test_its_feedback_is_the_kind_that_it_was_trained_with(
     def says(*_: object) -> tuple[list[int], None]:
         return rest, None
 
-    monkeypatch.setattr(language_policy, "continued", says)
     for seed in range(8):
         saved = replace(made(seed, 1024), feedback=kind, schema=instruction_schema(objective))
-        policy, steps = LanguageModelPolicy(saved), [elements()[text] for text in (*PASSES, "dce")]
+        policy, steps = LanguageModelPolicy(saved, says), [elements()[text] for text in (*PASSES, "dce")]
         state = policy.begin(PassSpace(steps, ir=CODE, objective=objective))
         state = policy.extend(state, next(one for one in here().actions if str(one) == "gvn"))
         # Whatever is made less, a model tells of instructions, and is told of them.

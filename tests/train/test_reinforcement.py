@@ -43,7 +43,7 @@ def environment() -> StepEnvironment:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def ray() -> Iterator[Any]:
     """Return RLlib's processes, which take long to start."""
     pytest.importorskip("torch")
     library = pytest.importorskip("ray")
@@ -52,14 +52,11 @@ def cluster() -> Iterator[Any]:
     library.shutdown()
 
 
-@pytest.fixture
-def ray(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("planish.train.reinforcement.EVERY", 0.0)
-    return cluster
-
-
 def config(folder: Path, algorithm: str = "ppo", seconds: float = 0.0) -> TrainConfig:
-    return TrainConfig("loops", "mine", algorithm, environment, environment, folder, ("one", "two"), seconds)
+    programs = ("one", "two")
+    return TrainConfig(
+        "loops", "mine", algorithm, environment, environment, folder, programs, seconds, every_s=0.0
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -125,15 +122,15 @@ def test_a_policy_learns_what_is_rewarded(ray: object, tmp_path: Path) -> None:
     ],
 )
 def test_a_training_goes_on_with_what_it_began_with(
-    other: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    other: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("planish.train.reinforcement.built", unbuilt)
+    begun = replace(config(tmp_path), build=unbuilt)
     with pytest.raises(NotImplementedError):
-        reinforce(config(tmp_path))
+        reinforce(begun)
     with pytest.raises(PlanishError, match=message):
-        reinforce(replace(config(tmp_path), **other))
+        reinforce(replace(begun, **other))
     with pytest.raises(NotImplementedError):
-        reinforce(replace(config(tmp_path), seconds=9.0, runners=2))
+        reinforce(replace(begun, seconds=9.0, runners=2))
 
 
 def unbuilt(*given: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -103,11 +103,14 @@ class LanguageModelPolicy:
 
     Args:
         saved: the network, its vocabulary, and what it is for.
+        answer: writes tokens; see `planish.models.decoder.continued`.
     """
 
-    def __init__(self, saved: SavedPolicy) -> None:
+    def __init__(
+        self, saved: SavedPolicy, answer: Callable[..., tuple[Sequence[int], object]] = continued
+    ) -> None:
         assert isinstance(saved.shape, DecoderShape)
-        self._saved, self._shape = saved, saved.shape
+        self._saved, self._shape, self._answer = saved, saved.shape, answer
         self._tokenizer = Tokenizer.read(saved.vocabulary)
         self._end = self._tokenizer.token("[end of list]")
         self._kind: Kind = saved.feedback or USUAL
@@ -157,7 +160,7 @@ class LanguageModelPolicy:
         # The rest of the answer: counts, and code where feedback has it.
         most = ROOM if self._kind == "fast" else None
         memory = remembered(self._shape, self._saved.parameters, [self._end], state.memory)
-        rest, _ = continued(self._shape, self._saved.parameters, memory, self._ends, most)
+        rest, _ = self._answer(self._shape, self._saved.parameters, memory, self._ends, most)
         tokens = [*state.written, self._end, *rest]
         answer = read_answer(self._tokenizer, tokens)
         about = self._kind, self._saved.schema.name.rpartition("/")[2]

@@ -187,6 +187,7 @@ def make_environment(
     space: str = "steps",
     steps: int = 10,
     store: Store | str | Path | None = None,
+    remembered: int = REMEMBERED,
 ) -> StepEnvironment:
     """Make an environment of programs, whose candidates are verified and timed as in any search.
 
@@ -195,6 +196,7 @@ def make_environment(
         space: a space of numbered actions.
         steps: of an episode.
         store: what is measured is kept there, so that no state is measured twice; None for the user's own.
+        remembered: programs whose states are held in memory.
 
     Raises:
         PlanishError: there is no program; one cannot be read; the space has no numbered actions.
@@ -203,7 +205,7 @@ def make_environment(
         raise PlanishError("an environment needs programs", "Give at least one.")
     measured = _MeasuredPrograms([_read(program) for program in programs], space, store)
     try:
-        return StepEnvironment(lru_cache(REMEMBERED)(measured.task), len(programs), steps, measured.close)
+        return StepEnvironment(lru_cache(remembered)(measured.task), len(programs), steps, measured.close)
     except BaseException:
         measured.close()
         raise

@@ -170,8 +170,6 @@ def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
 
 PATIENCE = 30
 """It ends when so many records at the held-back programs found nothing better."""
-EVERY = 20.0
-"""Seconds from one evaluation, and checkpoint, to the next, at least."""
 
 
 _CHECKPOINT = "checkpoint-"
@@ -210,6 +208,8 @@ class TrainConfig:
         runners: processes that collect; 0: this one does.
         seed: of the first weights, and of what is explored.
         tuned: the network, and how it learns.
+        every_s: seconds from one evaluation, and checkpoint, to the next, at least.
+        build: makes the algorithm.
     """
 
     level: str
@@ -223,6 +223,8 @@ class TrainConfig:
     runners: int = 0
     seed: int = 0
     tuned: Tuned = USUAL
+    every_s: float = 20.0
+    build: Callable[..., Any] = built
 
 
 def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lambda _: None) -> SavedPolicy:
@@ -244,7 +246,7 @@ def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lam
         config.folder.mkdir(parents=True, exist_ok=True)
         what = f"the training in {config.folder}"
         require_same(config.folder / RECIPE, _recipe(config, environment.task.space), what)
-        algorithm = built(
+        algorithm = config.build(
             config.algorithm,
             lambda: ScaledObservation(config.environment()),
             config.runners,
@@ -254,7 +256,7 @@ def reinforce(config: TrainConfig, on_record: Callable[[EvalRecord], None] = lam
         try:
             _restore(algorithm, config)
             with suppress(KeyboardInterrupt):
-                for reward, steps in _rounds(algorithm):
+                for reward, steps in _rounds(algorithm, config.every_s):
                     policy = _exported(algorithm, config, environment)
                     held = float(np.mean([_share(policy, task) for task in _tasks(environment)]))
                     records.append(EvalRecord(time.monotonic() - begun, steps, reward, held))
@@ -282,10 +284,10 @@ def read_records(folder: Path) -> list[EvalRecord]:
     return found
 
 
-def _rounds(algorithm: Any) -> Iterator[tuple[float, int]]:
+def _rounds(algorithm: Any, every_s: float) -> Iterator[tuple[float, int]]:
     """Train for some seconds at a time; yield the mean reward, and the steps so far."""
     while True:
-        end = time.monotonic() + EVERY
+        end = time.monotonic() + every_s
         result: dict[str, Any] = {}
         while not result or time.monotonic() < end:
             result = algorithm.train()

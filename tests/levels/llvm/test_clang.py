@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder that is all of PATH, on a machine without ziglang."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(clang.VARIABLE, raising=False)
-    monkeypatch.setattr(clang, "find_spec", _nothing)
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     return tmp_path
-
-
-def _nothing(name: str) -> None:
-    del name
 
 
 def fake(folder: Path, program: str, version: str, name: str = "Debian clang") -> str:

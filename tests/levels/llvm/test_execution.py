@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import pytest
 
 from levels.llvm.modules import require_linker
 from planish.core import TargetError
-from planish.levels.llvm import execution
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
 from planish.levels.llvm.program import Harness, Running
@@ -101,16 +101,15 @@ def test_a_program_that_gives_different_answers_is_not_run() -> None:
         reference_answer(module.object_code(), Runner(Running(), backend))
 
 
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_nothing_is_left_behind(temporary: Path) -> None:
     answer(CAT)
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary.iterdir()) == []
 
 
 def test_without_a_compiler_nothing_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(execution, "find_spec", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     find_linker.cache_clear()
     try:
         with pytest.raises(TargetError, match="Install one"):

@@ -29,7 +29,6 @@ from planish.tuning import finish
 from planish.tuning.api import task_of
 from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings
-from short_comparisons import shorten_comparisons
 
 QUICK = Settings(workers=1, finalists=2)
 
@@ -193,9 +192,9 @@ def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
     assert result.describe()["passes"].startswith("text bytes without it")
 
 
-def test_time_is_compared_with_the_fast_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("short_comparisons")
+def test_time_is_compared_with_the_fast_baseline(tmp_path: Path) -> None:
     require_linker()
-    shorten_comparisons(monkeypatch.setattr)
     settings = replace(QUICK, objectives=("time_s",), finalists=1)
     result = tune(ECHO, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db", args="x")
     assert baseline_passes(result.task) == ("default<O3>",)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from levels.llvm.faulty import Methods, faulty
 from planish.core import PlanishError
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.backend.protocol import IRError, PassError
@@ -28,10 +29,10 @@ class _Open(Watchdog):
         return True
 
 
-def _costs(objective: str) -> FunctionCosts:
+def _costs(objective: str, methods: Methods | None = None) -> FunctionCosts:
     ranking = Ranking(("default<Oz>",))
     evaluator = FunctionEvaluator(
-        open_backend(),
+        faulty(open_backend(), {} if methods is None else methods),
         IR,
         [objective],
         lambda passes, values: ranking.matters(passes, int(values[objective])),
@@ -53,26 +54,24 @@ def test_the_shortest_of_the_best_lists_wins_unless_oz_is_as_good() -> None:
 
 
 @pytest.mark.parametrize("error", [PassError("refused"), IRError("no code is made of it")])
-def test_a_list_that_llvm_refuses_or_makes_no_code_of_has_no_cost(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    costs = _costs("text_bytes")
+def test_a_list_that_llvm_refuses_or_makes_no_code_of_has_no_cost(error: Exception) -> None:
+    methods = Methods()
+    costs = _costs("text_bytes", methods)
     before = costs.cost(("sroa<modify-cfg>",))
-    kind = type(open_backend().parse(IR))
-    method = "run" if isinstance(error, PassError) else "text_bytes"
 
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(kind, method, fail)
+    methods["run" if isinstance(error, PassError) else "text_bytes"] = fail
 
     assert before is not None
     assert costs.cost(("gvn",)) is None
     assert costs.cost(("sroa<modify-cfg>",)) == before
 
 
-def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = _costs("instructions")
+def test_a_list_whose_code_may_vary_is_run_again_where_it_matters() -> None:
+    methods = Methods()
+    costs = _costs("instructions", methods)
     costs.cost(costs.ranking.baseline)
     printed: list[object] = []
 
@@ -80,7 +79,7 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: p
         printed.append(module)
         return str(len(printed))
 
-    monkeypatch.setattr(type(open_backend().parse(IR)), "text", text)
+    methods["text"] = text
 
     assert costs.cost(("mem2reg", "gvn-sink")) is None
     assert len(printed) == 2
@@ -91,13 +90,14 @@ def test_a_list_whose_code_may_vary_is_run_again_where_it_matters(monkeypatch: p
     assert costs.ranking.best() == (1, ("default<Oz>",))
 
 
-def test_what_no_list_is_to_blame_for_ends_the_labeling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_list_is_to_blame_for_ends_the_labeling() -> None:
     """A shard that is written without a label is never done again."""
-    costs = _costs("instructions")
+    methods = Methods()
+    costs = _costs("instructions", methods)
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(FunctionEvaluator, "_transformed", fail)
+    methods["run"] = fail
     with pytest.raises(PlanishError, match="No space left on device"):
         costs.cost(("gvn",))

@@ -120,8 +120,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _write(tmp_path_factory.mktemp("corpus"), _rows(12))
 
 
-def _label(corpus: Path, folder: Path, plan: LabelPlan = PLAN) -> list[Label]:
-    label_corpus(corpus, folder, plan, ProgressDisplay(show=False))
+def _label(
+    corpus: Path, folder: Path, plan: LabelPlan = PLAN, broadcasting: type[Broadcasting] = Broadcasting
+) -> list[Label]:
+    label_corpus(corpus, folder, plan, ProgressDisplay(show=False), broadcasting=broadcasting)
     return list(read_labels(folder))
 
 
@@ -293,31 +295,25 @@ def test_all_lists_are_broadcast_where_as_many_are_asked_for(corpus: Path, tmp_p
         assert label.best <= min(_after(rows[label.identity], passes) for passes in broadcast)
 
 
-def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(*_: object) -> Label:
-        os._exit(1)
+def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(corpus: Path, tmp_path: Path) -> None:
+    class Dying(Broadcasting):
+        def __call__(self, *_: object) -> Label:
+            os._exit(1)
 
-    monkeypatch.setattr(Broadcasting, "__call__", die)
-
-    labels = _label(corpus, tmp_path)
+    labels = _label(corpus, tmp_path, broadcasting=Dying)
 
     assert {label.identity for label in labels} == {row.identity for row in _rows(12)}
     assert {label.found_by for label in labels} <= {"search", "baseline"}
 
 
-def test_children_that_others_kill_end_the_labeling_and_write_no_shard(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*_: object) -> Label:
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError
+def test_children_that_others_kill_end_the_labeling_and_write_no_shard(corpus: Path, tmp_path: Path) -> None:
+    class Killed(Broadcasting):
+        def __call__(self, *_: object) -> Label:
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Broadcasting, "__call__", killed)
-        with pytest.raises(LostError, match="processes are killed from outside: killed by SIGKILL"):
-            _label(corpus, tmp_path)
+    with pytest.raises(LostError, match="processes are killed from outside: killed by SIGKILL"):
+        _label(corpus, tmp_path, broadcasting=Killed)
     assert list((tmp_path / SEARCHED).iterdir())
     assert not list((tmp_path / LABELS).glob("*"))
     assert {label.identity for label in _label(corpus, tmp_path)} == {row.identity for row in _rows(12)}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from levels.llvm.faulty import faulty
 from planish.core import PlanishError
 from planish.levels.llvm.backend.libraries import open_backend
 from planish.levels.llvm.backend.protocol import Module, PassError
@@ -42,10 +43,19 @@ def file(made: LabelBench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _more(path: Path, made: LabelBench, functions: int) -> list[tuple[int, int, int | None]]:
+class NoRows(CostRows):
+    """Runs nothing."""
+
+    def __call__(self, *_: object) -> CostRow | None:
+        raise AssertionError
+
+
+def _more(
+    path: Path, made: LabelBench, functions: int, make_rows: type[CostRows] = CostRows
+) -> list[tuple[int, int, int | None]]:
     display = Recording()
     plan = LabelPlan(functions=functions, splits=made.plan.splits, jobs=2)
-    table_corpus(SAMPLE, path, LabelBench(plan, made.backend), LISTS, display)
+    table_corpus(SAMPLE, path, LabelBench(plan, made.backend), LISTS, display, make_rows=make_rows)
     return display.seen
 
 
@@ -72,16 +82,13 @@ def test_a_table_holds_what_lists_give(file: Path) -> None:
                         assert table.lexemes[place].tolist() == counts
 
 
-def test_what_is_known_is_not_run_again(
-    file: Path, made: LabelBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_known_is_not_run_again(file: Path, made: LabelBench, tmp_path: Path) -> None:
     path = tmp_path / "t.npz"
     path.write_bytes(file.read_bytes())
     assert _more(path, made, 9) == [(n, 6, 9) for n in (7, 8, 9)]
     whole = path.read_bytes()
 
-    monkeypatch.setattr(CostRows, "__call__", None)
-    assert _more(path, made, 9) == []
+    assert _more(path, made, 9, NoRows) == []
     assert path.read_bytes() == whole
 
 
@@ -98,20 +105,14 @@ def test_what_is_done_is_kept_where_it_is_broken_off(made: LabelBench, tmp_path:
     assert len(read_costs(path)) == 2
 
 
-def test_a_list_that_fails_has_no_cost(
-    file: Path, made: LabelBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(made.backend.parse("define void @f() { ret void }")) as module:
-        kind = type(module)
-    run = kind.run
-
+def test_a_list_that_fails_has_no_cost(file: Path, made: LabelBench, tmp_path: Path) -> None:
     def refuse(module: Module, pipeline: str) -> None:
         if "mergereturn" in pipeline:
             raise PassError("refused")
-        run(module, pipeline)
+        type(module).run(module, pipeline)
 
-    monkeypatch.setattr(kind, "run", refuse)
-    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, QUIET)
+    refusing = LabelBench(made.plan, faulty(made.backend, {"run": refuse}))
+    table = table_corpus(SAMPLE, tmp_path / "t.npz", refusing, LISTS, QUIET)
 
     assert set(table.costs[:, 1].ravel().tolist()) == {FAILED}
     assert np.array_equal(table.costs[:, (0, 2)], read_costs(file).costs[:, (0, 2)])
@@ -129,21 +130,23 @@ def test_one_objective_is_counted_of_functions_that_another_table_lacks(
     assert np.array_equal(table.costs, whole.costs[4:, :, :1])
 
 
+class NewRows(CostRows):
+    """Runs no list but the last."""
+
+    def __call__(self, row: Row, watchdog: Watchdog) -> CostRow | None:
+        assert list(self.lists) == LISTS[2:]
+        return super().__call__(row, watchdog)
+
+
 def test_a_table_with_more_lists_keeps_the_costs_of_those_that_it_had(
-    file: Path, made: LabelBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, made: LabelBench, tmp_path: Path
 ) -> None:
     whole = read_costs(file)
     narrow = replace(
         whole, columns=replace(whole.columns, lists=tuple(LISTS[:2])), costs=whole.costs[:, :2]
     ).take(np.arange(4))
-    rows = CostRows.__call__
-
-    def noting(self: CostRows, row: Row, watchdog: Watchdog) -> CostRow | None:
-        assert list(self.lists) == LISTS[2:]
-        return rows(self, row, watchdog)
-
-    monkeypatch.setattr(CostRows, "__call__", noting)
-    table = table_corpus(SAMPLE, tmp_path / "t.npz", made, LISTS, QUIET, widened=narrow)
+    path = tmp_path / "t.npz"
+    table = table_corpus(SAMPLE, path, made, LISTS, QUIET, widened=narrow, make_rows=NewRows)
 
     assert table.columns == whole.columns
     assert table.identities.tolist() == narrow.identities.tolist()

@@ -231,7 +231,12 @@ _Item = TypeVar("_Item")
 
 
 def label_corpus(
-    corpus: Path, folder: Path, plan: LabelPlan, display: ProgressDisplay, command: str = ""
+    corpus: Path,
+    folder: Path,
+    plan: LabelPlan,
+    display: ProgressDisplay,
+    command: str = "",
+    broadcasting: type[Broadcasting] = Broadcasting,
 ) -> dict[str, Any]:
     """Find a good pass list for each function of a corpus, or resume the labeling.
 
@@ -245,6 +250,7 @@ def label_corpus(
         plan: how.
         display: shows the progress.
         command: the command that asks for it, for the card.
+        broadcasting: runs the lists of others on functions.
 
     Returns:
         The card, as card.json holds it.
@@ -262,7 +268,7 @@ def label_corpus(
     draw = Draw(min(plan.functions or total, total), total)
     with ours(folder):
         require_same(folder / RECIPE, _recipe(corpus, made, total), f"the labels in {folder}")
-        run = _Run(corpus, folder, made, draw, display)
+        run = _Run(corpus, folder, made, draw, display, broadcasting)
         run.search()
         run.broadcast(run.lists())
         return write_label_card(folder, made, command)
@@ -295,6 +301,7 @@ class _Run:
     bench: LabelBench
     draw: Draw
     display: ProgressDisplay
+    broadcasting: type[Broadcasting]
 
     def search(self) -> None:
         """Search on each function by itself."""
@@ -329,7 +336,7 @@ class _Run:
             for shard in self._shards(SEARCHED):
                 write_labels(read_shard(shard), self.folder / LABELS / shard.name)
             return
-        work = Broadcasting(self.bench, lists)
+        work = self.broadcasting(self.bench, lists)
         self._stage("broadcasting", LABELS, self._labeled, work, lambda item: item[1], len(lists))
 
     def _stage(

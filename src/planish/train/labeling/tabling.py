@@ -224,6 +224,7 @@ def table_corpus(
     objectives: Sequence[str] = OBJECTIVES,
     besides: Set[str] = frozenset(),
     widened: CostTable | None = None,
+    make_rows: type[CostRows] = CostRows,
 ) -> CostTable:
     """Write what each list costs on functions of a corpus, or add functions to what is written.
 
@@ -241,6 +242,7 @@ def table_corpus(
         besides: identities that are left out, as where another file has them; they count as drawn.
         widened: a table of these objectives. Its functions alone are run, by the lists that it lacks, and the
             file has its lists too, with its costs.
+        make_rows: runs the lists.
 
     Returns:
         The whole table.
@@ -250,7 +252,7 @@ def table_corpus(
             columns; a function costs otherwise after -Oz than in the table that is widened.
     """
     wide = Widened(widened) if widened else None
-    work, plan = CostRows(bench, wide.missing(lists) if wide else lists, objectives), bench.plan
+    work, plan = make_rows(bench, wide.missing(lists) if wide else lists, objectives), bench.plan
     with ours(path.parent):
         file = _File(path, _known(path, wide.columns(work.columns) if wide else work.columns))
         held = set[str](file.table.identities.tolist())
