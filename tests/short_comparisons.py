@@ -1,10 +1,9 @@
 """Comparisons at the end of a run that are short: what they find does not matter to the test."""
 
 from collections.abc import Callable
-from functools import partial
 
 from planish.measure import Plan
-from planish.tuning import remeasure, validate
+from planish.tuning import budget, validate
 
 
 def shorten_comparisons(setattr_: Callable[[object, str, object], None]) -> None:
@@ -13,6 +12,5 @@ def shorten_comparisons(setattr_: Callable[[object, str, object], None]) -> None
     Args:
         setattr_: of a `pytest.MonkeyPatch`, which undoes it.
     """
-    setattr_(remeasure, "MOST", 1)
-    setattr_(remeasure, "Plan", partial(Plan, rounds=3, processes=1))
-    setattr_(validate, "Plan", partial(Plan, rounds=3, processes=1, most=1))
+    for module in (budget, validate):
+        setattr_(module, "PLAN", Plan(processes=1, most=1))

@@ -49,15 +49,15 @@ Offer = Callable[[type[lattices.LatticeLevel]], None]
 
 
 @pytest.fixture
-def lattice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offer the lattice level alone."""
-    lattices.install(monkeypatch.setattr)
+def offer(monkeypatch: pytest.MonkeyPatch) -> Offer:
+    """Return a function that offers a lattice level alone."""
+    return lambda level: lattices.install(monkeypatch.setattr, level)
 
 
 @pytest.fixture
-def offer(monkeypatch: pytest.MonkeyPatch) -> Offer:
-    """Return a function that offers another lattice level in place of the usual one."""
-    return lambda level: lattices.install(monkeypatch.setattr, level)
+def lattice(offer: Offer) -> None:
+    """Offer the usual lattice level alone."""
+    offer(lattices.LatticeLevel)
 
 
 @pytest.fixture

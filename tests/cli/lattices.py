@@ -179,9 +179,9 @@ def install(
     put(registry, "load", load_ours)
     put(registry, "names", names_ours)
     put(os, "sched_getaffinity", lambda _: {0})  # pyright: ignore[reportUnknownLambdaType]
-    put(import_module("planish.tuning.remeasure"), "MOST", 1)
-    for module in ("tuning.remeasure", "tuning.validate", "tuning.compare"):
-        put(import_module(f"planish.{module}"), "Plan", partial(Plan, processes=1))
+    for module in ("budget", "validate"):
+        put(import_module(f"planish.tuning.{module}"), "PLAN", Plan(processes=1, most=1))
+    put(import_module("planish.tuning.compare"), "Plan", partial(Plan, processes=1))
 
 
 if __name__ == "__main__":

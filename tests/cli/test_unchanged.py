@@ -20,7 +20,8 @@ from planish.measure.comparison import remeasure_all
 from planish.store import open_store
 from planish.tuning import remeasure
 from planish.tuning.result import Result, read_result
-from short_comparisons import shorten_comparisons
+
+pytestmark = pytest.mark.usefixtures("short_comparisons")
 
 SHORT = ("--trials", 4, "--workers", 1)
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
@@ -44,7 +45,6 @@ def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
         return [base, *({name: slower(sampled) for name, sampled in each.items()} for each in rest)]
 
     monkeypatch.setattr(remeasure, "remeasure_all", found)
-    shorten_comparisons(monkeypatch.setattr)
 
 
 def tuned(planish: Planish, *words: object) -> tuple[Said, str]:

@@ -20,7 +20,6 @@ from planish.tuning.settings import Budget, Settings
 from report.fronts import BOTH, front
 from report.planks import TIME
 from report.unmeasured import with_unmeasured
-from short_comparisons import shorten_comparisons
 
 
 def stored(rows: list[ResultRow]) -> list[ResultRow]:
@@ -173,10 +172,8 @@ def test_an_analysis_that_the_level_cannot_read_is_one_error() -> None:
         assert caught.value.exit_code == 4
 
 
-def test_a_result_is_the_same_in_memory_and_from_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shorten_comparisons(monkeypatch.setattr)
+@pytest.mark.usefixtures("short_comparisons")
+def test_a_result_is_the_same_in_memory_and_from_the_store(tmp_path: Path) -> None:
     settings = Settings(searcher="random", workers=1, finalists=1)
     with open_store(tmp_path / "store.db") as store:
         found = tune(

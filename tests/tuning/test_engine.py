@@ -65,12 +65,18 @@ def program_of(level: str) -> tuple[Level, Program]:
 
 
 def proposals(
-    level: Level, program: Program, settings: Settings, executor: HashExecutor, store: Store, trials: int
+    level: Level,
+    program: Program,
+    settings: Settings,
+    executor: HashExecutor,
+    store: Store,
+    trials: int,
+    searcher: Searcher | None = None,
 ) -> list[Candidate]:
     """Search; gives the candidates of the run by index."""
     result = tune_program(
         level, program, budget=Budget(trials=trials), settings=settings, store=store, executor=executor,
-        compares=False,
+        compares=False, searcher=searcher,
     )  # fmt: skip
     stored = store.run_trials(result.run.id, level.steps)
     assert [trial.index for trial in stored] == list(range(len(stored)))
@@ -127,15 +133,12 @@ class Noting(Searcher):
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 7, 64])
-def test_as_much_is_asked_for_as_the_executor_has_capacity_for(
-    capacity: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_much_is_asked_for_as_the_executor_has_capacity_for(capacity: int, tmp_path: Path) -> None:
     executor = HashExecutor(["time_s", "error"], capacity)
     noting = Noting(executor)
-    monkeypatch.setattr("planish.tuning.api.make_searcher", lambda *_: noting)  # pyright: ignore[reportUnknownLambdaType]
     settings = Settings(objectives=("time",), searcher="random")
     with open_store(tmp_path / "a.db") as store:
-        proposals(Plain(), Text(), settings, executor, store, 144)
+        proposals(Plain(), Text(), settings, executor, store, 144, noting)
     assert noting.asked[0] == capacity
     assert max(noting.asked) == capacity
     assert [count for count, _ in noting.told] == [1] * 144
@@ -159,36 +162,29 @@ class Concluding(Noting):
         return list(Trade().candidates())[-1:]
 
 
-def concluded(
-    executor: HashExecutor, searcher: Concluding, budget: Budget, store: Store, patch: pytest.MonkeyPatch
-) -> list[Candidate]:
-    patch.setattr("planish.tuning.api.make_searcher", lambda *_: searcher)  # pyright: ignore[reportUnknownLambdaType]
-    settings = Settings(objectives=("time",), searcher="random")
+def concluded(executor: HashExecutor, searcher: Concluding, budget: Budget, store: Store) -> list[Candidate]:
     result = tune_program(
-        Plain(), Text(), budget=budget, settings=settings, store=store, executor=executor, compares=False
-    )
+        Plain(), Text(), budget=budget, settings=Settings(objectives=("time",), searcher="random"),
+        store=store, executor=executor, compares=False, searcher=searcher,
+    )  # fmt: skip
     return [trial.candidate for trial in store.run_trials(result.run.id, Plain().steps)]
 
 
-def test_what_a_searcher_concludes_is_measured_once_the_budget_is_spent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_searcher_concludes_is_measured_once_the_budget_is_spent(tmp_path: Path) -> None:
     executor = HashExecutor(["time_s", "error"], 1)
     searcher, space = Concluding(executor), list(Trade().candidates())
     with open_store(tmp_path / "a.db") as store:
-        found = concluded(executor, searcher, Budget(trials=3), store, monkeypatch)
+        found = concluded(executor, searcher, Budget(trials=3), store)
     assert found == [*space[:3], space[-1]]
     assert len(searcher.told) == 3, "it did not propose the last one"
 
 
-def test_the_time_for_what_a_searcher_concludes_is_reserved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_for_what_a_searcher_concludes_is_reserved(tmp_path: Path) -> None:
     executor = HashExecutor(["time_s", "error"], 1)
     # Nothing is left for the search, once its first candidate is measured.
     searcher, space = Concluding(executor, 3600.0), list(Trade().candidates())
     with open_store(tmp_path / "a.db") as store:
-        found = concluded(executor, searcher, Budget(seconds=3600), store, monkeypatch)
+        found = concluded(executor, searcher, Budget(seconds=3600), store)
     assert found == [space[0], space[-1]]
 
 

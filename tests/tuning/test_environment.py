@@ -31,14 +31,11 @@ def test_what_was_measured_is_never_measured_again(tmp_path: Path) -> None:
         assert {run.status for run in store.runs()} == {"finished"}
 
 
-def test_a_program_has_one_run_however_often_it_is_visited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_has_one_run_however_often_it_is_visited(tmp_path: Path) -> None:
     """Only one program is held in memory, so that each visit reads the store anew."""
-    monkeypatch.setattr("planish.train.environment.REMEMBERED", 1)
     path = tmp_path / "s.db"
     for action in (1, 4):  # what the second environment measures is new
-        environment = make_environment(PROGRAMS, store=path)
+        environment = make_environment(PROGRAMS, store=path, remembered=1)
         for number in (0, 1, 0, 1):
             environment.reset(options={"task": number})
             environment.step(np.int64(action))

@@ -22,7 +22,8 @@ from planish.tuning.api import tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
-from short_comparisons import shorten_comparisons
+
+pytestmark = pytest.mark.usefixtures("short_comparisons")
 
 
 class Breaking(Silent):
@@ -51,7 +52,6 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
         return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
 
     monkeypatch.setattr(evaluator, "executable_of", compiled)
-    shorten_comparisons(monkeypatch.setattr)
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)
     with open_store(folder / "a.db") as store:

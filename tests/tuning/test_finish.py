@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,15 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_executors import SameProcessExecutor
-from planish.core import Candidate, PlanishError, TargetError, Task
-from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
-from planish.measure.comparison import remeasure_all
+from planish.core import (
+    Candidate,
+    Evaluation,
+    EvaluatorSpec,
+    Measured,
+    PlanishError,
+    Space,
+    TargetError,
+    Task,
+)
+from planish.measure import CutShortError, Plan, seconds_left
+from planish.measure.rounds import VariantTag
 from planish.store import ResultRow, Store, open_store
 from planish.testing.lattice import Set
 from planish.tuning import ablation, remeasure
-from planish.tuning import budget as module
 from planish.tuning.api import tune_program
-from planish.tuning.budget import WEIGHTS, StageBudget
+from planish.tuning.budget import WEIGHTS, FinalLimits, StageBudget
 from planish.tuning.comparison import Comparison, Finalist
 from planish.tuning.comparison_codec import (
     decode,
@@ -36,18 +42,15 @@ from planish.tuning.comparison_codec import (
     is_interim,
     medians,
 )
-from planish.tuning.final_state import FinalState, SearchOutcome
+from planish.tuning.recorder import Progress, Silent
 from planish.tuning.remeasure import drop_interim
 from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings
-from tuning.tradeoff_level import Full, Plain, Text, Trade, first
+from tuning.tradeoff_level import Full, Measuring, Plain, Text, Trade, first
 
 SETTINGS = Settings(objectives=("time", "error"), searcher="random", workers=1)
-
-
-@pytest.fixture(autouse=True)
-def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remeasure, "Plan", partial(Plan, processes=1))
+ONE_PROCESS = FinalLimits(Plan(processes=1, most=40))
+NO_TIME = FinalLimits(ONE_PROCESS.plan, least_s=0.0, share=0.0, compared=0.0)
 
 
 @dataclass(frozen=True)
@@ -59,34 +62,66 @@ class Ended:
     status: str
 
 
-def ended(folder: Path, level: Plain, settings: Settings = SETTINGS, trials: int = 60) -> Ended:
+def ended(
+    folder: Path,
+    level: Plain,
+    settings: Settings = SETTINGS,
+    trials: int = 60,
+    limits: FinalLimits = ONE_PROCESS,
+    **given: Any,
+) -> Ended:
     """Tune; gives what came of it."""
+    given = {"start": SameProcessExecutor, **given}
     with open_store(folder / "store.db") as store:
         budget = Budget(trials=trials)
         result = tune_program(
-            level, Text(), budget=budget, settings=settings, store=store, start=SameProcessExecutor
+            level, Text(), budget=budget, settings=settings, store=store, limits=limits, **given
         )
         found = store.result_rows(result.run.id, level.steps)
         return Ended(result, list(found), store.run(result.run.id).status)
 
 
-def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave no time for the end, however long the search took."""
-    monkeypatch.setattr(StageBudget, "__post_init__", over)
-    monkeypatch.setattr(module, "LEAST_S", 0.0)
-    monkeypatch.setattr(module, "COMPARED", 0.0)
+@dataclass
+class Among(Plain):
+    """The level with a space of some candidates alone."""
+
+    candidates: tuple[Candidate, ...] = ()
+
+    def space(self, task: Task, name: str) -> Space:
+        del task, name
+        return Few(self.candidates)
 
 
-def over(budget: StageBudget) -> None:
-    """Let the time be over."""
-    budget.seconds, budget.ends = 0.0, budget.now()
+class Few(Trade):
+    """A space of some candidates alone."""
+
+    def __init__(self, candidates: tuple[Candidate, ...]) -> None:
+        super().__init__()
+        self._few = candidates
+
+    def candidates(self) -> Iterator[Candidate]:
+        return iter(self._few)
+
+
+class AtStage(Silent):
+    """Calls a function when a stage of the end begins, by the first words of its message."""
+
+    def __init__(self, message: str, call: Callable[[], None]) -> None:
+        self._message, self._call = message, call
+
+    def ending(self, progress: Progress, what: str) -> None:
+        del progress
+        if what.startswith(self._message):
+            self._call()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remeasure, "Plan", partial(Plan, processes=1))
-        return ended(tmp_path_factory.mktemp("full"), Full())
+    return ended(tmp_path_factory.mktemp("full"), Full())
 
 
 def comparison(found: Ended) -> Comparison:
@@ -144,19 +179,22 @@ def test_another_baseline_is_measured_too(full: Ended) -> None:
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
 
-def test_another_baseline_is_shown_by_its_ratio_to_the_baseline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def busy(baseline: Variant, variants: list[Variant], *others: Any) -> list[Mapping[str, PairedSamples]]:
-        times = 3.0 if variants[0].name == "slow" else 1.0
-        found = remeasure_all(baseline, variants, *others)
-        return [{name: slowed(sampled, times) for name, sampled in each.items()} for each in found]
+class Busy(SameProcessExecutor):
+    """Takes three times as long where the other baseline is measured beside the first."""
 
-    def slowed(sampled: PairedSamples, times: float) -> PairedSamples:
-        return replace(sampled, values=tuple(tuple(times * v for v in row) for row in sampled.values))
+    def __init__(self, spec: EvaluatorSpec, **_: object) -> None:
+        super().__init__(spec)
+        self._times = 3.0 if Measuring(slower=2.0) in getattr(spec, "specs", ()) else 1.0
 
-    monkeypatch.setattr(remeasure, "remeasure_all", busy)
-    reference = comparison(ended(tmp_path, Full())).secondary_baseline
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
+        found = super()._evaluate(candidate)
+        assert isinstance(found.outcome, Measured)
+        values = {name: self._times * value for name, value in found.outcome.values.items()}
+        return replace(found, outcome=Measured(values))
+
+
+def test_another_baseline_is_shown_by_its_ratio_to_the_baseline(tmp_path: Path) -> None:
+    reference = comparison(ended(tmp_path, Full(), start=Busy)).secondary_baseline
     assert reference is not None
     assert reference.lead.median == pytest.approx(2e-3, rel=0.01)
 
@@ -245,7 +283,7 @@ def test_one_objective_is_as_ever(tmp_path: Path) -> None:
 
 
 @dataclass
-class Careful(Plain):
+class Careful(Among):
     """The level where the baseline, and something else that is as good, are compared with the winner too."""
 
     def variants(self, task: Task, candidate: Candidate) -> Sequence[Candidate]:
@@ -254,13 +292,10 @@ class Careful(Plain):
         return Candidate(), Candidate((Set(3, 2),))
 
 
-def test_the_baseline_is_the_result_where_nothing_is_better(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_baseline_is_the_result_where_nothing_is_better(tmp_path: Path) -> None:
     idle = Candidate((Set(3, 1),))
-    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
     one = Settings(objectives=("time",), searcher="exhaustive", workers=1)
-    found = ended(tmp_path, Careful(), one)
+    found = ended(tmp_path, Careful(candidates=(idle,)), one)
     assert found.result.candidate == Candidate()
     assert found.stored[0].candidate == Candidate()
     assert {member.candidate for member in found.result.finalists} == {
@@ -270,10 +305,9 @@ def test_the_baseline_is_the_result_where_nothing_is_better(
     }
 
 
-def test_skipped_finalists_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_time(monkeypatch)
+def test_skipped_finalists_are_reported(tmp_path: Path) -> None:
     one = Settings(objectives=("time",), searcher="random", workers=1)
-    found = ended(tmp_path, Plain(), one)
+    found = ended(tmp_path, Plain(), one, limits=NO_TIME)
     assert len(found.result.finalists) == 1
     (note,) = found.result.notes
     assert note.startswith("only 1 of 3 repeats of the comparison fitted into 0 s, so the interval is wide; ")
@@ -332,14 +366,17 @@ def test_what_cannot_be_done_is_said_once(tmp_path: Path, method: str, note: str
     assert why == (note if method == "cross_check" else "")
 
 
-def test_what_fails_after_the_comparison_takes_nothing_of_it_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> FinalState:
-        raise PlanishError("the disk is full", "Free some.")
+def test_what_fails_after_the_comparison_takes_nothing_of_it_away(tmp_path: Path) -> None:
+    broken = list[bool]()
 
-    monkeypatch.setattr(import_module("planish.tuning.finish"), "ablate", broken)
-    found = ended(tmp_path, Full())
+    class Breaking(Full):
+        def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
+            if broken:
+                raise PlanishError("the disk is full", "Free some.")
+            return super().evaluator(task, final=final)
+
+    listener = AtStage("measuring the effects", lambda: broken.append(True))
+    found = ended(tmp_path, Breaking(), listener=listener)
     assert found.result.notes == (
         "the effects of single steps were not measured: the disk is full. Free some",
     )
@@ -357,23 +394,22 @@ def test_ctrl_c_keeps_what_is_known(tmp_path: Path, method: str) -> None:
     assert bool(comparison(found).baseline.scores) == (method == "secondary_baseline")
 
 
-def test_ctrl_c_while_minimizing_leaves_the_search_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ablation, "shrink", interrupted)
-    found = ended(tmp_path, Full())
+def test_ctrl_c_while_minimizing_leaves_the_search_alone(tmp_path: Path) -> None:
+    found = ended(tmp_path, Full(), listener=AtStage("minimizing", interrupt))
     assert (found.status, found.stored, found.result.finalists) == ("stopped", [], ())
 
 
-def test_no_time_leaves_finalists_as_they_are_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    no_time(monkeypatch)
-    monkeypatch.setattr(Trade, "state_key", lambda _, candidate: candidate.hash)  # type: ignore[reportUnknownLambdaType]
-    found = ended(tmp_path, Plain())
+def test_no_time_leaves_finalists_as_they_are_and_says_so(tmp_path: Path) -> None:
+    class Distinct(Trade):
+        def state_key(self, candidate: Candidate) -> str:
+            return candidate.hash
+
+    class Apart(Plain):
+        def space(self, task: Task, name: str) -> Space:
+            del task, name
+            return Distinct()
+
+    found = ended(tmp_path, Apart(), limits=NO_TIME)
     notes = {note for member in found.result.finalists for note in member.notes}
     assert notes == {"not completely minimized: no time left"}
 
@@ -394,10 +430,9 @@ def test_effects_that_there_is_no_time_for_are_left_out_and_it_is_said(
     assert found.result.notes == ("ran out of time while measuring the effects of single steps and of pairs",)
 
 
-def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_front_of_idle_steps_is_the_baseline(tmp_path: Path) -> None:
     idle = Candidate((Set(3, 2),))
-    monkeypatch.setattr(Trade, "candidates", lambda _: iter([idle]))  # type: ignore[reportUnknownLambdaType]
-    found = ended(tmp_path, Plain(), replace(SETTINGS, searcher="exhaustive"))
+    found = ended(tmp_path, Among(candidates=(idle,)), replace(SETTINGS, searcher="exhaustive"))
     assert found.result.notes[-1] == "1 of the front: no different from the baseline, once minimized"
     assert [member.measured["error"].verdict for member in found.result.finalists] == ["same"]
 
@@ -407,23 +442,22 @@ def test_a_front_that_is_the_baseline_is_compared_with_it(tmp_path: Path) -> Non
     assert [member.measured["time_s"].verdict for member in found.result.finalists] == ["same"]
 
 
-def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_baseline_that_fails_is_an_error_and_the_search_is_kept(tmp_path: Path) -> None:
     baselines = iter([Candidate(), Candidate()])  # the search's; later ones are illegal
-    broken = Candidate((Set(9, 9),))
-    monkeypatch.setattr(Plain, "baseline", lambda *_: next(baselines, broken))  # type: ignore[reportUnknownLambdaType]
+
+    class Losing(Plain):
+        def baseline(self, task: Task) -> Candidate:
+            del task
+            return next(baselines, Candidate((Set(9, 9),)))
+
     with pytest.raises(PlanishError, match="the baseline failed"):
-        ended(tmp_path, Plain())
+        ended(tmp_path, Losing())
     with open_store(tmp_path / "store.db", read_only=True) as store:
         assert store.runs()[0].status == "finished"
 
 
-def test_what_there_is_no_time_for_is_said_and_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    no_time(monkeypatch)
-    found = ended(tmp_path, Full())
+def test_what_there_is_no_time_for_is_said_and_left_out(tmp_path: Path) -> None:
+    found = ended(tmp_path, Full(), limits=NO_TIME)
     late = "no time left"
     assert set(found.result.notes) >= {
         f"not cross-checked: {late}",
@@ -435,29 +469,30 @@ def test_what_there_is_no_time_for_is_said_and_left_out(
     assert (found.status, comparison(found).baseline.scores) == ("finished", {})
 
 
-def test_scores_may_take_all_the_time_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of who was not scored there is no verdict; what single steps do can be left out."""
+def test_scores_may_take_all_the_time_that_is_left(tmp_path: Path) -> None:
+    """Of what was not scored there is no verdict; what single steps do can be left out."""
     left: dict[str, float] = {}
 
-    def watched(name: str) -> None:
-        def work(_: SearchOutcome, state: FinalState, __: float) -> FinalState:
-            left[name] = seconds_left()
-            return state
+    class Watched(Full):
+        def _check(self, method: str) -> None:
+            left[method] = seconds_left()
 
-        monkeypatch.setattr(import_module("planish.tuning.finish"), name, work)
-
-    watched("cross_check")
-    watched("eval_heldout")
-    ended(tmp_path, Full())
-    assert left["eval_heldout"] > 2 * left["cross_check"] > 0
+    ended(tmp_path, Watched())
+    assert left["scores"] > 2 * left["cross_check"] > 0
 
 
-def test_a_comparison_that_does_not_end_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut_short(*_: object) -> None:
-        raise CutShortError
+class CutShort(SameProcessExecutor):
+    """Ends before anything of a comparison is measured."""
 
-    monkeypatch.setattr(remeasure, "remeasure_all", cut_short)
-    found = ended(tmp_path, Full())
+    def results(self) -> Iterator[Evaluation]:
+        for evaluation in super().results():
+            if any(isinstance(step, VariantTag) for step in evaluation.candidate.steps):
+                return
+            yield evaluation
+
+
+def test_a_comparison_that_does_not_end_is_none(tmp_path: Path) -> None:
+    found = ended(tmp_path, Full(), start=CutShort)
     assert found.result.notes == ("no time left to compare with the baseline",)
     assert (found.result.finalists, found.result.gain) == ((), None)
     assert [row.data["run_notes"] for row in found.stored] == [list(found.result.notes)]
@@ -548,12 +583,12 @@ class Clock:
 def test_steps_that_keep_to_theirs_are_over_in_time(
     searched_s: float, steps: list[str], uses: list[float]
 ) -> None:
-    clock = Clock()
-    budget = StageBudget(searched_s, steps, clock)
-    assert budget.ends == 100 + max(module.LEAST_S, searched_s)
+    clock, limits = Clock(), FinalLimits()
+    budget = StageBudget(searched_s, steps, limits, clock)
+    assert budget.ends == 100 + max(limits.least_s, searched_s)
     for step, used in zip(steps, uses, strict=False):
         until = budget.until(step)
-        reserved = max(module.LEAST_S, module.COMPARED * searched_s) * (step == "compare")
+        reserved = max(limits.least_s, limits.compared * searched_s) * (step == "compare")
         assert clock.now <= until <= max(budget.ends, clock.now + reserved) + 1e-6
         clock.now += used * (until - clock.now)
     if steps and steps[-1] != "compare":
@@ -561,10 +596,9 @@ def test_steps_that_keep_to_theirs_are_over_in_time(
         assert budget.until(steps[-1]) == pytest.approx(least), "the last may take all that is left"
 
 
-def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LEAST_S", 5.0)
+def test_what_a_step_leaves_is_there_for_the_others() -> None:
     clock = Clock()
-    budget = StageBudget(60.0, ["minimize", "compare", "describe"], clock)
+    budget = StageBudget(60.0, ["minimize", "compare", "describe"], FinalLimits(least_s=5.0), clock)
     assert budget.until("compare") == pytest.approx(100 + 60 * 0.4 / 0.5)
     clock.now += 50
     assert budget.until("describe") == pytest.approx(160)
@@ -575,12 +609,9 @@ def test_what_a_step_leaves_is_there_for_the_others(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("searched_s", "reserved"), [(3.0, 5.0), (60.0, 12.0)])
-def test_the_comparison_has_its_time_whatever_came_before_it_took(
-    searched_s: float, reserved: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LEAST_S", 5.0)
+def test_the_comparison_has_its_time_whatever_came_before_it_took(searched_s: float, reserved: float) -> None:
     clock = Clock()
-    budget = StageBudget(searched_s, ["minimize", "compare", "describe"], clock)
+    budget = StageBudget(searched_s, ["minimize", "compare", "describe"], FinalLimits(least_s=5.0), clock)
     clock.now += 2 * searched_s + 10
     assert budget.until("minimize") == clock.now
     assert budget.until("compare") == clock.now + reserved

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -32,6 +30,8 @@ from planish.tuning.batch import Part, tune_parts
 from planish.tuning.compare import SearchConfig, compare_results, compare_searches
 from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Full, Measuring, Text
+
+pytestmark = pytest.mark.usefixtures("no_process")
 
 BUDGET = Budget(trials=20)
 
@@ -104,15 +104,6 @@ class Noting(InlineExecutor):
     def close(self) -> None:
         super().close()
         self._others.remove(self)
-
-
-@pytest.fixture(autouse=True)
-def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object, **__: object) -> None:
-        pytest.fail("a process is started")
-
-    monkeypatch.setattr(subprocess.Popen, "__init__", refused)
-    monkeypatch.setattr(os, "fork", refused)
 
 
 def test_a_whole_run_evaluates_by_what_it_is_handed(tmp_path: Path) -> None:

@@ -4,22 +4,24 @@ import os
 import pty
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
-from unittest.mock import Mock
 
 import pytest
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, Trial
 from planish.core.front import HypervolumeTracker
 from planish.core.wording import amount, multiple
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.workloads import matmul
 from planish.store import open_store
 from planish.testing.stored import make_candidate, make_task
+from planish.tuning.api import task_of
 from planish.tuning.progress import LateProgress, ProgressDisplay, RunStatus, Status, is_shown
 from planish.tuning.recorder import Progress
-from planish.tuning.settings import Budget
+from planish.tuning.settings import Budget, Settings
 
 GFLOPS = Objective("gflops", "GFLOPS", "up")
 
@@ -222,27 +224,22 @@ def test_what_is_printed_into_the_same_terminal_stands_on_a_line_of_its_own() ->
 
 @pytest.mark.parametrize(("late_s", "shown"), [(0.0, True), (60.0, False)])
 def test_a_search_that_nothing_announces_is_shown_once_it_takes_long(
-    late_s: float,
-    shown: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    late_s: float, shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("planish.tuning.progress.LATE_S", late_s)
-    monkeypatch.setattr("planish.tuning.progress.known_baseline", Mock(return_value=None))
     made = progress(measured(2e-3))
+    made.task = task_of(LoopsLevel(), matmul(8, 8, 8), Settings())
     with open_store(tmp_path / "a.db") as store:
         for show in (True, False):
-            with LateProgress(store, Budget(seconds=30), show) as listener:
+            with LateProgress(store, Budget(seconds=30), show, late_s) as listener:
                 listener.started(made)
                 listener.trial(Trial(Candidate(), measured(2e-3)), made)
             assert (made.run_id in capsys.readouterr().err) is (shown and show)
 
 
 def test_progress_is_shown_in_terminals_and_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    assert not is_shown(), "there is nowhere to show it"
-    monkeypatch.setattr(sys, "stderr", StringIO())
-    assert not is_shown(), "it is no terminal"
-    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    assert is_shown()
+    with redirect_stderr(None):
+        assert not is_shown(), "there is nowhere to show it"
+    with redirect_stderr(StringIO()):
+        assert not is_shown(), "it is no terminal"
+        monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+        assert is_shown()

@@ -29,7 +29,6 @@ from planish.levels.loops.steps import Parallel
 from planish.store import open_store
 from planish.testing.stored import make_task
 from planish.testing.stores import begin
-from planish.tuning import result
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Comparison
 from planish.tuning.result import Result, known_baseline, read_result
@@ -107,9 +106,7 @@ def test_kernels_are_pickled(name: str) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(CompiledKernel(again)))(A, B), A @ B)
 
 
-def test_the_newest_comparison_that_can_be_read_tells_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_comparison_that_can_be_read_tells_it(tmp_path: Path) -> None:
     comparisons = dict[str, Comparison | None]()
 
     def read(_: object, run_id: str, *__: object) -> Comparison | None:
@@ -117,13 +114,11 @@ def test_the_newest_comparison_that_can_be_read_tells_it(
             raise StoreError("it is damaged")
         return comparisons[run_id]
 
-    monkeypatch.setattr(result, "read_comparison", read)
-    monkeypatch.setattr(result, "level_named", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
     task, found = make_task(), front()
     with open_store(tmp_path / "a.db") as store:
         older, newer, newest = (begin(store, task) for _ in range(3))
-        assert known_baseline(store, task) is None, "what cannot be read keeps no run from beginning"
+        assert known_baseline(store, task, read) is None, "what cannot be read keeps no run from beginning"
         comparisons[older] = found
-        assert known_baseline(store, task) == found.baseline.lead.median
+        assert known_baseline(store, task, read) == found.baseline.lead.median
         comparisons[newer], comparisons[newest] = None, None
-        assert known_baseline(store, task) == found.baseline.lead.median
+        assert known_baseline(store, task, read) == found.baseline.lead.median

@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,6 @@ from planish.core import (
     TrialPrediction,
 )
 from planish.levels.registry import load_program
-from planish.search.nsga2 import Nsga2
 from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program
@@ -37,7 +36,6 @@ from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Measuring, Plain, Text, Trade
 
-tune_module = import_module("planish.tuning.api")
 loop_module = import_module("planish.tuning.search_loop")
 ALL = list(Trade().candidates())
 SMALL = Path(__file__).parents[1] / "levels" / "graph" / "small"
@@ -77,19 +75,13 @@ class Script(Searcher):
         assert all(isinstance(trial, Trial) for trial in trials)
 
 
-@contextmanager
-def proposing(searcher: Searcher) -> Generator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tune_module, "make_searcher", lambda *_: searcher)  # pyright: ignore[reportUnknownLambdaType]
-        yield
-
-
 def session(path: Path, proposals: Sequence[int], trials: int, executor: Mortal) -> dict[int, Trial]:
     """Go on with the one run of a store; gives its trials by index."""
     with open_store(path) as store:
-        with proposing(Script([ALL[number] for number in proposals])), suppress(Killed):
+        script = Script([ALL[number] for number in proposals])
+        with suppress(Killed):
             tune_program(Plain(), Text(), budget=Budget(trials=trials), settings=QUICK, store=store,
-                         executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
+                         executor=executor, compares=False, searcher=script)  # type: ignore[arg-type]  # fmt: skip
         (run,) = store.runs()
         stored = store.run_trials(run.id, Plain().steps)
     assert len({trial.index for trial in stored}) == len({trial.candidate for trial in stored}) == len(stored)
@@ -147,9 +139,10 @@ def test_seconds_are_for_new_work(tmp_path: Path) -> None:
     executor = Counted(random.Random(0), float("inf"))
     first = ALL[:64]
     session(tmp_path / "a.db", range(64), 64, Mortal(random.Random(0), float("inf")))
-    with open_store(tmp_path / "a.db") as store, proposing(Slow([*first, *ALL[64:]])):
+    slow = Slow([*first, *ALL[64:]])
+    with open_store(tmp_path / "a.db") as store:
         result = tune_program(Plain(), Text(), budget=Budget(seconds=0.3), settings=QUICK, store=store,
-                              executor=executor, compares=False)  # type: ignore[arg-type]  # fmt: skip
+                              executor=executor, compares=False, searcher=slow)  # type: ignore[arg-type]  # fmt: skip
     assert Counted.count > 0
     assert result.run.trials == 64 + Counted.count
 
@@ -298,7 +291,7 @@ class Relative(Plain):
         return Anchored(self.slower, 0.0, self.noted)
 
 
-def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
+def tune(level: Relative, folder: Path, searcher: Searcher | None = None, **chosen: object) -> list[Trial]:
     """Search a little; gives the trials."""
     settings = Settings(**{"objectives": BOTH, "searcher": "random", **chosen})  # type: ignore[arg-type]
     with open_store(folder / "store.db") as store:
@@ -310,6 +303,7 @@ def tune(level: Relative, folder: Path, **chosen: object) -> list[Trial]:
             store=store,
             start=SameProcessExecutor,
             compares=False,
+            searcher=searcher,
         )
         return list(store.run_trials(result.run.id, level.steps))
 
@@ -326,15 +320,16 @@ def test_a_later_run_is_anchored_to_the_baseline_of_the_first(
     assert noted == [1e-3, 1e-3]
 
 
-def test_a_searcher_learns_the_baseline_before_it_is_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_searcher_learns_the_baseline_before_it_is_asked(tmp_path: Path) -> None:
     told: list[Candidate] = []
 
-    def tell(_: Nsga2, trials: Sequence[Trial]) -> None:
-        told.extend(trial.candidate for trial in trials)
-        raise KeyboardInterrupt
+    class Told(Searcher):
+        def ask(self, n: int) -> Sequence[Candidate]:
+            raise AssertionError(n)
 
-    monkeypatch.setattr(Nsga2, "tell", tell)
-    tune(Relative(), tmp_path, searcher="nsga2")
+        def tell(self, trials: Sequence[Trial]) -> None:
+            told.extend(trial.candidate for trial in trials)
+            raise KeyboardInterrupt
+
+    tune(Relative(), tmp_path, Told())
     assert told == [Candidate()]

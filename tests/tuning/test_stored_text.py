@@ -17,7 +17,8 @@ from planish.core import Objective
 from planish.levels.llvm.level import LlvmLevel
 from planish.sandbox.confinement import sandbox_status
 from planted_stores import Row, opened, plant
-from short_comparisons import shorten_comparisons
+
+pytestmark = pytest.mark.usefixtures("short_comparisons")
 
 COMMANDS = (("show", "{run}"), ("report", "{run}"), ("export", "{run}", "out"), ("validate", "{run}"))
 SUM = "define i32 @main() {\n  ret i32 0\n}\n"
@@ -146,7 +147,6 @@ def test_a_stored_model_stays_closed_until_it_is_named(
 def brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure as shortly as can be: what is asked here is what is opened and run."""
     monkeypatch.chdir(tmp_path)
-    shorten_comparisons(monkeypatch.setattr)
 
 
 def _forget(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

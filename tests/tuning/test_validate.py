@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fake_executors import SameProcessExecutor
 from planish.core import Candidate, Evaluation, Lost, LostError
-from planish.measure import Plan
 from planish.measure.rounds import VariantTag
 from planish.store import open_store
-from planish.tuning import validate as module
 from planish.tuning.api import tune_source
 from planish.tuning.settings import Budget, Settings
 from planish.tuning.validate import validate
@@ -28,10 +25,8 @@ class Striking(SameProcessExecutor):
         return super()._evaluate(candidate)
 
 
-def test_a_result_that_cannot_be_measured_does_not_differ(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "Plan", partial(Plan, processes=1))
+@pytest.mark.usefixtures("short_comparisons")
+def test_a_result_that_cannot_be_measured_does_not_differ(tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         found = tune_source(
             "C[m] += A[m,k] * B[k]",

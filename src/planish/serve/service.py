@@ -43,6 +43,7 @@ from planish.serve.candidates import MalformedError, read_candidate
 from planish.serve.submissions import FullError, Submissions
 from planish.store import Store
 from planish.tuning.api import task_of, tune_program
+from planish.tuning.budget import FinalLimits
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
@@ -217,7 +218,7 @@ class MeasuringService:
             store=self._store,
             listener=self,
             searcher=self._queue,
-            end_s=self._compare_s,
+            limits=FinalLimits(searched_s=self._compare_s),
         )
         with self._busy:
             comparing, self._comparing = self._comparing, None

@@ -43,7 +43,7 @@ from planish.levels.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at
-from planish.tuning.budget import LEAST_S
+from planish.tuning.budget import LEAST_S, FinalLimits
 from planish.tuning.engine import TuningRun
 from planish.tuning.progress import is_shown, run_progress
 from planish.tuning.recorder import Listener, Progress, Silent, TrialRecorder, Trials
@@ -274,8 +274,8 @@ def tune_program(
     start: ExecutorFactory = LocalExecutor,
     compares: bool = True,
     searcher: Searcher | None = None,
-    end_s: float | None = None,
     began: float | None = None,
+    limits: FinalLimits | None = None,
 ) -> Result:
     """Tune a program that a level has read; it may have been given a back end then.
 
@@ -291,8 +291,8 @@ def tune_program(
         compares: whether the best few are measured again at the end. Without that the result is the best as
             the search measured it, which may be the luckiest.
         searcher: proposes the candidates; the run is named after the one of the settings. None makes that.
-        end_s: seconds that the comparison at the end may take; None for as many as the search took, or 5.
         began: when the program began to be read, by the monotonic clock; None for now.
+        limits: of the comparison at the end; None for as many seconds as the search took, or 5.
     """
     began = time.monotonic() if began is None else began
     chosen = settings or Settings()
@@ -309,7 +309,7 @@ def tune_program(
             began=began,
             start=start,
             searcher=searcher,
-            end_s=end_s,
+            limits=limits or FinalLimits(),
         )
         found = _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
     _log.info("run %s: %s after %d trials", found.run.id, found.run.status, found.run.trials)
@@ -386,10 +386,10 @@ def _begin(
     listener: Listener,
     began: float,
     start: ExecutorFactory,
+    limits: FinalLimits,
     *,
-    searcher: Searcher | None = None,
-    end_s: float | None = None,
-    compares: bool = True,
+    searcher: Searcher | None,
+    compares: bool,
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     space_name = settings.space or level.spaces[0]
@@ -421,8 +421,8 @@ def _begin(
         try:
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
-            arguments = level, task, settings, budget, store, listener, began, start
-            return _begin(*arguments, searcher=searcher, end_s=end_s, compares=compares)
+            arguments = level, task, settings, budget, store, listener, began, start, limits
+            return _begin(*arguments, searcher=searcher, compares=compares)
         if dropped := store.drop_damaged_trials(run_id):
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)
@@ -448,7 +448,7 @@ def _begin(
         recorder,
         recompare_s=recompare_s,
         space_size=size,
-        end_s=end_s,
+        limits=limits,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from planish.core import Stops
+from planish.measure import Plan
 from planish.tuning.recorder import Progress, Trials
 from planish.tuning.settings import Budget
 
@@ -105,8 +106,28 @@ class BudgetTracker(SearchLimits):
 
 LEAST_S = 5.0
 """The end, and its comparison, may take so long even where the search took less."""
-COMPARED = 0.2
-"""The share of the search's time that is reserved for the comparison, whatever came before it took."""
+PLAN = Plan(most=40)
+"""The comparison; it goes on to more processes than usual, and the time that it has may end it before."""
+
+
+@dataclass(frozen=True)
+class FinalLimits:
+    """Limits of the end of a run.
+
+    Args:
+        plan: of the comparison with the baseline.
+        least_s: seconds that the end, and its comparison, may take even where the search took less.
+        searched_s: how long the search counts as having taken; None for as long as it took.
+        share: of the search's time that the end may take.
+        compared: share of the search's time that is reserved for the comparison, whatever came before it.
+    """
+
+    plan: Plan = field(default_factory=lambda: PLAN)
+    least_s: float = field(default_factory=lambda: LEAST_S)
+    searched_s: float | None = None
+    share: float = 1.0
+    compared: float = 0.2
+
 
 WEIGHTS = {
     "minimize": 0.25,
@@ -122,7 +143,7 @@ WEIGHTS = {
 
 @dataclass
 class StageBudget:
-    """The seconds that the end of a run may take: as many as the search took, `LEAST_S` at least.
+    """The seconds that the end of a run may take: as many as the search took, or the least.
 
     What a step does not use is there for the later ones. The comparison has its time in any case, since
     without it there is no verdict.
@@ -130,22 +151,21 @@ class StageBudget:
     Args:
         searched_s: how long the search took.
         steps: the end's, in their order: keys of `WEIGHTS`.
+        limits: of the run's end.
         now: the monotonic clock.
 
     Attributes:
-        seconds: of all steps together.
-        ends: when they are to be over.
+        ends: when all steps are to be over.
     """
 
     searched_s: float
     steps: Sequence[str]
+    limits: FinalLimits = field(default_factory=FinalLimits)
     now: Callable[[], float] = time.monotonic
-    seconds: float = field(init=False)
     ends: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.seconds = max(LEAST_S, self.searched_s)
-        self.ends = self.now() + self.seconds
+        self.ends = self.now() + max(self.limits.least_s, self.limits.share * self.searched_s)
 
     def has(self, seconds: float, step: str) -> bool:
         """Return whether a step that begins now has more than so many seconds."""
@@ -161,5 +181,6 @@ class StageBudget:
         now, later = self.now(), self.steps[self.steps.index(step) :]
         # Of what is left now, among those that are still to come: so an early end of one is the others' gain.
         share = max(0.0, self.ends - now) * WEIGHTS[step] / sum(WEIGHTS[each] for each in later)
-        reserved = max(LEAST_S, COMPARED * self.searched_s) if step == "compare" else 0.0
+        least = max(self.limits.least_s, self.limits.compared * self.searched_s)
+        reserved = least if step == "compare" else 0.0
         return now + max(share, reserved)

@@ -32,7 +32,7 @@ from planish.core import (
     stoppable,
     usable_cores,
 )
-from planish.tuning.budget import BudgetTracker
+from planish.tuning.budget import BudgetTracker, FinalLimits
 from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
 from planish.tuning.recorder import TrialRecorder
@@ -69,8 +69,8 @@ class TuningRun:
         startup_s: from starting the workers until their first answer.
         recompare_s: the seconds for the comparison, where the last one left the verdict undecided: it is
             repeated in place of a search. None where there is a search.
-        end_s: the seconds that the end of the run may take; None for as many as the search took.
         space_size: how many candidates the space has, or at most; None where it is not listed.
+        limits: of the end.
     """
 
     settings: Settings
@@ -85,8 +85,8 @@ class TuningRun:
     notes: tuple[str, ...] = ()
     startup_s: float = 0.0
     recompare_s: float | None = None
-    end_s: float | None = None
     space_size: int | None = None
+    limits: FinalLimits = field(default_factory=FinalLimits)
 
     def execute(self, executor: Executor | None) -> Result:
         """Search, compare the best few with the baseline, and store what was found."""
@@ -237,12 +237,13 @@ class TuningRun:
             recorder.progress,
             recorder.trials,
             recorder.seconds,
-            self.recompare_s or self.end_s or time.monotonic() - self.started,
+            self.recompare_s or self.limits.searched_s or time.monotonic() - self.started,
             self.stopped,
             self.start,
             self.notes,
             executor,
             self.startup_s,
+            self.limits,
         )
 
     def _nothing_measured(self) -> PlanishError:

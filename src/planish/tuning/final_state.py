@@ -24,6 +24,7 @@ from planish.core import (
 )
 from planish.measure.paired import LEAST_NOISE, PairedMeasurement
 from planish.store import Store
+from planish.tuning.budget import FinalLimits
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.recorder import Progress
 from planish.tuning.settings import Settings
@@ -62,6 +63,7 @@ class SearchOutcome:
         start: starts the executors that evaluate at the end.
         executor: live workers for a comparison that has no noise; None has fresh ones started.
         startup_s: how long it took from starting the workers until the first of them had an answer.
+        limits: of the end.
     """
 
     level: Level
@@ -77,6 +79,7 @@ class SearchOutcome:
     notes: tuple[str, ...] = ()
     executor: Executor | None = None
     startup_s: float = 0.0
+    limits: FinalLimits = field(default_factory=FinalLimits)
 
     def space(self) -> Space:
         """Make the space that was searched; it shortens candidates only where the constraint accepts that."""

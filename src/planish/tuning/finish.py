@@ -394,7 +394,7 @@ def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) 
     """
     store, run_id, stopped = search.store, search.progress.run_id, search.stopped
     state = FinalState(notes=search.notes)
-    budget = StageBudget(search.wall_s, [*filter(None, (s.name for s in stages(search)))])
+    budget = StageBudget(search.wall_s, [*filter(None, (s.name for s in stages(search)))], search.limits)
     try:
         if search.progress.compares and not at_once:
             for reached in _states(search, state, budget, listener):

@@ -465,16 +465,19 @@ LATE_S = 1.0
 
 
 class LateProgress(Silent):
-    """Listener that shows a search once it has taken `LATE_S`; in terminals and notebooks, within its block.
+    """Listener that shows a search once it takes long; in terminals and notebooks, within its block.
 
     Args:
         store: where the run is.
         budget: of the run.
         show: whether it is shown at all; None: in terminals and notebooks.
+        late_s: how long the search has taken then.
     """
 
-    def __init__(self, store: Reader, budget: Budget, show: bool | None = None) -> None:
-        self._store, self._budget = store, budget
+    def __init__(
+        self, store: Reader, budget: Budget, show: bool | None = None, late_s: float = LATE_S
+    ) -> None:
+        self._store, self._budget, self._late_s = store, budget, late_s
         self._show = is_shown() if show is None else show
         self._begun = time.monotonic()
         self._display: ProgressDisplay | None = None
@@ -490,7 +493,7 @@ class LateProgress(Silent):
     def trial(self, trial: Trial, progress: Progress) -> None:
         """Begin to show the search where it is time."""
         spent = time.monotonic() - self._begun
-        if self._shown is None and self._show and spent >= LATE_S:
+        if self._shown is None and self._show and spent >= self._late_s:
             self._display = ProgressDisplay().__enter__()
             left = None if self._budget.seconds is None else max(0.01, self._budget.seconds - spent)
             self._shown = _RunListener(self._display, self._store, replace(self._budget, seconds=left))

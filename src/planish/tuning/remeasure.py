@@ -203,9 +203,6 @@ def dominates(
 REFERENCE_S = 10.0
 """Another baseline is measured so long at most."""
 
-MOST = 40
-"""Processes in all; the time that the comparison has may end it before."""
-
 SamplesByObjective = Mapping[str, PairedSamples]
 """Results of a side, by the objectives' names."""
 
@@ -232,7 +229,8 @@ def compare(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
     # Not the baseline once more: beside itself it would only show noise, and take a share of the time.
     variants = {c: Variant(f"#{i}", c, spec) for i, c in enumerate(candidates, 1) if c != unchanged}
     baseline = Variant("baseline", unchanged, spec)
-    plan = Plan(seed=search.settings.seed, seconds=max(0.0, end - time.monotonic()), most=MOST)
+    seconds = max(0.0, end - time.monotonic())
+    plan = replace(search.limits.plan, seed=search.settings.seed, seconds=seconds)
     if not variants:
         plan = replace(plan, processes=1)  # nothing is compared with the baseline, whose time is shown
     noisy = not all(objective.exact for objective in task.objectives)

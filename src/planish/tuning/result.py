@@ -95,12 +95,23 @@ def listed_verdict(store: Reader, run: Run, task: StoredTask) -> ListedVerdict:
     return ListedVerdict(verdict_word(found, task.objectives[0]), best.lead.gain.value)
 
 
-def known_baseline(store: Reader, task: Task) -> float | None:
-    """Return the baseline's value of the newest comparison for a task; None where there is none."""
-    level = level_named(task.level)
+def _comparison_of(store: Reader, run_id: str, task: Task) -> Comparison | None:
+    return read_comparison(store, run_id, level_named(task.level), task.objectives)
+
+
+def known_baseline(
+    store: Reader, task: Task, read: Callable[[Reader, str, Task], Comparison | None] = _comparison_of
+) -> float | None:
+    """Return the baseline's value of the newest comparison for a task; None where there is none.
+
+    Args:
+        store: where the runs are.
+        task: of the runs.
+        read: reads the comparison of a run; raises StoreError where it cannot be read.
+    """
     for run in store.runs(task.key):
         with suppress(StoreError):  # it is only shown: what cannot be read must not keep a run from beginning
-            if found := read_comparison(store, run.id, level, task.objectives):
+            if found := read(store, run.id, task):
                 return found.baseline.lead.median
     return None
 

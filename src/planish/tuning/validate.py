@@ -97,6 +97,10 @@ class _Span:
         return f"{self.low:.4g} to {self.high:.4g}"
 
 
+PLAN = Plan()
+"""The usual measurement."""
+
+
 def validate(
     run_id: str,
     *,
@@ -177,8 +181,7 @@ def _measured(result: Result, processes: int, start: ExecutorFactory) -> Mapping
     spec = result.level.evaluator(result.task, final=True)
     baseline = Variant("baseline", result.level.baseline(result.task), spec)
     winner = Variant("winner", result.candidate, spec)
-    plan = Plan(seed=result.run.seed)
-    plan = replace(plan, most=max(processes, plan.processes))
+    plan = replace(PLAN, seed=result.run.seed, most=max(processes, PLAN.processes))
     return remeasure_all(baseline, [winner], result.task.objectives, start, plan)[1]
 
 
