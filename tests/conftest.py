@@ -1,7 +1,10 @@
 """Options and fixtures of the whole test suite."""
 
+import os
 import signal
+import subprocess
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -9,6 +12,7 @@ from hypothesis import settings
 from golden_text import Golden
 from planish.core import STOPPING
 from planish.tuning import budget
+from short_comparisons import shorten_comparisons
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,6 +53,33 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PLANISH_LOCK", str(lock))
         yield
+
+
+@pytest.fixture
+def short_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have searches and validations compare in one process: what they find does not matter to the test."""
+    shorten_comparisons(monkeypatch.setattr)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have temporary files made in a folder of the test, which is returned."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+@pytest.fixture
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where a process is started."""
+
+    def refused(*_: object, **__: object) -> None:
+        pytest.fail("a process is started")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refused)
+    monkeypatch.setattr(os, "fork", refused)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,14 +24,13 @@ from planish.levels.registry import level_named
 from planish.store import open_store
 from planish.tuning.result import read_result
 from planish.tuning.settings import Budget, Settings
-from short_comparisons import shorten_comparisons
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
 
 
-def test_a_result_is_called_with_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten_comparisons(monkeypatch.setattr)
+@pytest.mark.usefixtures("short_comparisons")
+def test_a_result_is_called_with_arrays(tmp_path: Path) -> None:
     result = tune(
         "C[m,n] += A[m,k]*B[k,n]",
         size="m=3,k=4,n=5",

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -119,16 +118,11 @@ def test_children_die_at_close(executor: LocalExecutor, log: Path) -> None:
 
 
 @pytest.mark.parametrize("last", ["crash", "measure", "spin"])
-def test_temporary_files_end_with_their_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
-) -> None:
-    scratch = tmp_path / "temporary"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+def test_temporary_files_end_with_their_worker(tmp_path: Path, temporary: Path, last: str) -> None:
     with LocalExecutor(ScriptedEvaluator, limits=LIMITS, lock=tmp_path / "lock") as executor:
         list(evaluate(executor, [Candidate((Action("leave folder"), Action(last)))]))
-        assert len(list(scratch.glob("*/*/file"))) == (last == "measure")
-    assert list(scratch.iterdir()) == []
+        assert len(list(temporary.glob("*/*/file"))) == (last == "measure")
+    assert list(temporary.iterdir()) == []
 
 
 def test_what_an_evaluator_has_to_tell_is_known(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from platform import node
 
 import pytest
 
@@ -26,6 +27,7 @@ from planish.measure.machine_lock import holder_of, is_held, machine_lock, opene
 HOLDER = """
 import sys
 from pathlib import Path
+from platform import node
 from planish.measure import exclusive
 with exclusive(Path(sys.argv[1])):
     print("held", flush=True)
@@ -52,13 +54,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.delenv("PLANISH_LOCK", raising=False)
-    monkeypatch.setattr("planish.measure.machine_lock.node", lambda: "box")
     return tmp_path
 
 
 def test_the_lock_is_in_a_folder_of_the_user(own: Path) -> None:
     lock = machine_lock()
-    assert lock == own / "cache/planish/timing-box.lock"
+    assert lock == own / f"cache/planish/timing-{node()}.lock"
     assert lock.parent.stat().st_mode & 0o777 == 0o700
     with exclusive():
         assert lock.stat().st_mode & 0o777 == 0o600
@@ -68,7 +69,7 @@ def test_what_others_could_have_prepared_is_not_used(own: Path) -> None:
     (own / "cache").mkdir()
     (own / "elsewhere").mkdir()
     (own / "cache/planish").symlink_to(own / "elsewhere")
-    assert machine_lock() == own / "run/planish/timing-box.lock"
+    assert machine_lock() == own / f"run/planish/timing-{node()}.lock"
     machine_lock.cache_clear()
     (own / "run").chmod(0o777)
     with pytest.raises(PlanishError, match=r"others may write to .*PLANISH_LOCK=FILE"):
@@ -191,6 +192,7 @@ def test_an_executor_shows_which_process_keeps_the_machine_from_its_workers(
 TURNS = """
 import sys, time
 from pathlib import Path
+from platform import node
 from planish.measure import exclusive
 lock, log, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 for _ in range(20):

@@ -200,18 +200,15 @@ def test_what_a_child_prints_is_reported_with_its_end_alone(capfd: pytest.Captur
     assert capfd.readouterr() == ("", "")
 
 
-def test_temporary_files_end_with_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-
+def test_temporary_files_end_with_the_pool(temporary: Path) -> None:
     def work(_: int, __: Watchdog) -> str:
         return tempfile.mkdtemp()
 
     (done,) = forked([1], work, str, 1)
 
     assert done.answer is not None
-    assert Path(done.answer).is_relative_to(tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert Path(done.answer).is_relative_to(temporary)
+    assert not list(temporary.iterdir())
 
 
 def test_a_death_is_noticed_though_another_process_holds_the_pipe(tmp_path: Path) -> None:

@@ -18,14 +18,8 @@ input()
 """
 
 
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-
-
-def test_what_a_killed_process_leaves_is_swept_and_what_lives_stays(tmp_path: Path) -> None:
-    foreign = tmp_path / "planish-foreign"
+def test_what_a_killed_process_leaves_is_swept_and_what_lives_stays(temporary: Path) -> None:
+    foreign = temporary / "planish-foreign"
     foreign.mkdir()
     mine = Scratch()
     with subprocess.Popen(
@@ -33,12 +27,12 @@ def test_what_a_killed_process_leaves_is_swept_and_what_lives_stays(tmp_path: Pa
     ) as owner:
         assert owner.stdout is not None
         left = Path(owner.stdout.readline().strip())
-        sweep(tmp_path, young_s=0)
+        sweep(temporary, young_s=0)
         assert (left / "model").exists()
         owner.kill()
-    sweep(tmp_path)
+    sweep(temporary)
     assert left.exists(), "it is young"
-    sweep(tmp_path, young_s=0)
+    sweep(temporary, young_s=0)
     assert not left.exists()
     assert mine.path.exists()
     assert foreign.exists(), "its owner is unknown"
@@ -46,13 +40,13 @@ def test_what_a_killed_process_leaves_is_swept_and_what_lives_stays(tmp_path: Pa
     assert not mine.path.exists()
 
 
-def test_a_new_process_sweeps(tmp_path: Path) -> None:
+def test_a_new_process_sweeps(temporary: Path) -> None:
     code = OWNER.replace("input()", "import os; os.utime(scratch.path / '.planish-lives', (0, 0))")
     subprocess.run([sys.executable, "-c", code], check=True)
-    (left,) = tmp_path.iterdir()
+    (left,) = temporary.iterdir()
     subprocess.run([sys.executable, "-c", code], check=True)
     assert not left.exists()
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(temporary.iterdir())) == 1
 
 
 ENDED = {
@@ -72,27 +66,27 @@ scratch.remove()
 
 
 @pytest.mark.parametrize("moment", ENDED)
-def test_a_folder_that_is_only_half_made_or_removed_is_swept(tmp_path: Path, moment: str) -> None:
+def test_a_folder_that_is_only_half_made_or_removed_is_swept(temporary: Path, moment: str) -> None:
     """As where the second of two signals ends a process: before the lock is made, or after it is removed."""
     code = f"import os, tempfile\nfrom planish.sandbox.scratch import Scratch\n{ENDED[moment]}"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -15
-    (left,) = tmp_path.iterdir()
+    (left,) = temporary.iterdir()
     assert not list(left.iterdir())
-    sweep(tmp_path)
+    sweep(temporary)
     assert left.exists(), "it is young"
     os.utime(left, (0, 0))
     subprocess.run([sys.executable, "-c", OWNER.replace("input()", "")], check=True)
     assert not left.exists()
 
 
-def test_what_others_put_there_is_no_trap(tmp_path: Path) -> None:
+def test_what_others_put_there_is_no_trap(temporary: Path) -> None:
     """A pipe would hold a process that opens it for ever; a link would have a folder elsewhere removed."""
-    trap, elsewhere = tmp_path / "planish-trap", tmp_path / "elsewhere"
+    trap, elsewhere = temporary / "planish-trap", temporary / "elsewhere"
     trap.mkdir()
     os.mkfifo(trap / ".planish-lives")
     elsewhere.mkdir()
     (elsewhere / ".planish-lives").touch()
-    (tmp_path / "planish-link").symlink_to(elsewhere)
-    sweep(tmp_path, young_s=0)
+    (temporary / "planish-link").symlink_to(elsewhere)
+    sweep(temporary, young_s=0)
     assert elsewhere.exists()
     assert trap.exists()

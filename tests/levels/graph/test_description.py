@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,13 +82,13 @@ def test_steps_that_cannot_matter_are_not_measured() -> None:
 
 
 def test_effects_are_measured_and_reported_where_no_process_may_start(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+    task: Task, request: pytest.FixtureRequest
 ) -> None:
     level = GraphLevel()
     with LocalExecutor(level.evaluator(task)) as executor:
         analysis = json.loads(json.dumps(level.analyzer(task)(CHOSEN.candidate, executor)))
     assert all(values["latency"] > 0 for values in analysis["compared"].values())
-    monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
+    request.getfixturevalue("no_process")
     shown = level.describe(task, CHOSEN.candidate, analysis)
     assert "not measured" not in shown["compared"] + shown["passes"] + shown["nodes"]
     without = level.describe(task, CHOSEN.candidate)
@@ -121,11 +120,8 @@ def test_pruning_is_reported_in_full() -> None:
     ]
 
 
-def test_a_run_begins_with_the_class_and_what_is_known_to_matter(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Relevance is analyzed by a worker process.
-    monkeypatch.setattr(subprocess.Popen, "__init__", lambda *_, **__: pytest.fail("a process is started"))  # pyright: ignore[reportUnknownLambdaType]
+@pytest.mark.usefixtures("no_process")  # relevance is analyzed by a worker process
+def test_a_run_begins_with_the_class_and_what_is_known_to_matter(task: Task) -> None:
     level = GraphLevel()
     first = level.summary(task)
     assert [line.partition(";")[0] for line in first] == [
