@@ -22,10 +22,13 @@ from onnx import TensorProto
 
 import planish
 from network.compiled import assert_same, compiled, operators, small_model
-from network_models import ModelWriter, bert, dcgan, magika, mobilenet, resnet18, silero
+from network_models import ModelWriter, bert, dcgan, densenet, magika, mobilenet, resnet18, silero
 from planish.core import PlanishError, ProgramError
+from planish.levels.graph.source import read_model
 from planish.network import plan
 from planish.network.compiling import compile_model
+from planish.network.fusion import Kernel, kernels_of
+from planish.network.reading import read_network
 from planish.network.runtime import CompiledNetwork
 
 
@@ -108,6 +111,20 @@ def test_memory_of_tensors_that_live_at_once_is_apart(drawn: list[tuple[int, int
                 a, b = arena.offsets[one.name], arena.offsets[other.name]
                 assert a + one.size <= b or b + other.size <= a
     assert arena.least <= arena.size
+
+
+def test_workspace_is_little_more_than_tensors_need_at_a_time(tmp_path: Path) -> None:
+    network, _ = read_network(read_model(densenet(tmp_path / "m.onnx", growth=8), {}))
+    kernels, last = kernels_of(network), dict[str, int]()
+    for index, kernel in enumerate(kernels):
+        last |= dict.fromkeys(map(network.root, kernel.operands.values()), index)
+    lives = [
+        plan.Lifetime(name, network.values[name].bytes, index, last[name])
+        for index, kernel in enumerate(kernels)
+        if isinstance(kernel, Kernel) and (name := kernel.output) in last
+    ]
+    arena = plan.plan_arena(lives)
+    assert arena.size <= 1.1 * arena.least
 
 
 def test_threads_may_call_one_library_at_once(tmp_path: Path) -> None:

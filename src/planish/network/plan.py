@@ -46,25 +46,70 @@ def rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
+TRIES = 200
+"""Orders that are tried at most."""
+PLACEMENTS = 20_000
+"""Tensors that are placed at most, in all tries together: some tenths of a second."""
+
+
 def plan_arena(lifetimes: Sequence[Lifetime]) -> Arena:
-    """Place tensors so that those that live at the same time do not overlap; the largest are placed first."""
-    placed, offsets = list[tuple[int, Lifetime]](), dict[str, int]()
-    for each in sorted(lifetimes, key=lambda each: (-each.size, each.first)):
-        beside = sorted(
-            (start, start + rounded(other.size))
-            for start, other in placed
-            if other.first <= each.last and each.first <= other.last
+    """Place tensors so that those that live at the same time do not overlap, in little memory.
+
+    They are placed one by one, each in the smallest gap that is large enough. The order decides: first the
+    largest, or those of the steps that need most, come first; then what ends highest is placed before all
+    others, again and again, while that is not known to be in vain.
+    """
+    steps = range(max((each.last for each in lifetimes), default=0) + 1)
+    needs = [sum(rounded(e.size) for e in lifetimes if e.first <= s <= e.last) for s in steps]
+    least = max(needs, default=0)
+    beside = [
+        [j for j, other in enumerate(lifetimes) if j != i and _at_once(each, other)]
+        for i, each in enumerate(lifetimes)
+    ]
+    numbers = range(len(lifetimes))
+    widest = [max(needs[each.first : each.last + 1]) for each in lifetimes]
+    orders = [
+        sorted(numbers, key=lambda i: (-lifetimes[i].size, lifetimes[i].first)),
+        sorted(numbers, key=lambda i: (-widest[i], -lifetimes[i].size)),
+    ]
+    best, best_size = list[int](), -1
+    for order in orders:
+        for _ in range(min(TRIES, max(1, PLACEMENTS // max(1, len(lifetimes))))):
+            offsets = _placed(order, lifetimes, beside)
+            ends = [offset + rounded(each.size) for offset, each in zip(offsets, lifetimes, strict=True)]
+            size = max(ends, default=0)
+            if best_size < 0 or size < best_size:
+                best, best_size = offsets, size
+            if size == least:
+                break
+            highest = ends.index(size)
+            if order[0] == highest:
+                break
+            order.remove(highest)
+            order.insert(0, highest)
+    return Arena({each.name: offset for each, offset in zip(lifetimes, best, strict=True)}, best_size, least)
+
+
+def _at_once(one: Lifetime, other: Lifetime) -> bool:
+    return one.first <= other.last and other.first <= one.last
+
+
+def _placed(
+    order: Sequence[int], lifetimes: Sequence[Lifetime], beside: Sequence[Sequence[int]]
+) -> list[int]:
+    """Place tensors in an order; return the offset of each."""
+    offsets = [-1] * len(lifetimes)
+    for number in order:
+        taken = sorted(
+            (offsets[other], offsets[other] + rounded(lifetimes[other].size))
+            for other in beside[number]
+            if offsets[other] >= 0
         )
         # The smallest gap that is large enough: larger ones stay for others.
-        gaps, end = list[tuple[int, int]](), 0
-        for start, behind in beside:
-            if start - end >= rounded(each.size):
+        gaps, end, size = list[tuple[int, int]](), 0, rounded(lifetimes[number].size)
+        for start, behind in taken:
+            if start - end >= size:
                 gaps.append((start - end, end))
             end = max(end, behind)
-        offset = min(gaps)[1] if gaps else end
-        offsets[each.name] = offset
-        placed.append((offset, each))
-    steps = range(max((each.last for each in lifetimes), default=0) + 1)
-    least = max((sum(rounded(e.size) for e in lifetimes if e.first <= s <= e.last) for s in steps), default=0)
-    size = max((offset + rounded(each.size) for offset, each in placed), default=0)
-    return Arena(offsets, size, least)
+        offsets[number] = min(gaps)[1] if gaps else end
+    return offsets
