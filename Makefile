@@ -5,6 +5,7 @@ BENCH ?= [a-z]*
 FAULTS ?=
 FUZZ ?= --pairs 20000 --jobs 2
 FUZZ_EINSUM ?= --calls 10000
+FUZZ_NETWORKS ?= --networks 200
 SOUNDNESS ?=
 TORCH_INDEX ?=
 
@@ -64,9 +65,10 @@ docs: $(READY) ## Build the documentation site in build/docs; a warning is an er
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
 	@echo 'build/docs/index.html'
 
-fuzz: $(READY) ## Try random programs on every back end, and calls of einsum (minutes; FUZZ='--seed 7 --jobs 16')
+fuzz: $(READY) ## Try random programs on every back end, calls of einsum, and networks (minutes; FUZZ='--seed 7 --jobs 16')
 	@PYTHONPATH=tools $(BIN)/python -m fuzz $(FUZZ)
 	@PYTHONPATH=tests $(BIN)/python tools/fuzz_einsum.py $(FUZZ_EINSUM)
+	@$(BIN)/python tools/fuzz_networks.py $(FUZZ_NETWORKS)
 
 fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrind (an hour; FUZZ_GPU='--minutes 5'; needs pyopencl)
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device portable $(FUZZ_GPU)

@@ -193,6 +193,17 @@ def test_library_that_differs_is_not_written(tmp_path: Path) -> None:
     assert not (tmp_path / "net").exists()
 
 
+def test_rounding_that_a_network_amplifies_is_no_mistake(tmp_path: Path) -> None:
+    w = ModelWriter()
+    far = w.constant(np.full(4, 30000, np.float32))
+    x = w.add("Conv", w.input("x", (1, 3, 6, 6)), w.weight(4, 3, 3, 3), far)
+    ones, zeros = w.constant(np.ones(4, np.float32)), w.constant(np.zeros(4, np.float32))
+    # Optimizations compute the bias and the mean, whose difference is 0, before they are added.
+    path = w.save(tmp_path / "m.onnx", w.add("BatchNormalization", x, ones, zeros, far, ones))
+    facts = planish.compile(path, output=tmp_path / "net").manifest
+    assert facts["difference"] > facts["tolerance"]
+
+
 def test_types_that_are_not_covered_are_refused(tmp_path: Path) -> None:
     w = ModelWriter()
     path = w.save(

@@ -79,6 +79,7 @@ def test_gelu(tmp_path: Path) -> None:
         ((3, 16, 7, 7), (5, 16, 1, 1), {"strides": [2, 2]}),
         ((1, 6, 20), (4, 6, 5), {"pads": [2, 2], "strides": [3]}),
         ((1, 3, 1, 1), (4, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((1, 3, 3, 5), (4, 3, 2, 2), {"strides": [2, 2]}),
         ((1, 3, 6, 7, 8), (4, 3, 3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
         ((1, 1, 9, 9), (1, 1, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
         ((1, 2, 8, 8), (3, 2, 3, 3), {"auto_pad": "SAME_LOWER"}),
@@ -145,6 +146,8 @@ def test_pooling(tmp_path: Path) -> None:
             w.add("AveragePool", line, kernel_shape=[4], strides=[3]),
             w.add("GlobalAveragePool", x),
             w.add("GlobalMaxPool", x),
+            w.add("MaxPool", w.input("few", (1, 2, 3, 3)), kernel_shape=[2, 2], strides=[2, 2]),
+            w.add("AveragePool", "few", kernel_shape=[2, 3], strides=[3, 2]),
         )
 
     check(tmp_path / "m.onnx", build)

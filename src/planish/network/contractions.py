@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from planish.network.drafts import Axis, Draft, aligned, number
+from planish.network.drafts import PART, Axis, Draft, aligned, number
 from planish.network.model import Network, Node, Shape
 
 _SPATIAL = "zyx"
@@ -151,8 +151,7 @@ def transposed_convolution(network: Network, node: Node) -> Draft:
         whole = max(whole, out[d + 2] + pads[d])
         target.append((draft.linear({y: strides[d], r: dilations[d]}), whole))
         text = draft.linear({f"{y}_": 1}, pads[d])
-        # A dimension is read whole where an axis is all of its subscript: so there is another axis.
-        cut.append((f"{text}+z" if text == f"{y}_" and whole > out[d + 2] else text, whole))
+        cut.append((draft.partial(text, whole), whole))
         image.append(Axis(f"{y}_", out[d + 2], (d + 2,)))
     lead, channels = (
         [(draft.linear({n: 1}), shape[0]), (draft.linear({g: 1}), groups)],
@@ -176,9 +175,8 @@ def transposed_convolution(network: Network, node: Node) -> Draft:
 def _cut(draft: Draft, axes: Sequence[Axis], subscripts: Sequence[str]) -> str:
     """Read the part of a scattered tensor that the result has."""
     result = f"U[{','.join(subscripts)}]"
-    if "+z" not in result:
+    if PART not in draft.sizes:
         return result
-    draft.axis("z", 1)
     element = ",".join(axis.name for axis in axes if axis.extent > 1)
     draft.statements.append(f"T[{element}] += {result}")
     return f"T[{element}]"

@@ -14,6 +14,8 @@ from planish.network.model import Network, Node, Shape
 
 OUTPUT = "O"
 """What a kernel's output is called."""
+PART = "u"
+"""The axis of one element in subscripts that reach a part of a dimension."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,24 @@ class Draft:
         """
         if dims is not None:
             subscripts = [subscripts[i] for i in self.memory_order(dims, tensor)]
-        kept = [(text, extent) for text, extent in subscripts if not (extent == 1 and text == "0")]
+        kept = [
+            (self.partial(text, extent), extent)
+            for text, extent in subscripts
+            if not (extent == 1 and text == "0")
+        ]
         local = self.operand(tensor, tuple(extent for _, extent in kept))
         text = f"{local}[{','.join(text for text, _ in kept)}]"
         return text if pad is None else f"pad({text},{number(pad).strip('()')})"
+
+    def partial(self, subscript: str, extent: int) -> str:
+        """Return a subscript for a dimension of which it may reach only a part.
+
+        A dimension is read whole where an axis is all of its subscript: so there is another axis, of one
+        element, over which the value must be reduced.
+        """
+        if self.sizes.get(subscript, extent) >= extent:
+            return subscript
+        return f"{subscript}+{self.axis(PART, 1)}"
 
     def memory_order(self, dims: Sequence[int], tensor: str) -> list[int]:
         """Return the order in which parts of dimensions are in the memory of a tensor."""

@@ -327,7 +327,7 @@ class _Writer:
             root = network.root(name)
             if root in written and root not in self.direct:
                 self.direct[root] = index
-            else:
+            elif network.values[name].size:
                 self.copies.append((name, index))
         self.arena = plan_arena(list(self._lifetimes(kernels)))
 
@@ -350,6 +350,8 @@ class _Writer:
     def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
         """Return the address of a tensor."""
         root = self.network.root(tensor)
+        if root in self.network.values and not self.network.values[root].size:
+            return Address(OWN, NONE)
         if root in own or root in self.network.constants:
             array = own.get(root, self.network.constants.get(root))
             assert array is not None

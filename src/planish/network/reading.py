@@ -295,10 +295,12 @@ def _as_stored(array: Array) -> Array:
 
 
 def _without_unused(network: Network) -> Network:
-    """Drop nodes whose results nothing reads."""
+    """Drop nodes whose results nothing reads, or have no elements."""
     needed, nodes = set(network.outputs), list[Node]()
     for node in reversed(network.nodes):
-        if not needed.isdisjoint((node.output, *node.more)):
+        made = (node.output, *node.more)
+        sizes = [network.values[name].size for name in made if name in network.values]
+        if not needed.isdisjoint(made) and (any(sizes) or not sizes):
             nodes.append(node)
             needed.update(node.inputs)
     return replace(network, nodes=tuple(reversed(nodes)))

@@ -33,6 +33,8 @@ INPUT_SETS = 3
 """Random inputs on which answers are compared; where they are emulated, it is one input."""
 TOLERANCE = 1e-4
 """Largest difference from ONNX Runtime that is accepted, as a share of the largest number of an output."""
+MOST_ROUNDING = 4.0
+"""How often the difference is accepted that ONNX Runtime's own optimizations make."""
 MOST_S = 600.0
 """Seconds of the processor that a library may take for its sets of inputs."""
 
@@ -45,7 +47,8 @@ def verify(
     Args:
         network: what is computed.
         model: the same, as ONNX.
-        tolerance: the largest difference that is accepted.
+        tolerance: the largest difference that is accepted; from `TOLERANCE` on, a network that amplifies
+            rounding may differ by more, as ONNX Runtime's own answers do.
         answers: runs the library.
         feeds: the inputs.
 
@@ -61,27 +64,30 @@ def verify(
     for feed, outputs in zip(feeds, found, strict=True):
         wanted = session.run(None, dict(feed))
         for name, output, right in zip(network.outputs, outputs, wanted, strict=True):
-            worst = max(worst, difference(output, np.asarray(right), name, tolerance))
+            apart, limit = difference(output, np.asarray(right)), tolerance
+            if not apart <= limit and tolerance >= TOLERANCE:
+                # Where a network amplifies rounding, ONNX Runtime's optimizations change its answers too.
+                optimized = session_of(model.SerializeToString(), optimized=True)
+                other = difference(np.asarray(optimized.run([name], dict(feed))[0]), np.asarray(right))
+                limit = max(limit, MOST_ROUNDING * other) if np.isfinite(other) else limit
+            if not apart <= limit:
+                inf = "other elements are infinite or no number"
+                seen = f"{apart:.2g} of its largest number" if np.isfinite(apart) else inf
+                what = f"output '{name}' differs from ONNX Runtime's: {seen}; the tolerance is {tolerance:g}"
+                raise ProgramError(what, "Nothing was written. Report it as a defect, with the model.")
+            worst = max(worst, apart)
     return worst
 
 
-def difference(found: Array, right: Array, name: str, tolerance: float) -> float:
-    """Return the largest difference as a share of the largest finite number; NaN and infinity must agree.
-
-    Raises:
-        ProgramError: it is larger than the tolerance.
-    """
+def difference(found: Array, right: Array) -> float:
+    """Return the largest difference as a share of the largest finite number; infinite where NaN differ."""
     right = right.astype(np.float64)
     finite = np.isfinite(right)
     with np.errstate(invalid="ignore"):
         same = np.array_equal(np.where(finite, 0, right), np.where(finite, 0, found), equal_nan=True)
     largest = float(np.max(np.abs(right[finite]), initial=0.0)) or 1.0
     apart = float(np.max(np.abs(found[finite] - right[finite]), initial=0.0)) / largest
-    if not same or not apart <= tolerance:
-        seen = f"{apart:.2g} of its largest number" if same else "other elements are infinite or no number"
-        what = f"output '{name}' differs from ONNX Runtime's: {seen}; the tolerance is {tolerance:g}"
-        raise ProgramError(what, "Nothing was written. Report it as a defect, with the model.")
-    return apart
+    return apart if same and not np.isnan(apart) else np.inf
 
 
 # On this machine

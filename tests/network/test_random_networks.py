@@ -1,0 +1,17 @@
+"""A few of the networks that `make fuzz` draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fuzz_networks import judge
+
+SEEDS = (7, 21, 35, 209)
+"""Of networks of many operators; 209 has an output without elements."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_networks_are_right(tmp_path: Path, seed: int) -> None:
+    assert judge(seed, tmp_path) == ("right", "")
