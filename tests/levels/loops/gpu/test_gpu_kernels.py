@@ -25,7 +25,14 @@ from planish.levels.loops.gpu.kernels import (
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import CUDA, OPENCL, kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
-from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, UnrollReduction, VectorLanes
+from planish.levels.loops.gpu.steps import (
+    BlockTile,
+    ReduceTile,
+    SharedTile,
+    SplitReduction,
+    UnrollReduction,
+    VectorLanes,
+)
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
@@ -104,6 +111,36 @@ def test_what_the_space_draws_computes_what_the_program_says(program: Program, s
         except ScheduleError:
             continue
         assert wrong(program, space.kernels(candidate)) is None, candidate
+
+
+@pytest.mark.parametrize("over", ["threads", "blocks"])
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("S[m] max= X[m,n]", (BlockTile("m", 2),)),
+        ("S[] += X[m,n]", ()),
+        ("S[m] += exp(X[m,n]); Y[m,n] = exp(X[m,n]) / S[m]", (BlockTile("m", 1),)),
+        (
+            "C[m,p] += A[m,n] * B[n,p]; D[m,p] = relu(C[m,p])",
+            (BlockTile("m", 2, 2), ReduceTile("n", 3), SharedTile("A")),
+        ),
+    ],
+)
+def test_a_reduction_is_divided_among_threads_or_blocks(
+    text: str, steps: tuple[Step, ...], over: str
+) -> None:
+    program = parse(text, {"m": 5, "n": 24, **({"p": 7} if "B[" in text else {})})
+    kernels = gpu_program_of(program, Candidate((SplitReduction("n", 4, over), *steps)))
+    assert wrong(program, kernels) is None
+    if over == "threads" and len(steps) == 1:
+        assert kernels.kernels[0].group == 4 * steps[0].threads  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_reduction_is_divided_evenly() -> None:
+    with pytest.raises(ScheduleError, match="axis 'k' of 10 elements is not divided into 3 parts"):
+        gpu_program_of(MATMUL, Candidate((SplitReduction("k", 3),)))
+    with pytest.raises(ScheduleError, match="does not reduce axis 'm'"):
+        gpu_program_of(MATMUL, Candidate((SplitReduction("m", 13),)))
 
 
 def test_what_is_left_of_a_vector_is_computed_element_by_element() -> None:

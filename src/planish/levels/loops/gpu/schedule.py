@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from planish.core import Candidate, ScheduleError, did_you_mean
+from planish.core import Candidate, ScheduleError, Step, did_you_mean
 from planish.levels.loops.gpu.bind import FLAT_GROUP, Bindings, Layout, bind
 from planish.levels.loops.gpu.steps import (
     GPU_STEPS,
@@ -19,19 +19,22 @@ from planish.levels.loops.gpu.steps import (
     GpuStep,
     ReduceTile,
     SharedTile,
+    SplitReduction,
     UnrollReduction,
     VectorLanes,
 )
-from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
+from planish.levels.loops.ir.schedule import Order, Schedule, graph_of, loop_text, unscheduled
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.draft import fresh, is_spread
 from planish.levels.loops.lang.program import (
     Access,
+    Expr,
     Index,
     Program,
     Statement,
     TensorType,
     accesses,
+    rewritten,
 )
 from planish.levels.loops.steps import Pack, Reorder, Split
 
@@ -60,6 +63,91 @@ def accumulated(program: Program) -> Program:
     order = [*_read_first(statements), *(s.target.tensor for s in statements)]
     known = dict.fromkeys((*order, *types))
     return replace(program, statements=tuple(statements), types=tuple((n, types[n]) for n in known))
+
+
+PART, WITHIN, SUMMED = ".part", ".in", ".sum"
+"""Axes that a divided one becomes: the number of a part, its elements, and the parts that are added up."""
+
+
+def split_reduction(program: Program, step: SplitReduction) -> Program:
+    """Divide the reduction of a program's main nest.
+
+    `T[m] += A[m,k]` becomes `P[k.part,m] += A[m, k.part + parts * k.in]; R[k.part,m] = P[k.part,m];
+    T[m] += R[k.sum,m]`; among blocks the subscript is `length * k.part + k.in`.
+
+    Raises:
+        ScheduleError: the main nest does not reduce the axis, or it is not divided evenly.
+    """
+    graph, axis = graph_of(program), step.axis
+    nest = graph.nests[graph.main]
+    s, size = nest.statement, program.size
+    if axis not in nest.reduced or is_spread(s.target) or s.reduce is None:
+        raise ScheduleError(
+            f"the main nest does not reduce axis '{axis}' into elements of its own", "Name another."
+        )
+    if step.over not in ("threads", "blocks"):
+        raise ScheduleError(f"a reduction is not divided among '{step.over}'", "Use threads or blocks.")
+    if not 1 < step.parts < size[axis] or size[axis] % step.parts:
+        what = f"axis '{axis}' of {size[axis]} elements is not divided into {step.parts} parts"
+        raise ScheduleError(what, "Parts are several, of several elements, and equal.")
+    length = size[axis] // step.parts
+    # Neighboring threads read neighboring elements; a block has a part in sequence.
+    strides = (1, step.parts) if step.over == "threads" else (length, 1)
+    names = {name for name, _ in program.types}
+    part, whole = fresh(s.target.tensor, names), fresh(s.target.tensor, names)
+    out = tuple(Index(((a, 1),)) for a in s.output_axes)
+
+    def divided(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Access):
+            return None
+        return replace(expr, index=tuple(_divided(index, axis, *strides) for index in expr.index))
+
+    own = Access(part, (Index(((axis + PART, 1),)), *out))
+    statements: list[Statement] = []
+    for other in program.statements:
+        if other is not s:
+            statements.append(other)
+            continue
+        statements += [
+            Statement(own, s.reduce, rewritten(s.value, divided)),
+            Statement(replace(own, tensor=whole), None, own),
+            Statement(s.target, s.reduce, Access(whole, (Index(((axis + SUMMED, 1),)), *out))),
+        ]
+    kind = TensorType((step.parts, *(size[a] for a in s.output_axes)), program.arithmetic)
+    types = dict(program.types)
+    known = [*_read_first(statements), *(each.target.tensor for each in statements), *types]
+    types |= {part: kind, whole: kind}
+    sizes = {**size, axis + PART: step.parts, axis + WITHIN: length, axis + SUMMED: step.parts}
+    return replace(
+        program,
+        statements=tuple(statements),
+        sizes=tuple(sorted(sizes.items())),
+        types=tuple((name, types[name]) for name in dict.fromkeys(known)),
+    )
+
+
+def _divided(index: Index, axis: str, part: int, within: int) -> Index:
+    terms = dict(index.terms)
+    c = terms.pop(axis, 0)
+    if c:
+        terms |= {axis + PART: c * part, axis + WITHIN: c * within}
+    return Index(tuple(sorted(terms.items())), index.offset)
+
+
+def _meant(steps: Sequence[Step], split: SplitReduction | None) -> Iterator[Step]:
+    """List steps as they are for a program whose reduction is divided."""
+    if split:
+        threads = split.parts if split.over == "threads" else 1
+        yield BlockTile(split.axis + PART, threads)
+    for step in steps:
+        if (
+            isinstance(step, ReduceTile | UnrollReduction)
+            and split
+            and (step.axis, step.nest) == (split.axis, "")
+        ):
+            yield replace(step, axis=split.axis + WITHIN)
+        elif step is not split:
+            yield step
 
 
 def _read_first(statements: Sequence[Statement]) -> Iterator[str]:
@@ -97,9 +185,11 @@ def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, B
     Raises:
         ScheduleError: a step is illegal here.
     """
-    schedule = unscheduled(accumulated(program))
     nests: dict[str, list[GpuStep]] = {}
-    for step in candidate.steps:
+    split = next((step for step in candidate.steps if isinstance(step, SplitReduction)), None)
+    inner = split_reduction(accumulated(program), split) if split else accumulated(program)
+    schedule = unscheduled(inner)
+    for step in _meant(candidate.steps, split):
         if not isinstance(step, GpuStep):
             raise ScheduleError(f"{step} is no step of a GPU schedule", f"Known: {', '.join(GPU_STEPS)}.")
         nests.setdefault(vars(step)["nest"], []).append(step)

@@ -31,6 +31,7 @@ from planish.levels.loops.gpu.steps import (
     GpuStep,
     ReduceTile,
     SharedTile,
+    SplitReduction,
     UnrollReduction,
     VectorLanes,
 )
@@ -46,6 +47,9 @@ REPEATS = (1, 2, 4)
 REDUCTIONS = (4, 8, 16, 32, 64, 128)
 PADS = (0, 1, 4)
 UNROLLS = (2, 4, 8, 16)
+PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
+FEW_RESULTS = 2048
+"""Results for each unit of a device below which a reduction is often divided."""
 REGISTERS_MAX = 256
 """Elements of the result that a thread holds at most."""
 _DRAWS = 60
@@ -101,6 +105,7 @@ class GpuSpace(Space):
             )
         if self._reduced:
             yield "unroll", self._unroll
+            yield "split", self._split
 
     def _often(self, share: float) -> float:
         """Return a share for processors, and its complement for cards."""
@@ -130,6 +135,15 @@ class GpuSpace(Space):
         axis = self._reduced[-1]
         fit = [n for n in UNROLLS if n <= self._size[axis]]
         return None if not fit or rng.random() < 0.4 else UnrollReduction(axis, _pick(rng, fit))
+
+    def _split(self, rng: Generator) -> SplitReduction | None:
+        axis = max(self._reduced, key=lambda axis: self._size[axis])
+        fit = [n for n in PARTS if n < self._size[axis] and self._size[axis] % n == 0]
+        # Worth it where there are few results.
+        few = prod(self._size[a] for a in self._results) < FEW_RESULTS * self._gpu.units
+        if not fit or rng.random() < (self._often(0.7) if few else 0.9):
+            return None
+        return SplitReduction(axis, _pick(rng, fit), "threads" if rng.random() < 0.6 else "blocks")
 
     # Space
 
@@ -232,6 +246,8 @@ class GpuSpace(Space):
                     found["vector"] = step
                 case UnrollReduction():
                     found["unroll"] = step
+                case SplitReduction():
+                    found["split"] = step
                 case _:
                     raise ScheduleError(f"{step} is no step of this space", "Use its own candidates.")
         return found

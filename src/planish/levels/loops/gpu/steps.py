@@ -110,6 +110,30 @@ class UnrollReduction(GpuStep):
     nest: str = ""
 
 
+@dataclass(frozen=True)
+class SplitReduction(GpuStep):
+    """Divide the main nest's reduction among threads or blocks, whose sums are added up.
+
+    ::
+
+        m:4 thread, k   -- SplitReduction("k", 8) -->   k.part thread, m:4 thread, k.in; then the sum of 8
+
+    Among threads the sums of a block are in shared memory; among blocks they are in global memory, and a
+    further kernel adds them up (split-k). Steps that name the axis mean what a part has of it.
+
+    Args:
+        axis: one that is reduced; the parts are of equal size.
+        parts: how many.
+        over: "threads" or "blocks".
+    """
+
+    axis: str
+    parts: int
+    over: str = "threads"
+    nest: str = ""
+
+
 GPU_STEPS: Mapping[str, type[Step]] = {
-    step.__name__: step for step in (BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction)
+    step.__name__: step
+    for step in (BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction, SplitReduction)
 }
