@@ -38,7 +38,7 @@ def outcome_document(trial: Trial, objectives: Sequence[Objective], baseline: Tr
                 "outcome": "measured",
                 "values": dict(values),
                 "intervals": {name: median_interval(each) for name, each in samples.items() if each},
-                **_gain(trial, objectives[0], baseline),
+                **_gains(trial, objectives, baseline),
             }
         case Failed(stage, reason, detail):
             failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
@@ -48,18 +48,40 @@ def outcome_document(trial: Trial, objectives: Sequence[Objective], baseline: Tr
             return found | {"outcome": "lost", "failure": failure, "verdict": "undecided", "settled": False}
 
 
-def _gain(trial: Trial, objective: Objective, baseline: Trial | None) -> dict[str, Any]:
+def _gains(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> dict[str, Any]:
     """Return how many times better than the baseline it is, as far as two single measurements show."""
-    cost, base = trial.cost(objective), baseline.cost(objective) if baseline else None
-    if cost is None or base is None:
+    lead = objectives[0]
+    if baseline is None or trial.costs(objectives) is None or baseline.costs(objectives) is None:
         return {"gain": None, "verdict": "undecided", "settled": False}
+    gains = {each.name: _gain(trial, each, baseline) for each in objectives}
+    found: dict[str, Any] = {"gain": gains[lead.name]}
+    if len(objectives) > 1:
+        found |= {"gains": gains, "harmless": is_harmless(trial, objectives, baseline)}
+    # What is counted exactly is the same at each time; what is timed once, among many, is optimistic.
+    if not all(each.exact for each in objectives):
+        return {**found, "verdict": "undecided", "settled": False}
+    cost, base = trial.cost(lead), baseline.cost(lead)
+    assert cost is not None
+    assert base is not None
+    word = "same" if cost == base else "better" if cost < base else "worse"
+    return {**found, "verdict": verdict_word(word, lead), "settled": True}
+
+
+def _gain(trial: Trial, objective: Objective, baseline: Trial) -> float | None:
+    cost, base = trial.cost(objective), baseline.cost(objective)
+    if cost is None or base is None:
+        return None
     over, under = (base, cost) if objective.direction == "down" else (cost, base)
     ratio = over / under if under else math.inf
-    # What is counted exactly is the same at each time; what is timed once, among many, is optimistic.
-    settled = objective.exact
-    word = "same" if cost == base else "better" if cost < base else "worse"
-    verdict = verdict_word(word, objective) if settled else "undecided"
-    return {"gain": ratio if math.isfinite(ratio) else None, "verdict": verdict, "settled": settled}
+    return ratio if math.isfinite(ratio) else None
+
+
+def is_harmless(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> bool:
+    """Return whether a trial is worse than the baseline in no further objective, such as a model's error."""
+    if baseline is None:
+        return False
+    costs = [(trial.cost(each), baseline.cost(each)) for each in objectives[1:]]
+    return all(cost is not None and base is not None and cost <= base for cost, base in costs)
 
 
 def median_interval(samples: Iterable[float]) -> list[float]:

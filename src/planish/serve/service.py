@@ -35,6 +35,7 @@ from planish.serve.answers import (
     catalogue,
     comparison_document,
     finalist_document,
+    is_harmless,
     objective_document,
     outcome_document,
     steps_of,
@@ -420,7 +421,7 @@ class MeasuringService:
     def best(self, client: str) -> dict[str, Any]:
         """Return the best candidate so far, and the last comparison."""
         del client
-        best = self._progress.best if self._progress else None
+        best = self._best()
         return {
             "best": None
             if best is None
@@ -431,6 +432,19 @@ class MeasuringService:
             },
             "comparison": comparison_document(self._compared) if self._compared else None,
         }
+
+    def _best(self) -> Trial | None:
+        """Return the best trial; of several objectives the best by the first that is worse in no other."""
+        lead, *others = self.task.objectives
+        if not others:
+            return self._progress.best if self._progress else None
+        harmless = [
+            (cost, each.index, each)
+            for each in [*self._answers.values()]
+            if (cost := each.cost(lead)) is not None
+            and is_harmless(each, self.task.objectives, self._baseline)
+        ]
+        return min(harmless, key=lambda found: found[:2])[2] if harmless else None
 
     # Clients
 
