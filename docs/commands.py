@@ -28,7 +28,7 @@ and its kind has an [exit code](exit-codes.md); `--debug`, anywhere on the line,
 version. `planish --install-completion` installs completion of commands, options, levels, searchers and ids of runs for
 bash, zsh and fish.
 
-`ID` is the beginning of a run's id. `--option` passes options to the level; the pages of [`loops`](loops.md),
+`RUN` is the id of a run, or the beginning of it. `--option` passes options to the level; the pages of [`loops`](loops.md),
 [`llvm`](llvm.md), [`hlo`](hlo.md) and [`graph`](graph.md) list them.
 """  # noqa: E501
 
@@ -116,7 +116,9 @@ def _row(parameter: Any) -> str:
         names = ", ".join(words)
         names += "" if parameter.is_flag else f" {_metavar(parameter)}"
     default = parameter.default
-    shown = "" if default in (None, "", False) or default == () else f" Default: {_default(parameter)}."
+    # Not by equality: 0 is a default, and no flag that is off.
+    hidden = default is None or default is False or default in ("", ())
+    shown = "" if hidden else f" Default: {_default(parameter)}."
     text = f"{parameter.help}{shown}".replace("|", "\\|")
     names = names.replace("|", "\\|")
     return f"| `{names}` | {_code(text)} |"

@@ -54,7 +54,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
             "conditions"
         ].items()
         assert load_model(own).rows >= 20
-        asked = "searches use it together with planish's loops; its weight is 0.0"
+        asked = "searches use it together with planish's built-in cost model for loops; its weight is 0.0"
         assert asked in said.err
         measured = json.loads(
             planish("models", "evaluate", "own-loops-time_s", "--store", store, "--format", "json").out

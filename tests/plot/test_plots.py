@@ -134,6 +134,15 @@ def test_a_comparison_has_the_gain_and_the_interval_of_each_finalist(store: Stor
     assert figure.layout.yaxis.ticktext == ("#1", "#2", "#3")
 
 
+def test_a_wide_interval_is_drawn_whole(store: Store) -> None:
+    wide = finalist(3, 1 / 15, "undecided", 0.99)
+    axis = plot.compare_runs(_read(store, [measured(3, 1e-3)], [wide])).layout.xaxis
+    gain = wide.lead.gain
+    assert axis.type == "log"
+    assert 10 ** axis.range[0] <= min(1.0, gain.low)
+    assert 10 ** axis.range[1] >= gain.high
+
+
 def test_runs_are_ordered_by_their_gains(store: Store) -> None:
     trials = [measured(0, 1e-3)]
     runs = [_read(store, trials, [finalist(0, ratio, "better")]) for ratio in (0.9, 0.3, 0.6)]

@@ -90,6 +90,8 @@ def test_a_baseline_that_is_kept_for_want_of_a_verdict_is_no_lack_of_gain(store:
     found = verdict_of(result)
     assert (found.kind, result.keeps_baseline) == ("undecided", True)
     assert "until it is decided, the result is the baseline" in found.grounds
+    assert (result.candidate, result.described) == (kept.candidate, Candidate((Saw(3),)))
+    assert result.describe()["cuts"] == result.description["cuts"] == "for <cut> at Saw(at=3)"
     result.at_hand(baseline_candidate=Candidate((Saw(3),)))
     assert verdict_of(result).kind == "same", "the other one is the same as the baseline"
 

@@ -39,7 +39,7 @@ def compare(
     command: typer.Context,
     what: Annotated[
         list[str],
-        typer.Argument(metavar="PROGRAM|ID...", help="Programs to search, or ids of runs to measure again."),
+        typer.Argument(metavar="PROGRAM|RUN...", help="Programs to search, or ids of runs to measure again."),
     ],
     *,
     reading: given.ProgramOptions,

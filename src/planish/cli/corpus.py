@@ -326,7 +326,7 @@ def build(
     """Compile C code to a corpus of functions without duplicates, with a data card.
 
     The same command resumes after an interruption, and other sources can be added later. It needs the
-    extra `corpus`: `pip install 'planish[corpus]'`.
+    extra `corpus`: `pip install '.[corpus]'`.
 
         planish corpus build corpus/ --debian-list standard --csmith 2400
     """

@@ -29,7 +29,7 @@ def dashboard(
 ) -> None:
     """Show the runs of a store in a browser, live, until Ctrl-C.
 
-    The store is only read. It needs the extra `serve`: `pip install 'planish[serve]'`.
+    The store is only read. It needs the extra `serve`: `pip install '.[serve]'`.
 
         planish dashboard --store runs.db
     """

@@ -26,7 +26,14 @@ _EFFECTS = 8
 
 def inspect(
     program: Annotated[str, typer.Argument(metavar="FILE", help="ONNX model.")],
-    shape: given.Shape = None,
+    shape: Annotated[
+        given.Names,
+        typer.Option(
+            "--shape",
+            metavar="x=1,3,224,224",
+            help="Shape of an input that the model leaves open; may be repeated.",
+        ),
+    ] = None,
     option: given.LevelOption = None,
     objective: given.Objective = "",
     cores: given.Cores = 1,

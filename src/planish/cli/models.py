@@ -211,7 +211,7 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
     """Report where searches use a new model of the user's together with others."""
     from planish.cli.output import remark
     from planish.models.combined import shares
-    from planish.models.model_files import models_folder, models_for
+    from planish.models.model_files import in_words, models_folder, models_for
 
     if model.held_out is not None:
         remark(model.held_out.text)
@@ -223,7 +223,7 @@ def _tell_how_used(path: Path, model: SavedModel) -> None:
     parts = dict(zip(known, shares([*known.values()]), strict=True))
     mine = parts.pop(f"your {path.name}", None)
     if path.parent == models_folder() and parts and mine is not None:
-        what = f"searches use it together with {' and '.join(parts)}; its weight is {mine:.3f}"
+        what = f"searches use it together with {' and '.join(map(in_words, parts))}; its weight is {mine:.3f}"
         remark(f"{what}; --set model={path.stem} uses it alone")
 
 

@@ -56,12 +56,12 @@ Form = Literal["text", "json"]
 Names = list[str] | None
 
 RunId = Annotated[
-    str, typer.Argument(metavar="ID", help="Id of a run, or the beginning of it.", autocompletion=run_ids)
+    str, typer.Argument(metavar="RUN", help="Id of a run, or the beginning of it.", autocompletion=run_ids)
 ]
 SomeRunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="[ID]",
+        metavar="[RUN]",
         help="Id of a run, or the beginning of it. Default: list the runs.",
         autocompletion=run_ids,
     ),
@@ -69,7 +69,7 @@ SomeRunId = Annotated[
 RunsOrBuild = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[ID...|FOLDER]",
+        metavar="[RUN...|FOLDER]",
         help="Ids of runs, or the beginnings of them; or a folder with objects that `planish cc` compiled. "
         "Default: the run that was last worked on.",
         autocompletion=run_ids,

@@ -73,7 +73,7 @@ def serve(
 
     A client, such as an agent, submits candidates as lists of steps. Each is verified and timed as in a
     search, and becomes a trial of a run, which the pages of the dashboard show at the same address. It needs
-    the extra `serve`: `pip install 'planish[serve]'`.
+    the extra `serve`: `pip install '.[serve]'`.
 
         planish serve "C[m,n] += A[m,k] * B[k,n]" --size m=192,n=192,k=192 --space marked-steps
     """

@@ -212,9 +212,10 @@ def export(
 ) -> None:
     """Write the winner of a run for use without planish, and print the files.
 
-    A kernel becomes assembly and a C header, a module of LLVM IR an object and its pass list. With --target,
-    a kernel's assembly is for another processor: the schedule is the one that was fast here, its answers are
-    verified here, and its speed there is not known.
+    A kernel becomes assembly and a C header; LLVM IR an object, the optimized module and its pass list; an
+    ONNX model the optimized model with its passes and a script that runs it; a StableHLO module the edited
+    module and its patch. With --target, a kernel's assembly is for another processor: the schedule is the one
+    that was fast here, its answers are verified here, and its speed there is not known.
 
         planish export 1a2b3c4d out/
 
@@ -288,11 +289,11 @@ runs = typer.Typer()
 
 Ids = Annotated[
     list[str],
-    typer.Argument(metavar="ID...", help="Ids of runs, or the beginnings of them.", autocompletion=run_ids),
+    typer.Argument(metavar="RUN...", help="Ids of runs, or the beginnings of them.", autocompletion=run_ids),
 ]
 SomeIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Ids of runs. Default: all runs.", autocompletion=run_ids),
+    typer.Argument(metavar="[RUN]...", help="Ids of runs. Default: all runs.", autocompletion=run_ids),
 ]
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store to create; it must not exist.")]
 Location = Annotated[

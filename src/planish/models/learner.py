@@ -134,10 +134,12 @@ GUIDED = "the search started from"
 
 def _note_of(known: Mapping[str, SavedModel]) -> str:
     """Return the user's note: the models that guide, and the weight of each."""
+    from planish.models.model_files import in_words
+
     models = [*known.values()]
     programs = ["1 program" if m.programs == 1 else f"{m.programs:,} programs" for m in models]
     trained = [
-        f"{name} (trained on {count}" for name, count in zip(map(_in_words, known), programs, strict=True)
+        f"{name} (trained on {count}" for name, count in zip(map(in_words, known), programs, strict=True)
     ]
     if len(trained) == 1:
         return f"{GUIDED} {trained[0]})"
@@ -145,15 +147,6 @@ def _note_of(known: Mapping[str, SavedModel]) -> str:
 
     parts = [f"{text}, weight {share:.3f})" for text, share in zip(trained, shares(models), strict=True)]
     return f"{GUIDED} {', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _in_words(name: str) -> str:
-    """Say which model a name of `planish.models.model_files.models_for` is, or a path."""
-    kinds = {"planish's ": "planish's built-in cost model for ", "your ": "your cost model "}
-    for own, words in kinds.items():
-        if name.startswith(own):
-            return words + name.removeprefix(own)
-    return f"the cost model {name}"
 
 
 OBJECTIVES = ("rank", "regression")

@@ -321,6 +321,15 @@ def shipped_model(schema: FeatureSchema, conditions: Mapping[str, Value]) -> tup
     return next(fitting, None)
 
 
+def in_words(name: str) -> str:
+    """Say which model a name of `models_for` is, or a path."""
+    kinds = {"planish's ": "planish's built-in cost model for ", "your ": "your cost model "}
+    for own, words in kinds.items():
+        if name.startswith(own):
+            return words + name.removeprefix(own)
+    return f"the cost model {name}"
+
+
 def _other_features(path: Path, model: SavedModel, schema: FeatureSchema) -> str:
     """Return how a model's features differ from those that it is asked with."""
     theirs, ours = (f"{each.name} {each.version}" for each in (model.schema, schema))

@@ -13,6 +13,7 @@ import numpy as np
 
 from planish.core import ProgramError, Target, TargetError
 from planish.core.arguments import check_number
+from planish.core.installation import install_command
 from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
 from planish.measure import PairedSamples, Plan
 from planish.network.algorithms import rewritten
@@ -360,7 +361,7 @@ def _importer() -> tuple[Callable[..., Any], Callable[..., Any]]:
             import_module(package)
     except ModuleNotFoundError as error:
         what = f"compiling a network needs {error.name}, which is missing here"
-        raise TargetError(what, "Install it: pip install 'planish[graph]'.") from error
+        raise TargetError(what, f"Install it with: {install_command('graph')}") from error
     return read_network, read_model
 
 

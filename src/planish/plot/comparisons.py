@@ -273,7 +273,8 @@ def _gains(runs: Sequence[Result], rows: Sequence[GainRow], template: str) -> go
         raise NothingToDrawError(_uncompared(runs), "Run the same command again.")
     objective = runs[0].objective
     figure = blank(template, 120 + _GAIN_ROW_PX * len(rows))
-    ends = [end for row in rows for end in _ends(row.finalist.lead.gain)]
+    ends = [1.0, *(end for row in rows for end in _ends(row.finalist.lead.gain))]
+    log = max(ends) > _LINEAR * min(ends)
     for verdict in dict.fromkeys(row.finalist.lead.verdict for row in rows):
         found = [(at, row) for at, row in enumerate(rows) if row.finalist.lead.verdict == verdict]
         color, symbol = _VERDICTS.get(verdict, _OPEN)
@@ -296,25 +297,34 @@ def _gains(runs: Sequence[Result], rows: Sequence[GainRow], template: str) -> go
             hovertemplate="%{text}<extra></extra>",
         )
     figure.add_vline(1.0, line={"color": ORANGE, "dash": "dash", "width": 2})
+    at = 0 if log else 1  # a note on a logarithmic axis stands at the logarithm
     figure.add_annotation(
-        text="baseline", x=1, y=0, yref="paper", yanchor="bottom", xanchor="left", showarrow=False
+        text="baseline", x=at, y=0, yref="paper", yanchor="bottom", xanchor="left", showarrow=False
     )
-    low, high = min(1.0, *ends), max(1.0, *ends)
+    low, high = map(math.log10, (min(ends), max(ends))) if log else (min(ends), max(ends))
     margin = (high - low) / 20 or 0.05
     title = {"title": {"text": f"times better than the baseline, by {label(objective)}", "standoff": 12}}
     figure.update_layout(
-        xaxis={**title, "range": [low - margin, high + margin], "ticksuffix": "\N{MULTIPLICATION SIGN}"},
+        xaxis={
+            **title,
+            "type": "log" if log else "linear",
+            "range": [low - margin, high + margin],
+            "ticksuffix": "\N{MULTIPLICATION SIGN}",
+        },
         yaxis=_named_rows([row.name for row in rows]),
     )
     return figure
 
 
-_FARTHEST = 10.0
+_LINEAR = 10.0
+"""Gains that are farther apart have a logarithmic axis: a wide interval would press the others flat."""
+_FARTHEST = 1000.0
 
 
 def _ends(gain: Ratio) -> tuple[float, float]:
-    """Return the ends of an interval as they are drawn: a very wide one would press the others flat."""
-    return max(gain.low, gain.value / _FARTHEST), min(gain.high, gain.value * _FARTHEST)
+    """Return the ends of an interval as they are drawn: 0 and infinity have no position."""
+    low = gain.low if gain.low > 0 else gain.value / _FARTHEST
+    return low, gain.high if gain.high < math.inf else gain.value * _FARTHEST
 
 
 def _gain_text(row: GainRow, objective: Objective) -> str:

@@ -25,7 +25,7 @@ from planish.models.combined import Pooled
 from planish.models.conditions import OBJECTIVE, Stated, Value, stated
 from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, top_recall
 from planish.models.held_out import HeldOut
-from planish.models.model_files import SavedModel, made_model, shipped_model
+from planish.models.model_files import SavedModel, in_words, made_model, shipped_model
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
 from planish.store import Reader, StoredTask
@@ -168,7 +168,7 @@ def compare_models(model: SavedModel, asked: Dataset, conditions: Stated) -> Hel
     together = evaluate(Pooled.of([model, rival], asked.features), asked)
     alone = evaluate(rival.predicts, asked)
     measure = "rank correlation"
-    return HeldOut(int(alone["programs"]), measure, together[measure], name, alone[measure])
+    return HeldOut(int(alone["programs"]), measure, together[measure], in_words(name), alone[measure])
 
 
 def _fitted(learnt: Learnt, data: Dataset, objective: str, seed: int, kind: str) -> BoostedTrees | TreeGru:

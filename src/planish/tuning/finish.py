@@ -323,7 +323,8 @@ def measure_parts(analyze: Analyze, search: SearchOutcome, state: FinalState, en
     level, task = search.level, search.task
     comparison = state.comparison(level.baseline(task))
     ranked = comparison.finalists if comparison else ()
-    wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else ranked[:1])]
+    first = [*filter(None, [comparison and comparison.undecided(level.baseline(task))]), *ranked]
+    wanted = [each.candidate for each in (ranked if len(task.objectives) > 1 else first[:1])]
     analyses: dict[Candidate, Mapping[str, Any]] = {}
     with search.start(level.evaluator(task)) as executor:
         for candidate in wanted:
@@ -374,7 +375,10 @@ def stages(search: SearchOutcome) -> Iterator[FinalStage]:
         yield FinalStage("ablate", ablate, f"measuring {said}", f"{said} were not measured")
     if analyze := level.analyzer(search.task):
         what, work = "the parts of the winner", partial(measure_parts, analyze)
-        yield FinalStage("describe", work, f"measuring {what}", f"{what} were not measured")
+        # Counts are exact, and take no time that is worth saving.
+        exact = all(objective.exact for objective in search.task.objectives)
+        said = "" if exact else f"{what} were not measured"
+        yield FinalStage("describe", work, f"measuring {what}", said)
 
 
 def finish(search: SearchOutcome, listener: Listener, *, at_once: bool = False) -> Result:
@@ -476,6 +480,8 @@ def _timed(search: SearchOutcome, stage: FinalStage, budget: StageBudget) -> Gen
     # Minimizing heeds its end by itself, between measurements.
     whole = max(end, budget.ends)
     limit = {"minimize": math.inf, "compare": whole, "eval_heldout": whole}.get(stage.name, end)
+    if stage.name == "describe" and not stage.skip_message:
+        limit = math.inf
     started = time.monotonic()
     try:
         with ends_by(limit):

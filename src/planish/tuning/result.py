@@ -265,9 +265,18 @@ class Result(StoredRun):
         """Compute the program by the candidate: `function(*inputs)`."""
         return self.function(*inputs)
 
+    @property
+    def described(self) -> Candidate:
+        """Return the candidate; of an undecided run, whose result is the baseline, the best other one."""
+        kept = self.keeps_baseline and self.pick == 1 and self.comparison
+        return self.contender if kept and kept.undecided(self.baseline_candidate) else self.candidate
+
+    def _analysis_of(self, candidate: Candidate) -> Mapping[str, Any]:
+        return next((each.analysis for each in self.finalists if each.candidate == candidate), {})
+
     def describe(self) -> Mapping[str, str]:
-        """Show what it does: title to text."""
-        return self._describe(self.candidate, self.finalist.analysis if self.finalist else {})
+        """Show what the candidate does, or the best one of an undecided run: title to text."""
+        return self._describe(self.described, self._analysis_of(self.described))
 
     def _describe(self, candidate: Candidate, analysis: Mapping[str, Any]) -> Mapping[str, str]:
         return describe(self.level, self.task, candidate, analysis, self.notes if self.finalists else None)
@@ -280,7 +289,7 @@ class Result(StoredRun):
         """
         if self.finalist is None and self.best_trial is None:
             return {}
-        return self._description(self.candidate, self.finalist.analysis if self.finalist else {})
+        return self._description(self.described, self._analysis_of(self.described))
 
     @cached_property
     def descriptions(self) -> Sequence[Mapping[str, str]]:
