@@ -25,6 +25,7 @@ from planish.network.library import (
     build,
     check_folder,
     is_foreign,
+    runs_here,
     schedule_for,
     write_files,
     write_library,
@@ -332,9 +333,8 @@ def _verified(
     from planish.network.verification import answers_here, verify
 
     answers, by = answers_here(folder, built.manifest), ""
-    if is_foreign(target):
-        qemu = emulator(target.toolchain["triple"])
-        if qemu is not None:
+    if not runs_here(target):
+        if (qemu := emulator(target)) is not None:
             answers, feeds, by = emulated_answers(built, qemu), feeds[:1], f" under {Path(qemu).name}"
         else:
             here = this_machine(1, PREFERRED[-1])

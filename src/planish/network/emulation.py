@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from planish.core import ProgramError
+from planish.core import ProgramError, Target
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import read_object
 from planish.network.dispatch import SYSTEM_CALLS, system_call
@@ -86,9 +86,11 @@ exit:
 """
 
 
-def emulator(triple: str) -> str | None:
-    """Return the program that runs programs of another processor; None where it is not installed."""
-    return shutil.which(f"qemu-{architecture_name(triple)}")
+def emulator(target: Target) -> str | None:
+    """Return the program that runs programs of another processor; None where none is installed, or can."""
+    if target.processor == "x86-64-v4":
+        return None  # qemu has no AVX-512
+    return shutil.which(f"qemu-{architecture_name(target.toolchain['triple'])}")
 
 
 def emulated_answers(built: Built, qemu: str) -> Answers:

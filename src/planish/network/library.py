@@ -142,6 +142,16 @@ def is_foreign(target: Target) -> bool:
     return "triple" in target.toolchain
 
 
+def runs_here(target: Target) -> bool:
+    """Return whether this machine runs the code for a target."""
+    if not is_foreign(target):
+        return True
+    here = jit.host_machine()
+    has = {feature.removeprefix("+") for feature in here.features.split(",") if feature.startswith("+")}
+    same = target.toolchain["triple"].split("-")[0] == here.triple.split("-", maxsplit=1)[0]
+    return same and has.issuperset(_FEATURES[target.processor])
+
+
 class Weights:
     """The constants of a library in one block; equal ones are there once."""
 
