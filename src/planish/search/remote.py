@@ -72,7 +72,10 @@ class Remote(TrialRoundSearcher):
         self._url, self._batch, self._timeout = url, batch, timeout
         self._ended = ""
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise PlanishError(f"searcher 'remote' has no endpoint: url={url!r}", "Add --set url=http://...")
+            raise PlanishError(
+                f"searcher 'remote' has no endpoint: url={url!r}",
+                'Add the endpoint: searcher_options={"url": "http://HOST:PORT/"}.',
+            )
         super().__init__(self._rounds())
 
     @property
