@@ -13,10 +13,9 @@ from planish.levels.llvm.ir.features import FEATURES
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.loops.space import CursorSpace
 from planish.levels.loops.workloads import matmul
-from planish.models import policy_files as folder_module
 from planish.models.held_out import HeldOut
 from planish.models.networks import Shape
-from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, write_policy
+from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, policy_paths, write_policy
 from planish.train.corpus.shards import split_of
 from planish.train.cost_tables import CostTable, read_costs
 
@@ -41,14 +40,13 @@ def saved(name: str, vector_bytes: int, programs: int = 3) -> SavedPolicy:
 def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The user's folder, where no policies come with planish."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    paths = folder_module.policy_paths
-    monkeypatch.setattr(
-        folder_module,
-        "policy_paths",
-        lambda: {n: p for n, p in paths().items() if policies_folder() in p.parents},
-    )
     policies_folder().mkdir(parents=True)
     return policies_folder()
+
+
+def own_policies() -> dict[str, Path]:
+    """List the user's policies alone."""
+    return {name: path for name, path in policy_paths().items() if policies_folder() in path.parents}
 
 
 def put(own: Path, *policies: SavedPolicy) -> None:
@@ -62,13 +60,13 @@ def put(own: Path, *policies: SavedPolicy) -> None:
 )
 def test_the_width_of_vectors_chooses(own: Path, vector_bytes: int, chosen: str) -> None:
     put(own, saved("narrow", 32, programs=10), saved("wide", 64, programs=9))
-    assert policy_for(space(vector_bytes), "auto").name == chosen
+    assert policy_for(space(vector_bytes), "auto", own_policies).name == chosen
 
 
 def test_of_equal_widths_the_one_of_most_programs_is_asked(own: Path) -> None:
     put(own, saved("few", 64, programs=3), saved("many", 64, programs=30), saved("narrow", 32, programs=99))
-    assert policy_for(space(64), "auto").name == "many"
-    assert policy_for(space(0), "auto").name == "narrow"
+    assert policy_for(space(64), "auto", own_policies).name == "many"
+    assert policy_for(space(0), "auto", own_policies).name == "narrow"
 
 
 def compared(policy: SavedPolicy, value: float, programs: int = 20) -> SavedPolicy:
@@ -106,12 +104,12 @@ def test_a_policy_of_the_users_does_not_take_the_name_of_a_shipped_one(
 def test_a_policy_is_asked_only_for_the_element_types_that_it_learnt_from(own: Path) -> None:
     put(own, replace(saved("singles", 64), conditions={"element type": ["float32"]}))
     double = CursorSpace(matmul(30, 20, 12, "float64"), machine=Machine(64, 16))
-    assert policy_for(space(64), "auto").name == "singles"
+    assert policy_for(space(64), "auto", own_policies).name == "singles"
     with pytest.raises(
         PlanishError, match="no policy is for the actions of loops/cursor, element type float64"
     ):
-        policy_for(double, "auto")
-    assert policy_for(double, "singles").conditions == {"element type": ["float32"]}
+        policy_for(double, "auto", own_policies)
+    assert policy_for(double, "singles", own_policies).conditions == {"element type": ["float32"]}
 
 
 @pytest.mark.parametrize("name", ["loops", "loops-avx2"])
@@ -122,7 +120,7 @@ def test_shipped_policies_of_loops_state_their_element_type(name: str) -> None:
 def test_a_damaged_one_is_left_out_with_a_warning(own: Path, caplog: pytest.LogCaptureFixture) -> None:
     put(own, saved("whole", 64))
     (own / "cut.safetensors").write_bytes(b"no policy")
-    assert policy_for(space(64), "auto").name == "whole"
+    assert policy_for(space(64), "auto", own_policies).name == "whole"
     assert "cut.safetensors" in caplog.text
     assert "it is left out" in caplog.text
 

@@ -228,7 +228,9 @@ def policy_paths() -> Mapping[str, Path]:
     return {own_name(path.stem, shipped): path for path in own} | shipped
 
 
-def policy_for(space: CanObserve, name: str) -> SavedPolicy:
+def policy_for(
+    space: CanObserve, name: str, paths: Callable[[], Mapping[str, Path]] = policy_paths
+) -> SavedPolicy:
     """Find a policy.
 
     Args:
@@ -238,18 +240,19 @@ def policy_for(space: CanObserve, name: str) -> SavedPolicy:
             programs; else the shipped one; else any other. Of several, the one with vectors of the most
             similar width, of equals that of most programs. With vectors of another width the best loops are
             others: on AVX2 a policy of AVX-512 chose a third of the speed.
+        paths: lists the files of policies by name.
 
     Raises:
         PlanishError: there is none, or it is for another space.
     """
     if name == "auto":
         asked, ours = space.conditions, vector_bytes_of(space)
-        found = _preferred(lambda p: p.fits(space) and not unmet(p.conditions, asked), ours)
+        found = _preferred(lambda p: p.fits(space) and not unmet(p.conditions, asked), ours, paths())
         if found is None:
             under = "".join(f", {condition} {value}" for condition, value in asked.items())
             raise PlanishError(f"no policy is for the actions of {space.observed.name}{under}", HINT)
         return found
-    policy = load_policy(policy_paths().get(name, Path(name)))
+    policy = load_policy(paths().get(name, Path(name)))
     if why := policy.unfit(space):
         raise PlanishError(f"the policy '{name}' {why}", HINT)
     return policy
@@ -257,12 +260,14 @@ def policy_for(space: CanObserve, name: str) -> SavedPolicy:
 
 def policy_for_schema(schema: FeatureSchema) -> SavedPolicy | None:
     """Return the policy that "auto" finds where there are all of its actions; None where there is none."""
-    return _preferred(lambda policy: policy.schema == schema, 0)
+    return _preferred(lambda policy: policy.schema == schema, 0, policy_paths())
 
 
-def _preferred(fits: Callable[[SavedPolicy], bool], vector_bytes: int) -> SavedPolicy | None:
+def _preferred(
+    fits: Callable[[SavedPolicy], bool], vector_bytes: int, paths: Mapping[str, Path]
+) -> SavedPolicy | None:
     shipped = {*_shipped().values()}
-    found = [pair for pair in _readable(policy_paths().values()) if fits(pair[1])]
+    found = [pair for pair in _readable(paths.values()) if fits(pair[1])]
     # Of equals the first one: the user's stand before shipped ones.
     best = min(found, key=lambda p: _priority(p[1], vector_bytes, shipped=p[0] in shipped), default=None)
     return best and best[1]

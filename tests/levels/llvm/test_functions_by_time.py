@@ -148,30 +148,32 @@ def test_the_time_of_a_program_is_measured_in_seconds_of_the_known_baseline(task
     assert isinstance(usual, Measured)
 
 
-def test_what_makes_the_baselines_code_is_not_measured(
-    task: Task[IRProgram], monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Making(ProgramBuilder):
+    """Builds the same code of every candidate."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+
+    def build(self, candidate: Candidate) -> ProgramBuild:
+        del candidate
+        return ProgramBuild(self._code, b"")
+
+
+def test_what_makes_the_baselines_code_is_not_measured(task: Task[IRProgram]) -> None:
     with closing(open_backend().parse(prepared(task))) as module:
         module.run(O3)
         code = module.object_code()
-
-    def build(builder: ProgramBuilder, candidate: Candidate) -> ProgramBuild:
-        del builder, candidate
-        return ProgramBuild(code, b"")
-
-    monkeypatch.setattr(ProgramBuilder, "build", build)
-    spec = quickly(task)
+    spec = replace(quickly(task), builder=lambda *_: Making(code))
     spec.set_baseline(Measured({"time_s": 1000.0}))
     assert outcomes(spec, SLOW) == [Measured({"time_s": 1000.0})]
 
 
-def test_a_wrong_answer_is_no_program(task: Task[IRProgram], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_is_no_program(task: Task[IRProgram]) -> None:
     with closing(open_backend().parse(prepared(task).replace("3.750000e-01", "2.500000e-01"))) as module:
         wrong = module.object_code()
-    monkeypatch.setattr(ProgramBuilder, "build", lambda *_: ProgramBuild(wrong, b""))  # pyright: ignore[reportUnknownLambdaType]
     for final in (False, True):
-        spec = replace(evaluator_spec_of(task, final=final), timing=ONCE)
-        (found,) = outcomes(spec, SLOW)
+        spec = evaluator_spec_of(task, final=final)
+        (found,) = outcomes(replace(spec, timing=ONCE, builder=lambda *_: Making(wrong)), SLOW)
         assert isinstance(found, Failed)
         assert (found.stage, found.reason) == ("verify", "wrong answer")
 

@@ -27,7 +27,7 @@ from planish.core import (
 )
 from planish.levels.llvm.backend.elf import code_bytes, function_bytes
 from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import IRError, Module, PassError
+from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
 from planish.levels.llvm.execution import (
     CLOCKS,
     EndedError,
@@ -121,6 +121,7 @@ class LlvmEvaluatorSpec:
             a search end in one of a few texts, and to compile takes longer than the passes.
         parts: whether the sizes of single functions are measured of pass lists, too.
         linked: the program that the module is a part of; None: it is the whole program.
+        builder: makes what builds programs whose functions have lists of their own.
     """
 
     ir: str
@@ -132,6 +133,7 @@ class LlvmEvaluatorSpec:
     remember: bool = True
     parts: bool = False
     linked: LinkedObject | None = None
+    builder: Callable[[str, Backend], ProgramBuilder] = ProgramBuilder
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -200,6 +202,7 @@ class _Evaluator:
         self._counted = "".join(exact) if len(spec.objectives) == len(exact) == 1 else ""
         self._texts: dict[bytes, Outcome] = {}
         self._known: dict[bytes, Outcome] = {}
+        self._make_builder = spec.builder
         self._builder: ProgramBuilder | None = None
         self._codes: dict[str, bytes] = {}
         self._runner: Runner | None = None
@@ -245,7 +248,7 @@ class _Evaluator:
         if self._linked and not candidate.steps:
             return self._linked.code
         if self._linked or is_of_functions(candidate):
-            self._builder = self._builder or ProgramBuilder(self._ir, self._backend)
+            self._builder = self._builder or self._make_builder(self._ir, self._backend)
             build = self._builder.build(candidate)
             return compiled(build.bitcode, self._linked) if self._linked else build.code
         with closing(self._module.clone()) as module:
