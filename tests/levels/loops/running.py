@@ -1,6 +1,7 @@
 """Programs by every implementation: kernels, NumPy's baseline, the reference and the interpreter."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from planish.core import Target
 from planish.levels.loops.backends import available_backends, supported_isas
 from planish.levels.loops.build import compile_with
-from planish.levels.loops.codegen.kernel import MachineCode
+from planish.levels.loops.codegen.kernel import Entry, MachineCode
 from planish.levels.loops.codegen.llvm import compile as llvm
+from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.x86 import compile as x86
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.ir.tree import LoopTree
@@ -46,9 +48,24 @@ def run(schedule: Schedule | Program, inputs: Mapping[str, Array], backend: str,
 
 
 Generate = Callable[[LoopTree], MachineCode]
+
+
+def without_masks(tree: LoopTree) -> MachineCode:
+    """Generate code with LLVM for a processor that loads and stores whole vectors alone, as those of ARM."""
+    machine = jit.describe(jit.host_machine().triple, "x86-64-v3", "+avx2,+fma,+f16c", 128)
+    annotated = llvm.annotated_for(tree, machine)
+    text, (run, prepare) = llvm.module(annotated, machine, "f")
+    owner, addresses = jit.load(text, [*run, *prepare], machine)
+    functions = zip((*annotated.body, *annotated.ahead), addresses, strict=True)
+    entries = tuple([Entry(address, *function.iterations(tree)) for function, address in functions])
+    code = llvm.compile_for(tree, machine)
+    return replace(code, entries=entries[: len(run)], ahead_entries=entries[len(run) :], owner=owner)
+
+
 GENERATORS: dict[str, Generate] = {
     **{f"x86-{isa}": partial(x86.compile_tree, isa=isa) for isa in supported_isas()},
     **{f"portable-{bits}": partial(llvm.compile_tree, vector_bits=bits) for bits in (64, 128, 256, 512)},
+    **({"portable, without masks": without_masks} if "avx2" in supported_isas() else {}),
 }
 """Code generators, by instruction set or by the width of vectors."""
 BUILDERS: dict[str, Generate] = {

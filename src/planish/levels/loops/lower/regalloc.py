@@ -482,8 +482,9 @@ class _Annotator:
     def _unrolled(self, held: Allocation) -> int:
         """Return up to how many operations a loop that only reduces is unrolled altogether."""
         # More loads in a block, and a compiler keeps some of them in registers that results need.
-        few = 2 * held.free >= self.vectors.registers
-        return 2 * UNROLL_WORK if few and self.vectors.compiled else UNROLL_WORK
+        if not self.vectors.compiled:
+            return UNROLL_WORK
+        return 2 * UNROLL_WORK if 2 * held.free >= self.vectors.registers else 0
 
     def _region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
         held, homes, registers, copies, free = allocation
@@ -536,7 +537,8 @@ class _Annotator:
                 return "unrolled", full, ()
             # Others run several iterations at a time, as many as a sum has registers at least: passes take
             # these alternately.
-            copies = min(full, max(held.copies, LOOP_WORK // work)) if work < LOOP_WORK else 1
+            least = LOOP_WORK if self._unrolled(held) else 0
+            copies = min(full, max(held.copies, least // work)) if work < LOOP_WORK else 1
             return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
 
         here = remaining(self.tree, inside, node.axis)

@@ -262,7 +262,9 @@ class Scope:
     @lazy
     def budget(self) -> int:
         """Return how many vectors may be held, so that registers are left for operands."""
-        return max(1, self._vectors.registers - max([self._operands(site) for site in self.sites]))
+        needed = max([self._operands(site) for site in self.sites])
+        # A compiler stores what an expression needs besides for a while, which costs less than results do.
+        return max(1, self._vectors.registers - (min(needed, 4) if self._vectors.compiled else needed))
 
     @lazy
     def local(self) -> set[str]:

@@ -496,7 +496,7 @@ class FunctionCode:
         self.tree = tree
         self.machine = machine
         self.writer = Writer(arithmetic_of(tree))
-        self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers)
+        self.memory = Memory(self.writer, tree.buffer, self._base, machine.registers, masks=machine.masks)
         self.nodes = Nodes(tree, self.memory, machine.vectors(self.writer.bits // 8).lanes)
         self._layout = arranged
 

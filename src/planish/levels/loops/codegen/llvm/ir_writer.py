@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from planish.levels.loops.ir.tree import Buffer, LoopId, Ref
@@ -473,12 +474,20 @@ class Memory:
         buffers: name to what it is.
         base: writes the address of a buffer, given where.
         most: how many loaded values are kept for use again.
+        masks: whether the processor loads and stores parts of a vector as cheaply as whole ones.
     """
 
     def __init__(
-        self, writer: Writer, buffers: Mapping[str, Buffer], base: Callable[[str, Lines], str], most: int
+        self,
+        writer: Writer,
+        buffers: Mapping[str, Buffer],
+        base: Callable[[str, Lines], str],
+        most: int,
+        *,
+        masks: bool,
     ) -> None:
         self.writer = writer
+        self._masks = masks
         types = {name: b.dtype for name, b in buffers.items()}
         # Narrow ones lie in memory as integers.
         self._elements = {
@@ -546,6 +555,8 @@ class Memory:
         if cell.stride == 0 or (cell.stride == 1 and cell.active == cell.lanes):
             # Without an alignment LLVM takes a whole vector's, and tiles may begin at any element.
             loaded = w.define(f"load {vector}, ptr {address}, align {size}", at)
+        elif cell.stride == 1 and not self._masks:
+            loaded = self._load_pieces(element, address, cell, at)
         else:
             name = f"llvm.masked.load.{element.suffix(cell.lanes)}.p0"
             source = ("ptr", address)
@@ -572,6 +583,9 @@ class Memory:
         if cell.stride <= 1 and cell.active == cell.lanes:
             w.lines.append(f"  store {vector} {name}, ptr {address}, align {size}")
             return
+        if cell.stride == 1 and not self._masks:
+            self._store_pieces(element, address, cell, name)
+            return
         mask = mask_of(cell.lanes, cell.active)
         arguments = [(vector, name), ("ptr", address), ("i32", str(size)), mask]
         if cell.stride == 1:
@@ -579,6 +593,42 @@ class Memory:
             return
         arguments[1] = self._spread(address, cell, None)
         w.call("void", f"llvm.masked.scatter.{element.suffix(cell.lanes)}.v{cell.lanes}p0", arguments)
+
+    def _load_pieces(self, element: Element, address: str, cell: Cell, at: Lines | None) -> str:
+        """Write the load of a vector's active lanes by whole vectors of fewer; the other lanes are open."""
+        w, vector, loaded = self.writer, of_lanes(element.type, cell.lanes), "poison"
+        for start, lanes in pieces_of(cell.active):
+            where = (
+                w.define(f"getelementptr {element.type}, ptr {address}, i64 {start}", at)
+                if start
+                else address
+            )
+            piece = w.define(f"load <{lanes} x {element.type}>, ptr {where}, align {element.bytes}", at)
+            spread = ", ".join(
+                f"i32 {i - start}" if start <= i < start + lanes else "i32 poison" for i in range(cell.lanes)
+            )
+            kind = f"<{lanes} x {element.type}>"
+            widened = w.define(
+                f"shufflevector {kind} {piece}, {kind} poison, <{cell.lanes} x i32> <{spread}>", at
+            )
+            if not start:
+                loaded = widened
+                continue
+            picked = ", ".join(f"i32 {i if i < start else i + cell.lanes}" for i in range(cell.lanes))
+            text = f"shufflevector {vector} {loaded}, {vector} {widened}, <{cell.lanes} x i32> <{picked}>"
+            loaded = w.define(text, at)
+        return loaded
+
+    def _store_pieces(self, element: Element, address: str, cell: Cell, value: str) -> None:
+        """Write the store of a vector's active lanes by whole vectors of fewer."""
+        w, vector = self.writer, of_lanes(element.type, cell.lanes)
+        for start, lanes in pieces_of(cell.active):
+            where = (
+                w.define(f"getelementptr {element.type}, ptr {address}, i64 {start}") if start else address
+            )
+            picked = ", ".join(f"i32 {i}" for i in range(start, start + lanes))
+            piece = w.define(f"shufflevector {vector} {value}, {vector} poison, <{lanes} x i32> <{picked}>")
+            w.lines.append(f"  store <{lanes} x {element.type}> {piece}, ptr {where}, align {element.bytes}")
 
     def forget(self, buffers: frozenset[str]) -> None:
         """Drop the loaded values of buffers that are about to change."""
@@ -603,3 +653,9 @@ class Memory:
 def mask_of(lanes: int, active: int) -> tuple[str, str]:
     """Return the type and the value of a mask of the first lanes."""
     return f"<{lanes} x i1>", f"<{', '.join(f'i1 {int(i < active)}' for i in range(lanes))}>"
+
+
+def pieces_of(active: int) -> list[tuple[int, int]]:
+    """Cut so many lanes into powers of 2, the largest first: the first lane of each, and how many."""
+    bits = [1 << bit for bit in reversed(range(active.bit_length())) if active >> bit & 1]
+    return list(zip(accumulate([0, *bits]), bits, strict=False))
