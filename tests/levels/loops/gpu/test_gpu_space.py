@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+import pytest
+
 from planish.core import Candidate, Space, Step, Target
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.kernels import require_fit
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.space import GpuSpace
-from planish.levels.loops.gpu.steps import GPU_STEPS, VectorLanes
+from planish.levels.loops.gpu.steps import GPU_STEPS, BlockTile, ReduceTile, SharedTile, VectorLanes
 from planish.levels.loops.lang.parse import parse
 from planish.testing.spaces import SpaceConformance
 
@@ -39,6 +42,26 @@ def test_the_default_suits_the_device() -> None:
     assert gpu_program_of(PROGRAM, card).kernels[0].group == 256
     assert gpu_program_of(PROGRAM, processor).kernels[0].group == 1
     assert any(isinstance(step, VectorLanes) for step in processor.steps)
+
+
+def columns(*steps: Step) -> dict[str, float]:
+    space = GpuSpace(PROGRAM, Target("", CARD.features))
+    (row,) = space.features([Candidate(steps)])
+    return dict(zip(space.schema.names, row.tolist(), strict=True))
+
+
+def test_features_show_how_threads_meet_in_memory() -> None:
+    tiles = BlockTile("m", 8, 2), BlockTile("n", 8, 2)
+    shared = SharedTile("A"), SharedTile("B")
+    plain, staged = columns(*tiles), columns(*tiles, ReduceTile("k", 4), *shared)
+    assert plain["shared bytes"] == plain["barriers passed by a thread"] == 0
+    assert staged["barriers passed by a thread"] > 0
+    assert staged["global elements touched by a thread"] < plain["global elements touched by a thread"]
+    assert plain["threads of a group"] == staged["threads of a group"] == pytest.approx(np.log2(1 + 64))
+    # A row of A has its elements in sequence, and threads beside each other read them so.
+    assert staged["global elements in sequence"] > plain["global elements in sequence"]
+    apart, beside = columns(BlockTile("m", 32)), columns(BlockTile("n", 32))
+    assert beside["global elements in sequence"] > apart["global elements in sequence"]
 
 
 def test_features_of_a_device_are_read_back_from_a_target() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from planish.core import (
     EMPTY_CONTEXT,
     Candidate,
+    FeatureSchema,
     PlanishError,
     ScheduleError,
     SearchContext,
@@ -39,7 +40,9 @@ from planish.levels.loops.ir.schedule import graph_of, plain_axis
 from planish.levels.loops.lang.program import Program
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ELEMENTS = (1, 2, 4, 6, 8)
@@ -262,6 +265,23 @@ class GpuSpace(Space):
         except PlanishError:
             return False
         return True
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """Return the schema of `features`."""
+        from planish.levels.loops.gpu.features import SCHEMA
+
+        return SCHEMA
+
+    def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Describe candidates; see `planish.levels.loops.gpu.features`.
+
+        Raises:
+            ScheduleError: one is illegal.
+        """
+        from planish.levels.loops.gpu.features import gpu_features
+
+        return gpu_features([*map(self.kernels, candidates)], self._gpu)
 
     def kernels(self, candidate: Candidate) -> GpuProgram:
         """Make the kernels of a candidate; raises ScheduleError where it is illegal."""

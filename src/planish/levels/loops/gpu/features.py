@@ -1,0 +1,183 @@
+"""Features of GPU schedules for cost models, read off the kernels without compiling them.
+
+They describe the kernel that does most of the work: its grid, what threads and blocks hold, how often each
+memory is touched, and how the threads of a warp meet in it. Global memory is touched best where neighboring
+threads touch neighboring elements, and shared memory where they touch different banks, or one element
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planish.core import FeatureSchema
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.kernels import (
+    Barrier,
+    Compute,
+    Cooperative,
+    GpuKernel,
+    GpuProgram,
+    Item,
+    Serial,
+    Single,
+    shared_bytes,
+)
+from planish.levels.loops.ir.tree import LoopId, Ref, refs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BANKS = 32
+"""Of shared memory, of 4 bytes each."""
+SCHEMA = FeatureSchema(
+    "loops/gpu",
+    1,
+    (
+        "kernels",  # no logarithm; the others are logarithms where nothing else is said
+        "groups",
+        "threads of a group",
+        "groups for each unit",
+        "idle threads",  # share of the last warp's; no logarithm
+        "private elements",
+        "shared bytes",
+        "share of the shared memory",  # no logarithm
+        "elements computed by a thread",
+        "vector",  # lanes; no logarithm
+        "barriers passed by a thread",
+        "tested",  # share of elements whose conditions are tested; no logarithm
+        "loops repeated",  # by unrolling: copies of the innermost body
+        "global elements touched by a thread",
+        "global elements in sequence",  # share touched by neighboring threads; no logarithm
+        "global elements together",  # share that all threads of a warp touch; no logarithm
+        "shared elements touched by a thread",
+        "threads that meet in a bank",  # mean over shared elements
+        "computed for each global element",
+    ),
+)
+
+
+@dataclass
+class _Counted:
+    """Counts of what one thread executes."""
+
+    computed: float = 0.0
+    tested: float = 0.0
+    lanes: int = 1
+    barriers: float = 0.0
+    copies: int = 1
+    in_global: float = 0.0
+    sequence: float = 0.0
+    together: float = 0.0
+    in_shared: float = 0.0
+    meeting: float = 0.0
+    shared: frozenset[str] = field(default_factory=frozenset[str])
+    private: frozenset[str] = field(default_factory=frozenset[str])
+
+    def items(self, items: Sequence[Item], times: float, fastest: LoopId | None, kernel: GpuKernel) -> None:
+        """Count what is executed so many times.
+
+        Args:
+            items: of the kernel's body.
+            times: by a thread.
+            fastest: the loop that neighboring threads differ in.
+            kernel: whose items these are.
+        """
+        for item in items:
+            match item:
+                case Compute():
+                    self._compute(item, times, fastest)
+                case Serial():
+                    count = item.last - item.first
+                    self.copies = max(self.copies, count if item.unrolled else 1)
+                    self.items(item.body, times * count, fastest, kernel)
+                case Cooperative(loops, body):
+                    turns = -(-prod(n for _, n in loops) // kernel.group)
+                    self.items(body, times * turns, loops[-1][0] if loops else None, kernel)
+                case Single(_, body):
+                    self.items(body, times / kernel.group, fastest, kernel)
+                case Barrier():
+                    self.barriers += times
+
+    def _compute(self, item: Compute, times: float, fastest: LoopId | None) -> None:
+        width = item.lanes[1] if item.lanes else 1
+        self.lanes = max(self.lanes, width)
+        self.computed += times * width
+        self.tested += times * width * bool(item.conditions)
+        for ref in _touched(item):
+            stride = ref.stride.get(fastest, 0) if fastest else 0
+            if ref.buffer in self.private:
+                continue
+            if ref.buffer in self.shared:
+                self.in_shared += times * width
+                # Threads a multiple of the banks apart meet; those that read one element do not.
+                self.meeting += times * width * (gcd(stride, BANKS) if stride else 1)
+                continue
+            self.in_global += times * width
+            self.sequence += times * width * (stride == 1)
+            self.together += times * width * (stride == 0)
+
+
+def _touched(item: Compute) -> Iterator[Ref]:
+    yield item.leaf.target
+    yield from refs(item.leaf.value)
+
+
+def gpu_features(programs: Sequence[GpuProgram], gpu: Gpu) -> NDArray[np.float32]:
+    """Describe kernels; (programs, width of `SCHEMA`).
+
+    Args:
+        programs: the kernels of candidates.
+        gpu: the device.
+    """
+    found = np.zeros((len(programs), SCHEMA.width), np.float32)
+    for row, program in enumerate(programs):
+        found[row] = _row(program, gpu)
+    return found
+
+
+def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
+    counted = [(_count(kernel), kernel) for kernel in program.kernels]
+    main, kernel = max(counted, key=lambda one: one[0].computed * one[1].groups * one[1].group)
+    private = sum(b.size for b in kernel.private)
+    shared = shared_bytes(kernel)
+    accessed = max(main.in_global, 1e-9)
+    warps = -(-kernel.group // gpu.warp)
+    return [
+        len(program.kernels),
+        _log(kernel.groups),
+        _log(kernel.group),
+        _log(kernel.groups / gpu.units),
+        1 - kernel.group / (warps * gpu.warp),
+        _log(private),
+        _log(shared),
+        shared / max(1, gpu.shared),
+        _log(main.computed),
+        main.lanes,
+        _log(main.barriers),
+        main.tested / max(main.computed, 1e-9),
+        _log(main.copies),
+        _log(main.in_global),
+        main.sequence / accessed,
+        main.together / accessed,
+        _log(main.in_shared),
+        _log(main.meeting / main.in_shared if main.in_shared else 0),
+        _log(main.computed / max(1.0, main.in_global)),
+    ]
+
+
+def _count(kernel: GpuKernel) -> _Counted:
+    shared, private = (frozenset(b.name for b in found) for found in (kernel.shared, kernel.private))
+    found = _Counted(shared=shared, private=private)
+    fastest = kernel.threads[-1][0] if kernel.threads else None
+    found.items(kernel.body, 1.0, fastest, kernel)
+    return found
+
+
+def _log(x: float) -> float:
+    return float(np.log2(1 + x))
