@@ -148,7 +148,8 @@ class _Machine:
                     for i in range(item.first, item.last):
                         yield from self._items(item.body, {**at, item.loop: i})
                 case Single():
-                    if all(at[loop] == 0 for loop in item.loops):
+                    first = self.thread % self.kernel.group == 0
+                    if all(at[loop] == 0 for loop in item.loops) and (item.loops or first):
                         yield from self._items(item.body, at)
                 case Cooperative():
                     for own in self._share_of(item):

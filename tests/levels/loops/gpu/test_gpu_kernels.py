@@ -88,6 +88,12 @@ CONVOLUTION = "O[k,y,x] += pad(I[c, 2*y + r - 1, 2*x + s - 1], 0) * W[k,c,r,s]"
             {"I": (4, 6, 6), "W": (4, 3, 3)},
             (BlockTile("c", 1), BlockTile("y", 4), BlockTile("x", 2, 2), SharedTile("I")),
         ),
+        (
+            "O[c,y,x] += pad(I[c, r + 2*y, s + x - 1], 0); Z[c,y,x] = O[c,y,x]",
+            {"c": 3, "y": 5, "x": 4, "r": 3, "s": 3},
+            {"I": (3, 11, 4)},
+            (BlockTile("c", 2, 2), BlockTile("y", 1, 2), BlockTile("x", 1, 2, 2), SharedTile("I")),
+        ),
         ("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 3, "m": 5, "n": 6, "k": 7}, {}, TILED),
         ("C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n] + b[n])", {"m": 9, "n": 8, "k": 7}, {}, TILED),
         ("S[m] max= X[m,n]", {"m": 9, "n": 20}, {}, (BlockTile("m", 4, 2),)),

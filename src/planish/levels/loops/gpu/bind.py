@@ -286,6 +286,11 @@ class _Binder:
             buffer = self.tree.buffer[name]
             if buffer.kind == "temporary" and buffer.scope > depth:
                 continue  # each iteration has its own
+            if name in self.copies and not any(r.buffer == name for leaf in found for r in refs(leaf.value)):
+                # What is copied, and the edges beside it, are different elements.
+                if all(loop.id in ref.stride for ref in touched[name]):
+                    continue
+                return False
             if not _same(touched[name]) or loop.id not in touched[name][0].stride:
                 return False
             if not self._is_injective(touched[name][0]):
@@ -540,7 +545,8 @@ class _Binder:
         if path.cooperative or not missing or self.spaces[leaf.target.buffer] == PRIVATE:
             yield computed
         else:
-            yield Single(missing, (computed,))
+            # A copy may walk loops of its own that are the thread loops' namesakes.
+            yield Single(() if len(missing) == len(self.threads) else missing, (computed,))
 
     def _stays_inside(self, leaf: Leaf) -> bool:
         """Return whether a leaf leaves no buffer, even beyond the edges."""

@@ -90,7 +90,7 @@ class Single:
     """Work of those threads alone whose number is 0 in some thread loops.
 
     Args:
-        loops: the thread loops.
+        loops: the thread loops; none for the first thread alone.
         body: what is executed.
     """
 

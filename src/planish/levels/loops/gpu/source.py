@@ -214,7 +214,8 @@ class _Writer:
                 case Cooperative():
                     self._cooperative(item)
                 case Single(loops, body):
-                    self.text.open(f"if ({' && '.join(f'{self.names[loop]} == 0' for loop in loops)}) {{")
+                    tests = [f"{self.names[loop]} == 0" for loop in loops] or ["lane == 0"]
+                    self.text.open(f"if ({' && '.join(tests)}) {{")
                     self._items(body)
                     self.text.close()
                 case Barrier():
