@@ -200,7 +200,7 @@ def test_a_quota_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_signal_answers_what_waits(tmp_path: Path) -> None:
-    with serving(tmp_path, "--option", "pause=2") as service, ThreadPoolExecutor(2) as pool:
+    with serving(tmp_path, "--option", "pause=1") as service, ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(service.post, "evaluate", steps=steps(value)) for value in (3, 4)]
         while service.call("describe")["used"]["evaluations"] < 2:
             pass
@@ -211,6 +211,17 @@ def test_a_signal_answers_what_waits(tmp_path: Path) -> None:
     with open_store(tmp_path / "planish.db", read_only=True) as store:
         (run,) = store.runs()
         assert run.status == "finished"
+
+
+def test_a_signal_ends_a_comparison(tmp_path: Path) -> None:
+    with serving(tmp_path, "--option", "pause=1") as service, ThreadPoolExecutor(1) as pool:
+        comparing = pool.submit(service.post, "compare")
+        while service.call("describe")["used"]["comparisons"] < 1:
+            pass
+        service.process.terminate()
+        _, err = service.process.communicate(timeout=60)
+        assert (service.process.returncode, err) == (0, "")
+        assert comparing.result()[0] in (200, 503)
 
 
 def test_a_port_in_use_a_wrong_file_of_tokens_and_a_wrong_baseline(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ SEARCHER = "clients"
 """The searcher of a served run."""
 _ENDLESS = Budget(trials=10**9)
 _ASKED = "a client asked for the comparison"
+_STOP_S = 10.0
+"""Seconds in which the engine ends what is under way, when the service ends."""
 _NEIGHBORS = 32
 """Neighbors that are drawn where a space has no steps."""
 _STEPS_SHOWN = 256
@@ -177,8 +179,9 @@ class MeasuringService:
         if self._progress is not None and self._comparing is None:
             self._progress.compares = False
         self._queue.end()
-        self._engine.join()
-        self._queue.fail(ToolError("unavailable", "The service has ended."))
+        # A comparison may take longer: the run is then as one that is killed, and can be resumed.
+        self._engine.join(_STOP_S)
+        self._fail(ToolError("unavailable", "The service has ended."))
 
     def _run(self) -> None:
         while not self._stopping:
@@ -186,15 +189,19 @@ class MeasuringService:
                 continue
             try:
                 self._search()
-            except AllFailedError as error:  # each has its answer
-                _log.info("the engine ended: %s", error)
-                self._fail(ToolError("unavailable", f"Nothing to be compared: {error}"))
-            except PlanishError as error:
-                _log.warning("the engine ended: %s", error)
-                self._fail(ToolError("unavailable", f"The engine ended: {error}"))
             except Exception as error:  # noqa: BLE001  (what waits has to be answered)
-                _log.exception("the engine ended")
-                self._fail(ToolError("unavailable", f"The engine ended: {type(error).__name__}."))
+                self._fail(self._reported(error))
+
+    def _reported(self, error: Exception) -> ToolError:
+        """Log why the engine ended; return what clients are told."""
+        if isinstance(error, AllFailedError):  # each has its answer
+            return ToolError("unavailable", f"Nothing to be compared: {error}")
+        if not isinstance(error, PlanishError):
+            _log.error("the engine ended", exc_info=error)
+            return ToolError("unavailable", f"The engine ended: {type(error).__name__}.")
+        if not self._stopping:  # else the store was closed before the engine had ended
+            _log.warning("the engine ended: %s", error)
+        return ToolError("unavailable", f"The engine ended: {error}")
 
     def _fail(self, error: ToolError) -> None:
         self._queue.fail(error)
@@ -336,7 +343,7 @@ class MeasuringService:
                 what = f"{self.limits.waiting} candidates of client {client} wait already"
                 raise ToolError("busy", f"{what}. Wait for an answer first.") from None
             user.evaluations += 1
-        found = Future[dict[str, Any]]()
+        found = _answer_to_come()
         future.add_done_callback(lambda done: _pass_on(done, found, partial(self._answer, client)))
         return found
 
@@ -387,7 +394,7 @@ class MeasuringService:
                     raise ToolError("quota", f"All {limit} comparisons of client {client} are used.")
                 user.comparisons += 1
                 self._comparing = Future[Result]()
-            found, comparing = Future[dict[str, Any]](), self._comparing
+            found, comparing = _answer_to_come(), self._comparing
         self._queue.end()
         comparing.add_done_callback(lambda done: _pass_on(done, found, comparison_document))
         return found
@@ -452,8 +459,6 @@ class MeasuringService:
         """Count a request; return whether it is within the rate."""
         user, now = self._user(client), time.monotonic()
         with self._busy:
-            if not user.tokens and not user.evaluations:
-                user.tokens = float(self.limits.burst)
             gained = (now - user.refilled) * self.limits.rate
             user.tokens, user.refilled = min(self.limits.burst, user.tokens + gained), now
             if user.tokens < 1:
@@ -492,6 +497,13 @@ RULES = (
     "A single measurement is never settled, unless it is exact.",
     "compare measures the best again, interleaved with the baseline, in fresh processes, which settles them.",
 )
+
+
+def _answer_to_come() -> Future[dict[str, Any]]:
+    """Return a future that a request which is given up does not cancel."""
+    found = Future[dict[str, Any]]()
+    found.set_running_or_notify_cancel()
+    return found
 
 
 def _pass_on(done: Future[Any], found: Future[Any], make: Callable[[Any], Any]) -> None:
