@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from network.compiled import assert_same, compiled, operators
 from network_models import ModelWriter
 from planish.network import winograd
+from planish.network.compiling import compile_model
 
 
 @pytest.mark.parametrize("tile", winograd.POINTS)
@@ -92,3 +93,15 @@ def test_transforms_share_sums_and_differences() -> None:
     plain = sum(2 * sum(c != 0 for c in row) - 1 for row in winograd.matrices(4)[2])
     assert whole.operations < 16 * 12 * plain
     assert replace(geometry, tile=2).count == 4
+
+
+def test_tuning_measures_which_algorithm_is_the_quickest(tmp_path: Path) -> None:
+    path, said = _convolution(tmp_path / "m.onnx"), list[str]()
+    found = compile_model(
+        path, output=None, measures=False, seconds=0.1, store=tmp_path / "s.db", say=said.append
+    )
+    layers = operators(found)
+    chosen = int("WinogradInput" in layers)
+    assert f"{chosen} of 1 convolutions of 3x3 are quicker by Winograd's algorithm" in said
+    assert len(layers) == 3 + 2 * chosen
+    assert_same(found.network, path)

@@ -6,7 +6,12 @@ from planish.network.layouts import with_channels_last
 from planish.network.model import Network
 from planish.network.transposed import with_tap_sums
 from planish.network.views import with_views_behind
-from planish.network.winograd import with_winograd
+from planish.network.winograd import expected_tiles, with_winograd
+
+
+def arranged(network: Network) -> Network:
+    """Return a network with its layouts, whose convolutions are direct."""
+    return with_tap_sums(with_channels_last(with_views_behind(network)))
 
 
 def rewritten(network: Network, tolerance: float) -> Network:
@@ -16,5 +21,5 @@ def rewritten(network: Network, tolerance: float) -> Network:
         network: as it was read.
         tolerance: largest difference of an output, as a share of its largest number.
     """
-    network = with_channels_last(with_views_behind(network))
-    return with_winograd(with_tap_sums(network), tolerance)
+    network = arranged(network)
+    return with_winograd(network, expected_tiles(network, tolerance))

@@ -13,13 +13,15 @@ from planish.core import Candidate, ProgramError, Target
 from planish.levels.loops.backends import PREFERRED, this_machine
 from planish.levels.loops.build import UseBackend
 from planish.levels.loops.space import TemplateSpace
-from planish.network.fusion import Kernel
+from planish.network.algorithms import arranged
+from planish.network.fusion import Kernel, kernels_of
 from planish.network.library import Schedule, build, compile_schedule, is_foreign, write_library
 from planish.network.measuring import layer_times
 from planish.network.model import Network
 from planish.network.plain import PlainKernel
 from planish.network.runtime import CompiledNetwork
 from planish.network.tuning import BEST, tune
+from planish.network.winograd import POINTS, allowed_tiles, convolution_of, with_winograd
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
 
@@ -108,6 +110,20 @@ def _kernel_times(
     target: Target,
 ) -> Mapping[str, float]:
     """Time the distinct kernels that have a schedule, in a library; return seconds of all calls of each."""
+    found, times = _times(network, kernels, schedules, target), dict[str, float]()
+    for kernel, seconds in zip(kernels, found, strict=True):
+        if kernel.program.text in schedules:
+            times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
+    return times
+
+
+def _times(
+    network: Network,
+    kernels: Sequence[Kernel | PlainKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
+) -> Sequence[float]:
+    """Time all kernels in a library."""
     with tempfile.TemporaryDirectory(prefix="planish-network-") as folder:
         write_library(build(network, kernels, schedules, target), Path(folder))
         # In a child the library is gone afterwards, with its weights and threads.
@@ -117,8 +133,49 @@ def _kernel_times(
     if isinstance(found, ExitStatus):
         what = f"a kernel ends its process: {found.detail}"
         raise ProgramError(what, "Report it as a defect, with the model.")
-    times = dict[str, float]()
-    for kernel, seconds in zip(kernels, found, strict=True):
-        if kernel.program.text in schedules:
-            times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
-    return times
+    return found
+
+
+def with_quickest_algorithms(
+    network: Network, tolerance: float, target: Target, say: Callable[[str], None]
+) -> Network:
+    """Choose the algorithm of each convolution by measurement; equal layers have the same.
+
+    Args:
+        network: as it was read.
+        tolerance: largest difference of an output, as a share of its largest number.
+        target: this machine.
+        say: is called with lines on the progress.
+    """
+    network = arranged(network)
+    allowed = allowed_tiles(network, tolerance)
+    layers = {
+        node.output: (network.shape(node.inputs[1]), network.shape(node.output))
+        for node in network.nodes
+        if node.output in allowed
+    }
+    shared = {layer: set(POINTS) for layer in layers.values()}
+    for name, layer in layers.items():
+        shared[layer] &= set(allowed[name])
+    costs: dict[object, dict[int, float]] = {layer: {} for layer in shared}
+    # 0 stands for the direct algorithm.
+    for tile in (0, *POINTS) if allowed else ():
+        chosen = {name: tile for name, layer in layers.items() if tile in shared[layer]}
+        if tile and not chosen:
+            continue
+        variant = with_winograd(network, chosen if tile else {})
+        kernels = kernels_of(variant)
+        schedules = {
+            k.program.text: compile_schedule(k, _default(k, target), target)
+            for k in kernels
+            if isinstance(k, Kernel)
+        }
+        for kernel, seconds in zip(kernels, _times(variant, kernels, schedules, target), strict=True):
+            name = convolution_of(kernel.nodes[0].output)
+            if name in layers and (name in chosen or not tile):
+                cost = costs[layers[name]]
+                cost[tile] = cost.get(tile, 0.0) + seconds
+    best = {layer: min(cost, key=lambda tile: cost[tile]) for layer, cost in costs.items()}
+    count = sum(best[layer] > 0 for layer in layers.values())
+    say(f"{count} of {len(layers)} convolutions of 3x3 are quicker by Winograd's algorithm")
+    return with_winograd(network, {name: best[layer] for name, layer in layers.items() if best[layer]})

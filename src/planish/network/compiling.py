@@ -245,14 +245,17 @@ def _compiled(path: Path, shape: str, request: _Request, weights: Weights) -> Co
     network, model = read_network(program)
     _check_weights(network)
     target, say = request.target, request.say
-    from planish.network.choosing import choose
+    from planish.network.choosing import choose, with_quickest_algorithms
     from planish.network.measuring import compare, layer_times, make_feeds
     from planish.network.verification import INPUT_SETS, TOLERANCE
 
     limit = TOLERANCE if request.tolerance is None else request.tolerance
     own = _given(program) if request.inputs else []
     feeds = [*own, *make_feeds(network, INPUT_SETS)]
-    network = rewritten(network, limit)
+    if request.seconds and not is_foreign(target):
+        network = with_quickest_algorithms(network, limit, target, say)
+    else:
+        network = rewritten(network, limit)
     kernels = kernels_of(network, fuse=request.fuse)
     distinct = {kernel.program.text for kernel in kernels}
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")

@@ -295,25 +295,34 @@ LAYERS = 10
 _SAMPLE_TILES, _SAMPLE_CHANNELS = 16, 16
 
 
-def with_winograd(network: Network, tolerance: float) -> Network:
-    """Compute convolutions by Winograd's algorithm where that is expected to be faster.
+_PARTS = ("tiles", "weights", "products")
+"""What a convolution's own tensors are called, behind the name of its result."""
+
+
+def convolution_of(name: str) -> str:
+    """Return the result of the convolution that a tensor belongs to; any other is its own."""
+    for part in _PARTS:
+        name = name.removesuffix(f" {part}")
+    return name
+
+
+def with_winograd(network: Network, tiles: Mapping[str, int]) -> Network:
+    """Compute convolutions by Winograd's algorithm.
 
     Args:
         network: with its layouts.
-        tolerance: largest difference of an output, as a share of its largest number. An algorithm whose
-            error, on a sample of inputs and a layer's own weights, exceeds its share of it is not taken.
+        tiles: names of the results of convolutions that are covered to results of a tile in each dimension.
     """
     nodes, values, constants = list[Node](), dict(network.values), dict(network.constants)
-    last = set(network.channels_last)
     for node in network.nodes:
-        tile = _tile_for(network, node, tolerance)
+        tile = tiles.get(node.output)
         if tile is None:
             nodes.append(node)
             continue
         x, out = node.inputs[0], node.output
         batch, filters, height, width = network.shape(out)
         geometry = Geometry(batch, height, width, tile)
-        names = [f"{out} {part}" for part in ("tiles", "weights", "products")]
+        names = [f"{out} {part}" for part in _PARTS]
         channels, points = network.shape(x)[1], geometry.size**2
         values[names[0]] = Value((points, geometry.count, channels))
         values[names[1]] = Value((points, channels, filters))
@@ -326,9 +335,34 @@ def with_winograd(network: Network, tolerance: float) -> Network:
             Node("MatMul", f"{node.name} products", (names[0], names[1]), names[2]),
             Node(OUTPUT_TRANSFORM, node.name, (names[2], *node.inputs[2:]), out, attributes),
         ]
-    return replace(
-        network, nodes=tuple(nodes), values=values, constants=constants, channels_last=frozenset(last)
-    )
+    return replace(network, nodes=tuple(nodes), values=values, constants=constants)
+
+
+def allowed_tiles(network: Network, tolerance: float) -> dict[str, list[int]]:
+    """Return the tiles by which convolutions may be computed, by the names of their results.
+
+    Args:
+        network: with its layouts.
+        tolerance: largest difference of an output, as a share of its largest number. An algorithm whose
+            error, on a sample of inputs and a layer's own weights, exceeds its share of it is not allowed.
+    """
+    found = dict[str, list[int]]()
+    for node in network.nodes:
+        if _is_covered(network, node):
+            weights, out = network.constants[node.inputs[1]], network.shape(node.output)
+            tiles = [tile for tile in POINTS if min(Geometry(out[0], out[2], out[3], tile).grid) > 1]
+            tiles = [tile for tile in tiles if error_of(weights, tile) <= tolerance / LAYERS]
+            found |= {node.output: tiles} if tiles else {}
+    return found
+
+
+def expected_tiles(network: Network, tolerance: float) -> dict[str, int]:
+    """Return the tiles of convolutions for which Winograd's algorithm is expected to be the fastest.
+
+    The arguments are those of `allowed_tiles`.
+    """
+    found = {node.output: _tile_for(network, node, tolerance) for node in network.nodes}
+    return {name: tile for name, tile in found.items() if tile is not None}
 
 
 def _tile_for(network: Network, node: Node, tolerance: float) -> int | None:
