@@ -18,11 +18,13 @@ from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.cuda import (
     CARDS,
     KernelStatistics,
+    compile_by_nvcc,
     compile_cuda,
     cuda_target,
     read_statistics,
 )
 from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.nvrtc import find_nvrtc
 from planish.levels.loops.gpu.running import MARGIN, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import CUDA, kernel_source
@@ -31,7 +33,8 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.level import LoopsLevel
 
 LEVEL = LoopsLevel()
-compiles = pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+there = find_nvrtc() or shutil.which("nvcc")
+compiles = pytest.mark.skipif(not there, reason="neither NVRTC nor nvcc is installed")
 MATMUL = "C[m,n] += A[m,k] * B[k,n]"
 TILED = (
     *(BlockTile("m", 16, 4, 2), BlockTile("n", 16, 4, 2), ReduceTile("k", 16)),
@@ -71,9 +74,17 @@ def test_all_functions_and_types_compile(dtype: str) -> None:
     compile_cuda(kernel_source(gpu_program_of(program, Candidate((BlockTile("m", 8, 2),))), CUDA), "sm_90")
 
 
+@pytest.mark.skipif(not (find_nvrtc() and shutil.which("nvcc")), reason="NVRTC or nvcc is not installed")
+def test_both_compilers_give_the_same_statistics() -> None:
+    source = kernel_source(gpu_program_of(task().program, Candidate(TILED[:4])), CUDA)
+    one, other = compile_cuda(source, "sm_90").statistics, compile_by_nvcc(source, "sm_90").statistics
+    assert one.keys() == other.keys() == {"run0"}
+    assert one["run0"].shared == other["run0"].shared > 0
+
+
 @compiles
 def test_an_error_of_the_compiler_is_one_line() -> None:
-    with pytest.raises(TargetError, match=r"nvcc refuses the kernel: .*error"):
+    with pytest.raises(TargetError, match=r"(nvcc|NVRTC) refuses the kernel: .*error"):
         compile_cuda("void broken(", "sm_90")
 
 

@@ -1,4 +1,4 @@
-"""CUDA kernels: compilation by nvcc for a card that need not be there, and what a compiled kernel takes.
+"""CUDA kernels: compilation for a card that need not be there, and what a compiled kernel takes.
 
 The registers and spills of a kernel are known before anything is executed (`ptxas -v`): a kernel that needs
 more registers than a thread may have is slow, and is not worth a launch.
@@ -16,12 +16,13 @@ from pathlib import Path
 
 from planish.core import Target, TargetError, content_hash
 from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.nvrtc import compile_by_nvrtc, find_nvrtc, nvrtc_version
 from planish.sandbox.tool import run_tool
 
 _SECONDS = 300.0
 _STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a kernel may have without asking the driver for more."""
-_INSTALL = "Install the CUDA toolkit, whose nvcc must be on the path."
+_INSTALL = "Install NVRTC, pip install 'planish[cuda]', or the CUDA toolkit, with nvcc on the path."
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def nvcc_path() -> str:
     """Find the compiler; raises TargetError where it is not installed."""
     found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     if not found:
-        raise TargetError("the target 'cuda' needs nvcc, which is not installed", _INSTALL)
+        raise TargetError("the target 'cuda' needs a compiler, which is not installed", _INSTALL)
     return found
 
 
@@ -83,8 +84,14 @@ def cuda_target(arch: str) -> Target:
         raise TargetError(what, f"Use cuda:ARCH with one of {', '.join(CARDS)}.")
     card = CARDS[arch]
     gpu = Gpu(units=card.units, shared=_STATIC_SHARED, registers=REGISTERS, threads=card.threads)
-    toolchain = {"backend": f"cuda:{arch}", "nvcc": nvcc_version()}
+    toolchain = {"backend": f"cuda:{arch}", **_compiler()}
     return Target(f"{card.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)
+
+
+def _compiler() -> Mapping[str, str]:
+    """Return the name and version of the compiler: NVRTC, or else nvcc."""
+    library = find_nvrtc()
+    return {"nvrtc": nvrtc_version(library)} if library else {"nvcc": nvcc_version()}
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,16 @@ def compile_cuda(source: str, arch: str) -> CompiledCuda:
         arch: of the card, such as "sm_90".
 
     Raises:
-        TargetError: nvcc is not installed, or refuses the source; the message has its first error.
+        TargetError: there is no compiler, or it refuses the source; the message has its first error.
     """
+    if library := find_nvrtc():
+        cubin, log = compile_by_nvrtc(library, source, arch)
+        return CompiledCuda(cubin, read_statistics(log))
+    return compile_by_nvcc(source, arch)
+
+
+def compile_by_nvcc(source: str, arch: str) -> CompiledCuda:
+    """Compile kernels by the toolkit's compiler; see `compile_cuda`."""
     with tempfile.TemporaryDirectory(prefix="planish-cuda-") as folder:
         code, cubin = Path(folder) / "kernels.cu", Path(folder) / "kernels.cubin"
         code.write_text(source)

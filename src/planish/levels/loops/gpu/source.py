@@ -87,7 +87,7 @@ CUDA = Dialect(
     "(int)blockIdx.x",
     "(int)threadIdx.x",
     "__syncthreads();",
-    {**_TYPES, "float16": "__half", "int8": "signed char", "int64": "long long"},
+    {**_TYPES, "float16": "ushort", "int8": "signed char", "int64": "long long"},
     "",
     vectors=False,
 )
@@ -156,8 +156,6 @@ class _Writer:
             yield "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
         if self.dialect is CUDA:
             yield "typedef unsigned short ushort;\ntypedef unsigned int uint;"
-            if "float16" in types:
-                yield "#include <cuda_fp16.h>"
 
     # Kernels
 
@@ -321,7 +319,9 @@ class _Writer:
         element = f"{name}[{at}]"
         match dtype:
             case "float16":
-                return f"vload_half({at}, {name})" if self.dialect is OPENCL else f"__half2float({element})"
+                return (
+                    f"vload_half({at}, {name})" if self.dialect is OPENCL else self._half(element, read=True)
+                )
             case "bfloat16":
                 return f"{self._bfloat16(read=True)}({element})"
             case "int8":
@@ -337,7 +337,7 @@ class _Writer:
             case "float16" if self.dialect is OPENCL:
                 return f"vstore_half_rte({value}, {at}, {name});"
             case "float16":
-                return f"{name}[{at}] = __float2half_rn({value});"
+                return f"{name}[{at}] = {self._half(value, read=False)};"
             case "bfloat16":
                 return f"{name}[{at}] = {self._bfloat16(read=False)}({value});"
             case _:
@@ -350,6 +350,18 @@ class _Writer:
         self.functions[name] = f"typedef {kind} {name} __attribute__((aligned({size})));"
         space = self.dialect.memory.get(self.spaces.get(ref.buffer, "global"), "")
         return f"*({const}{space}{name} *)({buffer_name(ref.buffer)} + {at})"
+
+    def _half(self, value: str, *, read: bool) -> str:
+        """Convert a half in CUDA, which has it in a header alone."""
+        name, kinds, form = (
+            ("p_from_f16", ("ushort", "float"), '"cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)')
+            if read
+            else ("p_to_f16", ("float", "ushort"), '"cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)')
+        )
+        given, made = kinds
+        body = f"{{ {made} y; asm({form}); return y; }}"
+        self.functions[name] = f"{self.dialect.function} {made} {name}({given} x) {body}"
+        return f"{name}({value})"
 
     def _bfloat16(self, *, read: bool) -> str:
         from_bits, to_bits = _BF16[self.dialect.name]
@@ -400,9 +412,9 @@ class _Writer:
         whole = buffer_name(base.buffer)
         match self.buffers[base.buffer].dtype:
             case "float16":
-                return (
-                    f"vload_half({at}, {whole})" if self.dialect is OPENCL else f"__half2float({whole}[{at}])"
-                )
+                element = f"{whole}[{at}]"
+                half = self.dialect is OPENCL
+                return f"vload_half({at}, {whole})" if half else self._half(element, read=True)
             case "bfloat16":
                 return f"{self._bfloat16(read=True)}({whole}[{at}])"
             case "int8":
