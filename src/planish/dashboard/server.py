@@ -29,6 +29,8 @@ from planish.sandbox.scratch import Scratch
 
 _NICE = 10
 """How much the server gives way to other processes: searches are measured on the same machine."""
+_CONNECTIONS = 1000
+"""Connections at a time; more are answered with status 503."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -195,6 +197,7 @@ async def _serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=2,
     )
     server, loop = _Server(config), asyncio.get_running_loop()
