@@ -274,7 +274,7 @@ def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
 # Loops
 
 LOOP_WORK = 32
-"""A loop that only reduces, around less work than this many operations, is unrolled up to it."""
+"""A loop that only reduces, around less work than this many operations, is unrolled in part, up to it."""
 UNROLL_WORK = 64
 """Such a loop is unrolled altogether if that gives no more operations than this."""
 SMALL = 16
@@ -460,13 +460,14 @@ class _Annotator:
             return full if full and rest == unit else self._nodes(body, {**inside, loop.axis: rest})
 
         def how(passes: int, item: Item) -> Pass:
-            passes_on = fetches and self._flowing and isinstance(item, Region) and not item.registers
-            width, copies = 1 if unit == loop.step else unit, 1
-            if self.vectors.compiled and kind == "counted" and isinstance(item, Region):
+            if kind != "counted" or not isinstance(item, Region):
+                return kind, 1, ()
+            copies, width = 1, 1 if unit == loop.step else unit
+            if self.vectors.compiled:
                 within = {**inside, loop.axis: unit}
                 copies = max(1, SMALL // instances(self.tree, body, within, self.vectors.lanes, SMALL))
-            flows = walked(loop, width, self._flowing) if passes_on and kind == "counted" else ()
-            return kind, min(passes, copies), flows
+            passes_on = fetches and self._flowing and not item.registers
+            return kind, min(passes, copies), walked(loop, width, self._flowing) if passes_on else ()
 
         here = remaining(self.tree, inside, loop.axis)
         return _annotated_loop(loop, here, unit, pass_of, how)
@@ -479,12 +480,13 @@ class _Annotator:
             return True
         return instances(self.tree, (node,), inside, self.vectors.lanes, UNROLL_WORK) <= UNROLL_WORK
 
-    def _unrolled(self, held: Allocation) -> int:
-        """Return up to how many operations a loop that only reduces is unrolled altogether."""
-        # More loads in a block, and a compiler keeps some of them in registers that results need.
+    def _unrolled_work(self, held: Allocation) -> tuple[int, int]:
+        """Return up to how many operations a loop that only reduces is unrolled, altogether and in part."""
         if not self.vectors.compiled:
-            return UNROLL_WORK
-        return 2 * UNROLL_WORK if 2 * held.free >= self.vectors.registers else 0
+            return UNROLL_WORK, LOOP_WORK
+        # Of what neighboring iterations load, a compiler keeps what is equal: in registers that results need,
+        # where these have most of them.
+        return (2 * UNROLL_WORK, LOOP_WORK) if 2 * held.free >= self.vectors.registers else (0, 0)
 
     def _region(self, nodes: tuple[Node, ...], inside: Inside, allocation: Allocation) -> Region:
         held, homes, registers, copies, free = allocation
@@ -532,13 +534,13 @@ class _Annotator:
                 within = {**inside, node.axis: unit}
                 work = instances(self.tree, node.body, within, self.vectors.lanes, UNROLLED_MAX)
             # A short one is unrolled; a schedule that asks for it may have more code, as in the analyzer.
-            most = 4 * UNROLLED_MAX if node.kind == "unroll" else self._unrolled(held)
+            whole, part = self._unrolled_work(held)
+            most = 4 * UNROLLED_MAX if node.kind == "unroll" else whole
             if full * work <= most or _moves_held(node, held):
                 return "unrolled", full, ()
             # Others run several iterations at a time, as many as a sum has registers at least: passes take
             # these alternately.
-            least = LOOP_WORK if self._unrolled(held) else 0
-            copies = min(full, max(held.copies, least // work)) if work < LOOP_WORK else 1
+            copies = min(full, max(held.copies, part // work)) if work < LOOP_WORK else 1
             return "counted", copies, walked(node, copies * (unit if inner else 1), self._large)
 
         here = remaining(self.tree, inside, node.axis)
