@@ -53,19 +53,29 @@ class Confronted(NamedTuple):
     message: str = ""
 
 
+def refusal(kernel: Kernel, verifier: Verifier) -> str:
+    """Ask verification as the evaluator does; empty where it accepts."""
+    return verifier.wrong(kernel.bind(verifier.inputs, verifier.outputs)) or ""
+
+
+Refuse = Callable[[Kernel, Verifier], str]
+"""Returns why a verifier refuses a kernel."""
+
+
 class Confronting:
     """Tries mutants of one program with one candidate.
 
     Args:
         one: any of them.
         seed: of the oracle's inputs.
+        refuse: asks verification.
 
     Raises:
         PlanishError: there is no right kernel, or no inputs to verify it on.
     """
 
-    def __init__(self, one: Mutant, seed: int) -> None:
-        self.mutants = Mutants(one)
+    def __init__(self, one: Mutant, seed: int, refuse: Refuse = refusal) -> None:
+        self.mutants, self._refuse = Mutants(one), refuse
         self._many = max(2 * FEW, min(MANY, MOST_POINTS // points(self.mutants.program)))
         self._oracle = Oracle(self.mutants.program, (self.mutants.tree, self.mutants.right), seed)
         self._verifiers = search_verifier(self.mutants.program), final_verifier(self.mutants.program)
@@ -85,18 +95,13 @@ class Confronting:
         tree, code = self.mutants.code(mutant.mistake, mutant.number)
         yield "made", ""
         kernel = Kernel(self.mutants.program, tree, code)
-        refusal = _refusal(kernel, self._verifiers[0])
+        refusal = self._refuse(kernel, self._verifiers[0])
         yield "search", refusal
         if not refusal:
-            yield "end", _refusal(kernel, self._verifiers[1])
+            yield "end", self._refuse(kernel, self._verifiers[1])
         found = Judged(tree, code).on(self._oracle.sets(count))
         yield "answers", found.message
         yield "beside", "x" * found.beside
-
-
-def _refusal(kernel: Kernel, verifier: Verifier) -> str:
-    """Ask verification as the evaluator does."""
-    return verifier.wrong(kernel.bind(verifier.inputs, verifier.outputs)) or ""
 
 
 def _reports_of_child(what: Callable[[], Iterator[tuple[str, str]]]) -> dict[str, str]:
@@ -173,9 +178,9 @@ def table(found: Sequence[Confronted]) -> str:
     return "\n".join(lines)
 
 
-def shrunk(mutant: Mutant, seed: int) -> Confronted | None:
+def shrunk(mutant: Mutant, seed: int, refuse: Refuse = refusal) -> Confronted | None:
     """Make an accepted mutant smaller as long as one of its kind is accepted; None if it is no longer."""
-    best = accepted(mutant, seed)
+    best = accepted(mutant, seed, refuse)
     end, better = time.monotonic() + SHRINKING_S, best is not None
     while better and best:
         better = False
@@ -184,16 +189,16 @@ def shrunk(mutant: Mutant, seed: int) -> Confronted | None:
             if time.monotonic() > end:
                 break
             small = replace(m, program=case.program, steps=case.steps, number=-1)
-            if legal(case) and (found := accepted(small, seed)):
+            if legal(case) and (found := accepted(small, seed, refuse)):
                 best, better = found, True
                 break
     return best
 
 
-def accepted(mutant: Mutant, seed: int) -> Confronted | None:
+def accepted(mutant: Mutant, seed: int, refuse: Refuse = refusal) -> Confronted | None:
     """Return a mutant if verification accepts it; of number -1, any of its kind."""
     try:
-        confronting = Confronting(mutant, seed)
+        confronting = Confronting(mutant, seed, refuse)
     except PlanishError:
         return None
     of_kind = range(len(confronting.mutants.kinds.get(mutant.mistake, ())))
