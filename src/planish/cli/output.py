@@ -34,7 +34,7 @@ _PIPE_WIDTH = 1000  # no window is as wide
 
 def say(text: str = "") -> None:
     """Write a text to standard output, without control characters."""
-    from planish.core.wording import printable  # here: `planish.core` would double the time that --help takes
+    from planish.core.wording import printable  # here: --help does without it
 
     typer.echo(printable(text))
 
