@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def test_the_time_of_a_program_is_measured_in_seconds_of_the_known_baseline(task
 class Making(ProgramBuilder):
     """Builds the same code of every candidate."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, *_: object) -> None:
         self._code = code
 
     def build(self, candidate: Candidate) -> ProgramBuild:
@@ -163,7 +164,7 @@ def test_what_makes_the_baselines_code_is_not_measured(task: Task[IRProgram]) ->
     with closing(open_backend().parse(prepared(task))) as module:
         module.run(O3)
         code = module.object_code()
-    spec = replace(quickly(task), builder=lambda *_: Making(code))
+    spec = replace(quickly(task), builder=partial(Making, code))
     spec.set_baseline(Measured({"time_s": 1000.0}))
     assert outcomes(spec, SLOW) == [Measured({"time_s": 1000.0})]
 
@@ -173,7 +174,7 @@ def test_a_wrong_answer_is_no_program(task: Task[IRProgram]) -> None:
         wrong = module.object_code()
     for final in (False, True):
         spec = evaluator_spec_of(task, final=final)
-        (found,) = outcomes(replace(spec, timing=ONCE, builder=lambda *_: Making(wrong)), SLOW)
+        (found,) = outcomes(replace(spec, timing=ONCE, builder=partial(Making, wrong)), SLOW)
         assert isinstance(found, Failed)
         assert (found.stage, found.reason) == ("verify", "wrong answer")
 
