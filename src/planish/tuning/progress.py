@@ -354,7 +354,9 @@ class RunStatus(Status):
         """Number of trials, and trials measured in a second."""
         trials, cached = self.progress.trials, self.progress.cached
         known = f" ({cached:,} known)" if cached else ""
-        return f"{trials:,} trials{known}, {(trials - cached) / self.seconds:.3g}/s"
+        return (
+            f"{trials:,} trial{'' if trials == 1 else 's'}{known}, {(trials - cached) / self.seconds:.3g}/s"
+        )
 
     @property
     def failed(self) -> str:

@@ -339,9 +339,10 @@ def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> S
     repeats, every = sum(map(len, base.values)), plan.processes * plan.rounds
     notes: list[str] = []
     if repeats < every:
+        wide = ", so the interval is wide" if any(each.verdict == "undecided" for each in found[:1]) else ""
         notes.append(
-            f"only {repeats} of {every} repeats of the comparison fitted into {plan.seconds:.0f} s, so the "
-            f"interval is wide; all fit in a budget of about {plan.seconds_for_all(repeats)} s"
+            f"only {repeats} of {every} repeats of the comparison fitted into {plan.seconds:.0f} s{wide}; "
+            f"all fit in a budget of about {plan.seconds_for_all(repeats)} s"
         )
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
