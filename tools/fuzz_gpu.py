@@ -43,6 +43,7 @@ OF_PROGRAM = 4
 MOST_POINTS = {"interpreter": 4000, "oclgrind": 4000}
 """Programs of more points take too long there."""
 PATIENCE_S = 120
+"""Of one pair: PoCL takes long to compile what is unrolled much."""
 INTERPRETER = "interpreter"
 
 
@@ -67,7 +68,7 @@ def main() -> int:
         if counts.total() - counts["large"] >= options.pairs or time.monotonic() > end:
             break
     done = counts.total() - counts["large"]
-    listed = ", ".join(f"{counts[name]} {name}" for name in ("right", "wrong", "crashed", "refused"))
+    listed = ", ".join(f"{counts[name]} {name}" for name in ("right", "wrong", "crashed", "refused", "slow"))
     print(f"{options.device}: {done} pairs of programs and schedules: {listed}")
     return int(bool(counts["wrong"] or counts["crashed"]))
 
@@ -95,7 +96,9 @@ def tried(device: str, seed: int, first: int) -> Iterator[tuple[int, str, str]]:
             finally:
                 worker.kill()
         first = number + 1
-        yield number, "crashed", f"the process ended with code {worker.returncode}"
+        slow = worker.returncode == -signal.SIGALRM
+        message = f"the process ended with code {worker.returncode}"
+        yield number, "slow" if slow else "crashed", message
 
 
 def work(device: str, seed: int, first: int) -> None:

@@ -149,6 +149,16 @@ def test_a_reduction_is_divided_evenly() -> None:
         gpu_program_of(MATMUL, Candidate((SplitReduction("m", 13),)))
 
 
+def test_a_padded_copy_is_spread_over_all_its_elements() -> None:
+    program = parse(CONVOLUTION, {}, {"I": (4, 9, 9), "W": (5, 4, 3, 3)})
+    kernels = gpu_program_of(program, Candidate())
+    copies = [kernel for kernel in kernels.kernels if kernel.outputs == ("I.padded",)]
+    # All but the rows and columns that no window reaches.
+    assert max(kernel.groups * kernel.group for kernel in copies) >= 4 * 9 * 9
+    assert all(item.lanes is None for kernel in copies for item in computations(kernel.body))
+    assert wrong(program, kernels) is None
+
+
 def test_what_is_left_of_a_vector_is_computed_element_by_element() -> None:
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 3, "n": 7, "k": 2})
     steps = (BlockTile("m", 1, 4), BlockTile("n", 1, 4, 2), VectorLanes("n"))

@@ -91,12 +91,26 @@ def bind(tree: LoopTree, bindings: Bindings, copies: frozenset[str], layout: Lay
         ScheduleError: threads or blocks would meet in an element, or a block loop is inside another loop.
     """
 
-    def made(nodes: Sequence[Node], stem: str) -> tuple[GpuKernel, ...]:
+    def made(whole: Sequence[Node], stem: str) -> tuple[GpuKernel, ...]:
+        nodes = [part for node in whole for part in _parts(node, copies)]
         bound = [bindings if isinstance(n, Loop) and n.id in bindings else {} for n in nodes]
         found = [_Binder(tree, b, copies, layout, n).kernel() for n, b in zip(nodes, bound, strict=True)]
         return tuple(replace(kernel, name=f"{stem}{i}") for i, kernel in enumerate(found))
 
     return GpuProgram(tree, made(tree.body, "run"), made(tree.ahead, "prepare"))
+
+
+def _parts(node: Node, copies: frozenset[str]) -> Iterator[Node]:
+    """List the leaves of a copy, each with loops of its own, which are all spread over threads then.
+
+    A padded copy has nests for its edges beside that of the inside; all write different elements.
+    """
+    if not isinstance(node, Loop) or any(leaf.target.buffer not in copies for leaf in leaves((node,))):
+        yield node
+        return
+    for inner in node.body:
+        for part in _parts(inner, copies):
+            yield replace(node, body=(part,))
 
 
 @dataclass(frozen=True)
