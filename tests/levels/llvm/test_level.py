@@ -249,7 +249,7 @@ def test_passes_that_change_nothing_are_known(monkeypatch: pytest.MonkeyPatch) -
 
 def test_time_without_a_main_asks_for_a_harness(tmp_path: Path) -> None:
     settings = replace(QUICK, objectives=("time_s",))
-    with pytest.raises(ProgramError, match="harness=FILE"):
+    with pytest.raises(ProgramError, match='harness="FILE'):
         tune(SUM, budget=Budget(trials=2), settings=settings, store=tmp_path / "store.db")
     with open_store(tmp_path / "store.db") as store:
         assert list(store.runs()) == []
