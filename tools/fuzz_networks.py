@@ -299,7 +299,7 @@ def _product(d: Drawing, t: Tensor) -> None:
         shape = (*np.broadcast_shapes(t.shape[:-2], other.shape[:-2]), *t.shape[-2:-1], *other.shape[-1:])
         d.add("MatMul", [t.name, other.name], shape)
     else:
-        (inner,) = t.shape[-1:]
+        inner = list(t.shape)[-1]
         d.add("MatMul", [t.name, d.weight(inner, width)], (*t.shape[: len(t.shape) - 1], width))
 
 
