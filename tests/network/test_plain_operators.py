@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from network.compiled import assert_same, compiled, run_onnxruntime
 from network_models import ModelWriter
+from planish.core import ProgramError
 
 Build = Callable[[ModelWriter], str | tuple[str, ...]]
 Feed = Mapping[str, NDArray[Any]]
@@ -340,6 +342,50 @@ def test_normalizations(tmp_path: Path) -> None:
         )
 
     check(tmp_path / "m.onnx", build, opset=18)
+
+
+def test_quantization_and_further_outputs(tmp_path: Path) -> None:
+    def build(w: ModelWriter) -> tuple[str, ...]:
+        x = w.input("x", (2, 6, 5))
+        scales, zeros = w.positive(6), w.constant(np.arange(6, dtype=np.uint8) * 20)
+        whole = w.add("QuantizeLinear", x, w.number(0.1), w.constant(np.array(3, np.int8)))
+        wide = w.add("QuantizeLinear", x, scales, zeros, axis=1)
+        layer = w.add("LayerNormalization", x, w.weight(5), w.weight(5), count=3)
+        return (
+            whole,
+            wide,
+            w.add("DequantizeLinear", whole, w.number(0.1), w.constant(np.array(3, np.int8))),
+            w.add("DequantizeLinear", wide, scales, zeros, axis=1),
+            *layer,
+            w.add("LpNormalization", x, axis=1),
+            w.add("LpNormalization", x, p=1),
+        )
+
+    check(tmp_path / "m.onnx", build)
+
+
+def test_reductions_of_no_elements(tmp_path: Path) -> None:
+    x = np.zeros((2, 0, 3), np.float32)
+
+    def build(w: ModelWriter) -> tuple[str, ...]:
+        axes = w.whole(1)
+        return (
+            *[w.add(f"Reduce{name}", "x", axes) for name in ("Sum", "Prod", "Max", "Min", "L2")],
+            w.add("MatMul", w.add("Transpose", "x", perm=[0, 2, 1]), "x"),
+            w.add("Concat", "x", w.weight(2, 1, 3), axis=1),
+        )
+
+    check(tmp_path / "m.onnx", build, {"x": x}, opset=20)
+
+
+def test_arguments_that_are_computed_are_named(tmp_path: Path) -> None:
+    w = ModelWriter()
+    values, _ = w.add("TopK", w.input("x", (3, 4)), w.input("k", (1,), TensorProto.INT64), count=2)
+    model = w.model(values)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(values, TensorProto.FLOAT, (3, 2)))
+    onnx.save(model, str(tmp_path / "m.onnx"))
+    with pytest.raises(ProgramError, match="'TopK_0' \\(TopK\\): input 1 is computed"):
+        compiled(tmp_path / "m.onnx")
 
 
 def test_group_normalization(tmp_path: Path) -> None:

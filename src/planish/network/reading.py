@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,7 +120,8 @@ def _folded(model: ModelProto) -> ModelProto:
 
     if any(node.op_type in EXPANDED for node in model.graph.node):
         listed = [("", name) for name in EXPANDED]
-        model = inline_selected_functions(model, listed, inline_schema_functions=True)
+        with suppress(RuntimeError):  # of some it cannot infer the types: they are named as not covered
+            model = inline_selected_functions(model, listed, inline_schema_functions=True)
     for _ in range(MOST_ROUNDS):
         count = len(model.graph.node)
         model = _inferred(_optimized(model))
@@ -157,6 +159,18 @@ def _inferred(model: ModelProto) -> ModelProto:
     return infer_shapes(model, data_prop=True)
 
 
+def _fold_shapes(model: ModelProto) -> None:
+    """Make constants of the shapes that nodes `Shape` return, as far as they are known."""
+    from onnx import helper, numpy_helper
+
+    known = {name: value.shape for name, value in _types(model.graph)}
+    for node in [each for each in model.graph.node if each.op_type == "Shape" and each.input[0] in known]:
+        bounds = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        shape = known[node.input[0]][bounds.get("start", 0) : bounds.get("end")]
+        model.graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), node.output[0]))
+        model.graph.node.remove(node)
+
+
 def _computed(model: ModelProto) -> bool:
     """Compute nodes all of whose inputs are constant, in place; return whether there were any.
 
@@ -165,6 +179,7 @@ def _computed(model: ModelProto) -> bool:
     import onnxruntime
     from onnx import ModelProto, ValueInfoProto, numpy_helper
 
+    _fold_shapes(model)
     known = {each.name for each in model.graph.initializer}
     found = list[Any]()
     for node in model.graph.node:
@@ -233,9 +248,11 @@ def _network(name: str, model: ModelProto) -> Network:
         for each in dict.fromkeys(inputs)
         if each in within
     ]
+    read = {within.get(name, name) for node in graph.node for name in node.input}
+    read |= {within.get(each.name, each.name) for each in graph.output}
     for index, node in enumerate(graph.node):
         if node.op_type != "Constant" or node.output[0] not in constants:
-            nodes += _translated(translator, node, node.name or f"#{index}", within)
+            nodes += _translated(translator, node, node.name or f"#{index}", within, read)
     outputs = tuple(each.name for each in graph.output)
     nodes += [
         Node(f"Cast {types[each].dtype}", each, (within[each],), each)
@@ -262,8 +279,10 @@ def _constant(node: NodeProto) -> Array | None:
     return np.asarray(value, dtypes[key]) if key in dtypes else None
 
 
-def _translated(t: Translator, node: NodeProto, label: str, within: Mapping[str, str]) -> Iterator[Node]:
-    """Translate a node; one of several outputs may become several nodes."""
+def _translated(
+    t: Translator, node: NodeProto, label: str, within: Mapping[str, str], read: Set[str]
+) -> Iterator[Node]:
+    """Translate a node; one of several outputs may become several nodes, and all that are read must."""
     operator = node.op_type
     if node.domain not in ("", "ai.onnx") and operator not in CONTRIBUTED:
         operator = f"{node.domain}.{operator}"
@@ -273,7 +292,7 @@ def _translated(t: Translator, node: NodeProto, label: str, within: Mapping[str,
     if "." in operator:
         yield made
         return
-    if any(name and name not in t.values for name in outputs[:1]):
+    if any(name and name not in t.values for name in (*outputs[:1], *made.inputs)):
         if t.covers(operator):
             raise ProgramError(
                 f"node '{label}' ({node.op_type}) has an output whose shape is not known ahead of time",
@@ -283,7 +302,13 @@ def _translated(t: Translator, node: NodeProto, label: str, within: Mapping[str,
         return
     if all(name in t.values and not t.values[name].size for name in outputs if name):
         return
-    yield from t.translate(made, outputs)
+    known = {outputs[0], *t.constants}
+    for each in t.translate(made, outputs):
+        known.update((each.output, *each.more))
+        yield each
+    for index, name in enumerate(outputs):
+        if name and name not in known and name not in t.constants and (name in read or index == 0):
+            raise made.refuse(f"output {index} is not covered")
 
 
 def _as_stored(array: Array) -> Array:

@@ -63,12 +63,31 @@ class Translator:
             ProgramError: it is not covered.
         """
         rule = _RULES.get(node.operator)
-        if rule is not None:
+        if (
+            node.has(0)
+            and not self.values[node.inputs[0]].size
+            and rule not in (_concatenation, _shape, _filled)
+        ):
+            self._of_nothing(node)
+        elif rule is not None:
             yield from rule(self, node, outputs)
         elif node.operator in GATES:
             yield from divided(node, outputs, self.values, self.constants)
         else:
             yield from self.typed(node)
+
+    def _of_nothing(self, node: Node) -> None:
+        """Make the result of an operator on no elements constant, where it is that of a reduction."""
+        value = self.values[node.output]
+        if node.operator not in _OF_NOTHING:
+            raise node.refuse("an operand without elements is not covered")
+        begin = _OF_NOTHING[node.operator]
+        if value.dtype != FLOAT:
+            limits = np.iinfo(value.dtype)
+            begin = limits.min if begin == -np.inf else limits.max if begin == np.inf else int(begin)
+        elif node.output in self.truths:
+            begin = float(begin > 0)
+        self.constant(node.output, np.full(value.shape, begin, value.dtype))
 
     def covers(self, operator: str) -> bool:
         """Return whether an operator of ONNX is translated, or is one of a network."""
@@ -177,12 +196,14 @@ Rule = Callable[[Translator, Node, Sequence[str]], Iterator[Node]]
 
 
 def _view(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
-    del t, outputs
+    del outputs
+    for index in range(1, len(node.inputs)):
+        t.numbers(node, index)
     yield Node(VIEW, node.name, node.inputs[:1], node.output)
 
 
 def _dropout(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
-    yield from _view(t, node, outputs)
+    yield Node(VIEW, node.name, node.inputs[:1], node.output)
     if len(outputs) > 1 and outputs[1]:
         t.constant(outputs[1], np.ones(t.shape(node.output), np.float32))
 
@@ -190,6 +211,8 @@ def _dropout(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node
 def _copy(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
     """Keep an operator on floats, and copy elements of other types by tables."""
     del outputs
+    if node.operator in ("Expand", "Tile"):
+        t.numbers(node, 1)
     if t.is_float(node.inputs[0]) and node.operator != "Tile":
         yield node
     else:
@@ -360,6 +383,7 @@ def _resize(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]
     axes = [d % rank for d in attributes.get("axes") or range(rank)]
     scales = {d: m / n for d, (n, m) in enumerate(zip(shape, out, strict=True))}
     given = _floats(t, node, 2 if node.operator == "Resize" else 1)
+    t.numbers(node, 3)
     scales |= dict(zip(axes, given, strict=False))
     if (
         node.operator == "Resize"
@@ -436,6 +460,21 @@ def _space_to_depth(t: Translator, node: Node, outputs: Sequence[str]) -> Iterat
 
 
 _REDUCED = ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceSumSquare")
+
+
+_OF_NOTHING: Mapping[str, float] = {
+    "MatMul": 0.0,
+    "ReduceL1": 0.0,
+    "ReduceL2": 0.0,
+    "ReduceLogSum": -np.inf,
+    "ReduceLogSumExp": -np.inf,
+    "ReduceMax": -np.inf,
+    "ReduceMin": np.inf,
+    "ReduceProd": 1.0,
+    "ReduceSum": 0.0,
+    "ReduceSumSquare": 0.0,
+}
+"""Operator to its result on no elements."""
 
 
 def _logarithm(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
@@ -515,6 +554,88 @@ def _rms_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Ite
     )
 
 
+def _layer_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Compute the mean and the inverse of the deviation too, where they are asked for."""
+    yield node
+    shape = t.shape(node.inputs[0])
+    first = node.attributes.get("axis", -1) % len(shape)
+    kept = tuple(n if d < first else 1 for d, n in enumerate(shape))
+    if not any(outputs[1:]):
+        return
+    mean, inverse = [*outputs[1:], "", ""][:2]
+    mean, inverse = mean or f"{node.output} mean", inverse or f"{node.output} inverse"
+    t.values |= {mean: Value(kept), inverse: Value(kept)}
+    axes = {"axes": list(range(first, len(shape)))}
+    yield Node("ReduceMean", node.name, node.inputs[:1], mean, axes)
+    apart = t.step(node, "Sub", (node.inputs[0], mean), shape, "apart")
+    square = t.step(node, "Mul", (apart.output,) * 2, shape, "square")
+    eps = t.constant(f"{node.output} epsilon", np.array(node.attributes.get("epsilon", 1e-5), np.float32))
+    variance = t.step(node, "ReduceMean", (square.output,), kept, "variance", **axes)
+    moved = t.step(node, "Add", (variance.output, eps), kept, "moved")
+    root = t.step(node, "Sqrt", (moved.output,), kept, "root")
+    yield from (apart, square, variance, moved, root, Node("Reciprocal", node.name, (root.output,), inverse))
+
+
+def _along(t: Translator, node: Node, index: int, what: str) -> str:
+    """Return a constant of one number for each element of an axis, as a tensor that is broadcast."""
+    found = t.constants.get(node.inputs[index])
+    rank = len(t.shape(node.inputs[0]))
+    if found is None or node.attributes.get("block_size"):
+        raise node.refuse(f"input {index} is computed, or of blocks, which is not covered")
+    wide = [1] * rank
+    if found.size > 1:
+        wide[node.attributes.get("axis", 1)] = found.size
+    array = np.asarray(found, np.float32)
+    return t.constant(f"{node.output} {what}", array.reshape(wide) if found.size > 1 else array.reshape(()))
+
+
+def _dequantized(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Divide DequantizeLinear into a cast, a difference and a product."""
+    del outputs
+    shape, last = t.shape(node.output), f"{node.output} number"
+    t.values[last] = Value(shape)
+    yield Node(f"Cast {t.values[node.inputs[0]].dtype}", node.name, node.inputs[:1], last)
+    if node.has(2):
+        moved = t.step(node, "Sub", (last, _along(t, node, 2, "zero")), shape, "moved")
+        yield moved
+        last = moved.output
+    yield t.step(node, "Mul", (last, _along(t, node, 1, "scale")), shape)
+
+
+def _quantized(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Divide QuantizeLinear into a quotient, its rounding, and a cast of what is within the type."""
+    del outputs
+    shape, kind = t.shape(node.output), t.values[node.output].dtype
+    share = t.step(node, "Div", (node.inputs[0], _along(t, node, 1, "scale")), shape, "share")
+    whole = t.step(node, "Round", (share.output,), shape, "whole")
+    yield from (share, whole)
+    last = whole.output
+    if node.has(2):
+        moved = t.step(node, "Add", (last, _along(t, node, 2, "zero")), shape, "moved")
+        yield moved
+        last = moved.output
+    limits = np.iinfo(kind)
+    names = [
+        t.constant(f"{node.output} limit {n}", np.array(limit, np.float32))
+        for n, limit in enumerate((limits.min, limits.max))
+    ]
+    clipped = t.step(node, "Clip", (last, *names), shape, "clipped")
+    yield from (clipped, Node(f"Cast {kind}", node.name, (clipped.output,), node.output))
+
+
+def _lp_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Divide LpNormalization into a norm and a quotient; what has the norm 0 stays 0."""
+    del outputs
+    shape = t.shape(node.output)
+    d = node.attributes.get("axis", -1) % len(shape)
+    kept = tuple(1 if i == d else n for i, n in enumerate(shape))
+    operator = "ReduceL1" if node.attributes.get("p", 2) == 1 else "ReduceL2"
+    norm = t.step(node, operator, node.inputs, kept, "norm", axes=[d])
+    least = t.constant(f"{node.output} least", np.array(1e-30, np.float32))
+    above = t.step(node, "Max", (norm.output, least), kept, "above")
+    yield from (norm, above, t.step(node, "Div", (node.inputs[0], above.output), shape))
+
+
 def _skip_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
     """Divide (Skip)LayerNormalization of ONNX Runtime into an addition and a normalization."""
     simple = "Simplified" in node.operator
@@ -587,6 +708,7 @@ def _gelu(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
 
 def _top(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
     value = t.values[node.inputs[0]]
+    t.numbers(node, 1)
     names = [each or f"{next(filter(None, outputs))} unused" for each in [*outputs, ""][:2]]
     shape = t.shape(next(filter(None, outputs)))
     t.values |= {names[0]: Value(shape, value.dtype), names[1]: Value(shape, "int64")}
@@ -658,6 +780,7 @@ _RULES: Mapping[str, Rule] = {
     "ConstantOfShape": _filled,
     "ConvTranspose": _transposed,
     "DepthToSpace": _depth_to_space,
+    "DequantizeLinear": _dequantized,
     "Dropout": _dropout,
     "Expand": _copy,
     "FastGelu": _gelu,
@@ -666,10 +789,13 @@ _RULES: Mapping[str, Rule] = {
     "GroupNormalization": _group_normalization,
     "Hardmax": _hardmax,
     "LRN": _local_response,
+    "LayerNormalization": _layer_normalization,
+    "LpNormalization": _lp_normalization,
     "MatMul": _product,
     "MaxPool": _pool,
     "Mean": _mean,
     "Pad": _pad,
+    "QuantizeLinear": _quantized,
     "RMSNormalization": _rms_normalization,
     "ReduceLogSum": _logarithm,
     "ReduceLogSumExp": _logarithm,
