@@ -51,13 +51,11 @@ from planish.network.dispatch import (
 )
 from planish.network.elf import ARCHITECTURES, Architecture, architecture_name, link
 from planish.network.fusion import Kernel
+from planish.network.header import header
 from planish.network.model import Array, Network
 from planish.network.plain import PlainKernel, compile_kernel
 from planish.network.plan import ALIGNMENT, Arena, Lifetime, plan_arena, rounded
 
-_C_TYPES = {"float32": "float", "float64": "double", "bool": "bool"} | {
-    f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
 _AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "movbe")
 _FEATURES: Mapping[str, Sequence[str]] = {
     "x86-avx512": ("avx512f", "avx512vl", "avx512dq", "fma"),
@@ -225,11 +223,12 @@ def build(
     writer = _Writer(network, kernels, schedules, names, weights or Weights())
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
+    ports = [[_port(network, name) for name in names] for names in (network.inputs, network.outputs)]
     manifest = versioned(
         {
             "network": network.name,
-            "inputs": [_port(network, name) for name in network.inputs],
-            "outputs": [_port(network, name) for name in network.outputs],
+            "inputs": ports[0],
+            "outputs": ports[1],
             "workspace_bytes": writer.arena.size,
             "least_workspace_bytes": writer.arena.least,
             "weights_bytes": writer.weights.size,
@@ -270,7 +269,7 @@ def build(
     return Built(
         sections,
         architecture,
-        _header(network, writer.arena),
+        header([ports], writer.arena.size),
         manifest,
         writer.weights.parts,
         writer.arena,
@@ -441,166 +440,6 @@ class _Writer:
 
 
 # Files
-
-
-def _header(network: Network, arena: Arena) -> str:
-    """Write the header of a library for one set of shapes."""
-    ports = [[_port(network, name) for name in names] for names in (network.inputs, network.outputs)]
-    return _header_text([ports], arena.size, _ONE)
-
-
-def header_of_variants(variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace: int) -> str:
-    """Write the header of a library of variants.
-
-    Args:
-        variants: the inputs and the outputs of each, as manifests have them.
-        workspace: bytes that any of them needs.
-    """
-    return _header_text(variants, workspace, _SEVERAL.replace("@COUNT@", str(len(variants))))
-
-
-_ONE = """extern const struct model_tensor model_inputs[], model_outputs[];
-
-/* Computes the outputs. Several threads may call it at once, each with outputs and a workspace of its own. */
-int model_run(const void *const *inputs, void *const *outputs, void *workspace);
-
-/* Computes some layers alone, from first to before behind, to time them. */
-int model_run_layers(
-    const void *const *inputs, void *const *outputs, void *workspace, int first, int behind);
-"""
-_SEVERAL = """/* The network for some shapes of its inputs. */
-#define MODEL_VARIANTS @COUNT@
-struct model_variant {
-    const struct model_tensor *inputs, *outputs;
-};
-extern const struct model_variant model_variants[MODEL_VARIANTS];
-
-/* Returns the number of the variant whose inputs have these shapes, or -1. */
-int model_find(const int64_t *const *shapes);
-
-/* Computes the outputs by a variant. Several threads may call it at once, each with outputs and a workspace
-   of its own. */
-int model_run(int variant, const void *const *inputs, void *const *outputs, void *workspace);
-"""
-
-
-_CHECKED = """
-/* In debug builds, model_run returns MODEL_WRONG_BUFFER where a buffer is missing, does not begin at a
-   multiple of the size of its elements, or shares memory with another that is written. */
-#ifndef NDEBUG
-static inline int64_t model_size(const struct model_tensor *tensor)
-{
-    int64_t size = tensor->bytes;
-    for (int i = 0; i < tensor->rank; i++)
-        size *= tensor->shape[i];
-    return size;
-}
-
-static inline int model_apart(const void *a, int64_t a_size, const void *b, int64_t b_size)
-{
-    const uintptr_t one = (uintptr_t)a, other = (uintptr_t)b;
-    return one + (uintptr_t)a_size <= other || other + (uintptr_t)b_size <= one;
-}
-
-static inline int model_check_buffers(
-    const struct model_tensor *ins, const struct model_tensor *outs, const void *const *inputs,
-    void *const *outputs, const void *workspace)
-{
-    for (int i = 0; i < MODEL_INPUTS; i++)
-        if (!inputs[i] || (uintptr_t)inputs[i] % (uintptr_t)ins[i].bytes
-            || !model_apart(inputs[i], model_size(&ins[i]), workspace, MODEL_WORKSPACE_BYTES))
-            return MODEL_WRONG_BUFFER;
-    for (int i = 0; i < MODEL_OUTPUTS; i++) {
-        int64_t size = model_size(&outs[i]);
-        if (!outputs[i] || (uintptr_t)outputs[i] % (uintptr_t)outs[i].bytes
-            || !model_apart(outputs[i], size, workspace, MODEL_WORKSPACE_BYTES))
-            return MODEL_WRONG_BUFFER;
-        for (int j = 0; j < MODEL_INPUTS; j++)
-            if (!model_apart(outputs[i], size, inputs[j], model_size(&ins[j])))
-                return MODEL_WRONG_BUFFER;
-        for (int j = 0; j < i; j++)
-            if (!model_apart(outputs[i], size, outputs[j], model_size(&outs[j])))
-                return MODEL_WRONG_BUFFER;
-    }
-    return MODEL_OK;
-}
-@WRAPPER@
-#endif
-"""
-_CHECKED_ONE = """
-static inline int model_run_checked(const void *const *inputs, void *const *outputs, void *workspace)
-{
-    int code = MODEL_OK;
-    if (inputs && outputs)
-        code = model_check_buffers(model_inputs, model_outputs, inputs, outputs, workspace);
-    return code ? code : model_run(inputs, outputs, workspace);
-}
-#define model_run model_run_checked"""
-_CHECKED_SEVERAL = """
-static inline int model_run_checked(
-    int variant, const void *const *inputs, void *const *outputs, void *workspace)
-{
-    int code = MODEL_OK;
-    if (inputs && outputs && variant >= 0 && variant < MODEL_VARIANTS) {
-        const struct model_variant *chosen = &model_variants[variant];
-        code = model_check_buffers(chosen->inputs, chosen->outputs, inputs, outputs, workspace);
-    }
-    return code ? code : model_run(variant, inputs, outputs, workspace);
-}
-#define model_run model_run_checked"""
-
-
-def _header_text(
-    variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace: int, functions: str
-) -> str:
-    rank = max([len(port["shape"]) for ports in variants for kind in ports for port in kind] + [1])
-    about = "".join(
-        f" * {f'variant {number}, ' if len(variants) > 1 else ''}{kind} {index}: "
-        f"{_C_TYPES[port['dtype']]} {port['shape']}\n"
-        for number, ports in enumerate(variants)
-        for kind, listed in zip(("inputs", "outputs"), ports, strict=True)
-        for index, port in enumerate(listed)
-    )
-    inputs, outputs = variants[0]
-    checks = _CHECKED.replace("@WRAPPER@", _CHECKED_SEVERAL if len(variants) > 1 else _CHECKED_ONE)
-    return f"""/*
- * A network, compiled by planish. Tensors are row-major:
-{about} */
-#ifndef MODEL_H
-#define MODEL_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-/* Bytes of scratch memory for each call that runs at the same time, at a multiple of MODEL_ALIGNMENT. */
-#define MODEL_WORKSPACE_BYTES {workspace}
-#define MODEL_ALIGNMENT 64
-#define MODEL_INPUTS {len(inputs)}
-#define MODEL_OUTPUTS {len(outputs)}
-
-/* What the functions return. */
-enum {{
-    MODEL_OK = 0, MODEL_NO_INSTRUCTIONS = 1, MODEL_NO_MEMORY = 2, MODEL_MISALIGNED = 3, MODEL_NO_VARIANT = 4,
-    MODEL_WRONG_BUFFER = 5
-}};
-
-/* Bytes of an element are those of the type. */
-struct model_tensor {{
-    const char *name, *type;
-    int rank, bytes;
-    int64_t shape[{rank}];
-}};
-{functions}{checks}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif /* MODEL_H */
-"""
 
 
 def write_library(built: Built, folder: Path) -> None:

@@ -16,7 +16,8 @@ from planish.core.documents import versioned
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import RELOCATED, Relocation, Section, Symbol, read_object
 from planish.network.elf import WEIGHTS
-from planish.network.library import Built, header_of_variants
+from planish.network.header import header
+from planish.network.library import Built
 
 MOST_VARIANTS = 64
 """Variants of a library."""
@@ -87,14 +88,14 @@ def joined(variants: Sequence[Built]) -> Built:
         }
     )
     ports = [(built.manifest["inputs"], built.manifest["outputs"]) for built in variants]
-    header = header_of_variants(ports, manifest["workspace_bytes"])
+    text = header(ports, manifest["workspace_bytes"])
     threads = any(built.has_threads for built in variants)
     exported = ["model_find", "model_run", "model_variants"]
     exported += [f"{_prefix(index)}model_run_layers" for index in range(len(variants))]
     return Built(
         sections,
         first.architecture,
-        header,
+        text,
         manifest,
         last.weights,
         first.arena,
