@@ -13,11 +13,13 @@ from network_models import ModelWriter
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.space import TemplateSpace
+from planish.network.algorithms import rewritten
 from planish.network.compiling import Compilation, compile_model
 from planish.network.fusion import Kernel, kernels_of
 from planish.network.library import Built, build, compile_schedule, write_library
 from planish.network.reading import read_network
 from planish.network.runtime import CompiledNetwork
+from planish.network.verification import TOLERANCE
 
 
 def compiled(
@@ -69,7 +71,7 @@ def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArra
 
 def built_library(path: Path, cores: int = 1) -> Built:
     """Compile a model by default schedules; threads share all loops that can be, whether it pays or not."""
-    network, _ = read_network(read_model(path, {}))
+    network = rewritten(read_network(read_model(path, {}))[0], TOLERANCE)
     kernels, target = kernels_of(network), this_machine(cores)
     schedules = {
         kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)

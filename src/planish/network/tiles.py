@@ -8,7 +8,7 @@ input is copied to get edges, and no index is tested.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from planish.levels.loops.ir.tree import Buffer, Call, Leaf, Loop, LoopTree, Node, Ref, Value
@@ -135,6 +135,11 @@ class TileNest:
             nodes.append(Loop(f"y{i}", 1, tuple(columns)))
         if self.batch > 1:
             nodes = [Loop("n", 1, tuple(nodes))]
+        # Tiles are computed in any order.
+        nodes = [
+            replace(node, kind="parallel") if isinstance(node, Loop) and self.sizes[node.axis] > 1 else node
+            for node in nodes
+        ]
         sizes = tuple(sorted(self.sizes.items()))
         return LoopTree(tuple(nodes), (), (*outside, *self.buffers), sizes)
 

@@ -51,7 +51,7 @@ class _Body(Leaves):
 
 
 class _Code(FunctionCode):
-    """Writes the one function of a tree."""
+    """Writes the function of one node of a tree's root."""
 
     def __init__(self, tree: LoopTree, machine: Machine) -> None:
         super().__init__(tree, machine, _NOTHING_IN_MEMORY)
@@ -60,12 +60,22 @@ class _Code(FunctionCode):
         self._body = _Body(self.memory, lanes, temporaries)
         self._labels = 0
 
-    def whole(self, name: str) -> str:
-        """Write the function."""
-        self._nodes(self.tree.body)
+    def whole(self, name: str, node: Node) -> str:
+        """Write the function; of a parallel loop, that of its iterations from begin to end."""
+        w = self.writer
+        if isinstance(node, Loop) and node.concurrent:
+            some = w.define("icmp slt i64 %begin, %end")
+            # A loop tests at its end, so that a range with no iteration must go around it.
+            w.lines.append(f"  br i1 {some}, label %some, label %rest")
+            w.block("some")
+            self._counted(node, ("%begin", "%end", 1), partial(self._nodes, node.body))
+            w.lines.append("  br label %rest")
+            w.block("rest")
+        else:
+            self._nodes((node,))
         width = f'"prefer-vector-width"="{self.machine.vector_bits}"'
         head = f"define void @{name}(ptr %args, i64 %begin, i64 %end) nounwind {width} {{"
-        return "\n".join([head, "entry:", *flattened(self.writer.lines), "  ret void", "}"])
+        return "\n".join([head, "entry:", *flattened(w.lines), "  ret void", "}"])
 
     def _nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -74,13 +84,13 @@ class _Code(FunctionCode):
             elif node.innermost:
                 self._vectors(node)
             else:
-                self._counted(node, self.tree.size[node.axis], 1, partial(self._nodes, node.body))
+                self._several(node, self.tree.size[node.axis], 1, partial(self._nodes, node.body))
 
     def _vectors(self, loop: Loop) -> None:
         lanes, trip = self._body.lanes, self.tree.size[loop.axis]
         full, rest = divmod(trip, lanes)
         if full:
-            self._counted(loop, full * lanes, lanes, partial(self._lanes, loop, lanes))
+            self._several(loop, full * lanes, lanes, partial(self._lanes, loop, lanes))
         if rest:
             self._body.at[loop.id] = full * lanes
             self._lanes(loop, rest)
@@ -90,12 +100,16 @@ class _Code(FunctionCode):
         for leaf in leaves(loop.body):
             self._body.leaf(leaf, loop, active)
 
-    def _counted(self, loop: Loop, end: int, unit: int, write: Callable[[], None]) -> None:
-        """Write a loop of the machine code; the counter of one iteration is no counter."""
+    def _several(self, loop: Loop, end: int, unit: int, write: Callable[[], None]) -> None:
+        """Write iterations of a loop; one needs no counter."""
         if end == unit:
             write()
-            return
-        w = self.writer
+        else:
+            self._counted(loop, ("0", str(end), unit), write)
+
+    def _counted(self, loop: Loop, span: tuple[str, str, int], write: Callable[[], None]) -> None:
+        """Write a loop of the machine code, from a position to an end, of so many positions an iteration."""
+        w, (start, end, unit) = self.writer, span
         live = Live(loop.id, w.fresh(), frozenset(leaf.target.buffer for leaf in leaves(loop.body)))
         w.lines.append(live.before)
         self._labels += 1
@@ -110,15 +124,18 @@ class _Code(FunctionCode):
         self.memory.lives.pop()
         after = w.define(f"add nuw nsw i64 {live.counter}, {unit}")
         more = w.define(f"icmp slt i64 {after}, {end}")
-        phis.append(f"  {live.counter} = phi i64 [0, %{before}], [{after}, %{w.label}]")
+        phis.append(f"  {live.counter} = phi i64 [{start}, %{before}], [{after}, %{w.label}]")
         w.lines.append(f"  br i1 {more}, label %{label}, label %{behind}")
         w.block(behind)
 
 
 def _module(tree: LoopTree, machine: Machine, prefix: str) -> str:
-    code = _Code(tree, machine)
-    text = code.whole(f"{prefix}_run0")
-    return "\n".join([text, *sorted(code.writer.declared), ""])
+    parts, declared = list[str](), set[str]()
+    for number, node in enumerate(tree.body):
+        code = _Code(tree, machine)
+        parts.append(code.whole(f"{prefix}_run{number}", node))
+        declared |= code.writer.declared
+    return "\n".join([*parts, *sorted(declared), ""])
 
 
 def _emit(tree: LoopTree, machine: Machine, prefix: str) -> str:
@@ -138,4 +155,12 @@ def compile_straight(tree: LoopTree, machine: Machine) -> MachineCode:
     """
     write, parts = partial(_emit, tree, machine), partial(_sections, tree, machine)
     again = partial(compile_straight, tree, machine)
-    return MachineCode((Entry(0),), (), None, _NOTHING_IN_MEMORY, write, parts, None, again)
+    entries = tuple(
+        [
+            Entry(0, tree.size[node.axis], parallel=True)
+            if isinstance(node, Loop) and node.concurrent
+            else Entry(0)
+            for node in tree.body
+        ]
+    )
+    return MachineCode(entries, (), None, _NOTHING_IN_MEMORY, write, parts, None, again)
