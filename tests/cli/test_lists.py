@@ -16,7 +16,8 @@ from planish.core import processor, registry
 from planish.core.installation import install_command
 
 COMMANDS = [
-    *("tune", "compile", "inspect", "show", "report", "dashboard", "serve", "validate", "export", "compare"),
+    *("tune", "compile", "inspect", "batch", "measure", "show", "report", "dashboard", "serve", "validate"),
+    *("export", "compare"),
     *("passes", "bench-passes"),
     *("levels", "searchers", "targets"),
 ]
