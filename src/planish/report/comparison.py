@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from planish.core import Candidate, PlanishError, Ratio
-from planish.core.wording import title
+from planish.core.wording import title, verdict_word
 from planish.report.page import STEPS_MAX, TEXT_MAX, common_limit, drawn, provenance, render, repeat
 from planish.tuning.result import Result
 from planish.tuning.trial_statistics import value_of
@@ -29,6 +29,7 @@ class RunRow:
         failed: how many of them failed.
         seconds: of all stages, all workers together.
         verdict: on the run.
+        word: the same in a word, since the gain stands beside it.
         candidate: the best one; None where nothing was measured.
         best: its value by the leading objective, from the comparison, else from the search.
         baseline: the value of the run's baseline; None where the run was not compared.
@@ -43,6 +44,7 @@ class RunRow:
     failed: int
     seconds: float
     verdict: RunVerdict
+    word: str
     candidate: Candidate | None
     best: float | None
     baseline: float | None
@@ -81,7 +83,11 @@ def runs_page(runs: Sequence[Result]) -> str:
     )
 
 
+_WORDS = {"open": "not compared", "nothing": "nothing measured"}
+
+
 def _row(result: Result) -> RunRow:
+    verdict = verdict_of(result)
     comparison, best = result.comparison, result.best_trial
     found = comparison.contender(result.baseline_candidate) if comparison else None
     return RunRow(
@@ -92,7 +98,8 @@ def _row(result: Result) -> RunRow:
         failed=result.failed,
         seconds=sum(result.run.seconds.values())
         or sum(sum(trial.seconds.values()) for trial in result.stored_trials if not trial.cached),
-        verdict=verdict_of(result),
+        verdict=verdict,
+        word=_WORDS.get(verdict.kind) or verdict_word(verdict.kind, result.objective),
         candidate=found.candidate if found else best.candidate if best else None,
         best=found.lead.median if found else value_of(best, result.objective) if best else None,
         baseline=comparison.baseline.lead.median if comparison else None,
