@@ -37,7 +37,7 @@ MAIN = "main"
 """The key of the store that the dashboard was started for."""
 UPLOAD_MOST = 1 << 30
 """Bytes of stores that are opened from the page, all together."""
-_ANSWER_S = 15.0
+_ANSWER_S = 60.0
 _COMPARED_MOST = 12
 _Shown = TypeVar("_Shown", bound=View)
 
