@@ -267,12 +267,16 @@ def joined(network: Network, node: Node) -> tuple[Axis, ...]:
     shape, names = network.shape(node.output), [name for name in node.inputs if name]
     wide = [aligned(network.shape(name), len(shape)) for name in names]
     image = not network.channels_last.isdisjoint((node.output, *names))
+    # The image of an operand of fewer dimensions lies elsewhere in the result.
+    moved = image and any(
+        len(network.shape(name)) < len(shape) for name in names if name in network.channels_last
+    )
     groups = list[list[int]]()
     for d, extent in enumerate(shape):
         if extent == 1:
             continue
         here = [each[d] > 1 for each in wide]
-        apart = image and (d < 3 or not groups or groups[-1][-1] < 2)
+        apart = moved or (image and (d < 3 or not groups or groups[-1][-1] < 2))
         if groups and not apart and here == [each[groups[-1][-1]] > 1 for each in wide]:
             groups[-1].append(d)
         else:

@@ -214,7 +214,8 @@ def _copy(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
     if node.operator in ("Expand", "Tile"):
         t.numbers(node, 1)
     if t.is_float(node.inputs[0]) and node.operator != "Tile":
-        yield node
+        # The shape that Expand takes is no operand that is broadcast.
+        yield Node(node.operator, node.name, node.inputs[:1], node.output, node.attributes)
     else:
         tables = copies(node.operator, t.values, node)
         yield Node(COPY, node.name, node.inputs[:1], node.output, {"tables": tables})
