@@ -133,7 +133,7 @@ WRONG: dict[tuple[str, ...], tuple[int, str]] = {
     ),
     ("--per-function", "--export", "out", "--searcher", "genetic"): (
         PlanishError.exit_code,
-        "Searchers that fit: parts.",
+        "Searchers that fit: parts, remote.",
     ),
     ("--per-function", "--export", "out", "--space", "passes"): (
         PlanishError.exit_code,

@@ -85,7 +85,7 @@ def test_a_value_that_is_too_uncertain_is_undecided(
 ) -> None:
     machine = UnsteadyExecutors()
     with monkeypatch.context() as patched:
-        patched.setattr("planish.tuning.validate.Plan", Plan)
+        patched.setattr("planish.tuning.validate.PLAN", Plan())
         patched.setattr("planish.tuning.validate.validate", partial(validate, start=machine))
         words = ("validate", kept.run, "--store", kept.place)
         said = planish(*words)

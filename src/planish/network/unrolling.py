@@ -135,8 +135,6 @@ class _Unroller:
             nodes += self.node(node, names, prefix)
             for name in node.output:
                 names[name] = prefix + name
-                if prefix + name in self._sequences:
-                    self._sequences[prefix + name] = self._sequences[prefix + name]
         return nodes, [names.get(each.name, each.name) for each in graph.output]
 
     def _outputs(self, node: NodeProto, names: Sequence[str]) -> Iterator[NodeProto]:

@@ -58,7 +58,7 @@ def error_response(status: int, code: str, message: str) -> JSONResponse:
     headers = dict(_HEADERS)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="planish"'
-    if status == 429:
+    if code == "busy":  # a quota that is used up stays so
         headers["Retry-After"] = "1"
     return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 

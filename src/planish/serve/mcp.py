@@ -55,7 +55,7 @@ def mcp_server(
                     description=tool.summary,
                     input_schema=tool.schema,
                     annotations=ToolAnnotations(
-                        read_only_hint=tool.name != "evaluate", open_world_hint=False
+                        read_only_hint=tool.name not in ("evaluate", "compare"), open_world_hint=False
                     ),
                 )
                 for tool in TOOLS.values()
@@ -64,7 +64,8 @@ def mcp_server(
 
     async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         if params.name not in TOOLS:
-            return _result({"error": f"There is no such tool; there are: {', '.join(TOOLS)}."}, failed=True)
+            message = f"There is no such tool; there are: {', '.join(TOOLS)}."
+            return _result({"error": {"code": "unknown_tool", "message": message}}, failed=True)
         try:
             return _result(await call(service, client_of(ctx), params.name, params.arguments))
         except ToolError as error:

@@ -74,7 +74,7 @@ def cuda_target(arch: str) -> Target:
     """Describe a card by its architecture, from the table.
 
     Args:
-        arch: such as "sm_90"; empty for the one that this machine has.
+        arch: such as "sm_90".
 
     Raises:
         TargetError: the architecture is not in the table, or nvcc is not installed.
