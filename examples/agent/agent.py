@@ -108,7 +108,7 @@ async def improve(client: Client) -> None:
         else:
             vain += 1
     found = await call(client, "compare")
-    print(f"  {found['headline']}{'' if found['settled'] else ' (not settled: compare again)'}")
+    print(f"  {found['headline']}{'' if found['conclusive'] else ' (not conclusive: compare again)'}")
 
 
 async def main(words: Sequence[str]) -> None:

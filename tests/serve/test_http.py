@@ -36,7 +36,7 @@ def test_a_client_reads_what_the_task_is(service: Service) -> None:
 
 def test_a_candidate_is_measured_and_is_a_trial_of_a_run(service: Service) -> None:
     found = service.call("evaluate", steps=steps(3, 2))
-    assert (found["outcome"], found["settled"], found["verdict"]) == ("measured", False, "undecided")
+    assert (found["outcome"], found["conclusive"], found["verdict"]) == ("measured", False, "undecided")
     low, high = found["intervals"]["time_s"]
     assert low <= found["values"]["time_s"] <= high
     assert found["gain"] > 0
@@ -55,7 +55,7 @@ def test_a_failure_is_an_answer(service: Service) -> None:
     found = service.call("evaluate", steps=steps(0, 0, 19))
     assert found["outcome"] == "failed"
     assert found["failure"]["stage"] == "build"
-    assert (found["verdict"], found["settled"]) == ("failed", True)
+    assert (found["verdict"], found["conclusive"]) == ("failed", True)
     assert service.call("evaluate", steps=steps(0, 99))["outcome"] == "failed"
 
 
@@ -164,15 +164,15 @@ def test_a_comparison_settles(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         service.call("evaluate", steps=steps(9, 10, 10))
         found = service.call("compare")
-        assert (found["settled"], found["verdict"]) == (True, "faster")
+        assert (found["conclusive"], found["verdict"]) == (True, "faster")
         winner = found["finalists"][0]
-        assert (winner["steps"], winner["settled"]) == (steps(9, 10, 10), True)
+        assert (winner["steps"], winner["conclusive"]) == (steps(9, 10, 10), True)
         low, high = winner["interval"]
         assert 1 < low <= winner["gain"] <= high
         assert service.call("compare") == found  # nothing new: nothing is measured again
         again = service.call("evaluate", steps=steps(9, 10, 10))
-        assert (again["settled"], again["verdict"]) == (True, "faster")
-        assert service.call("evaluate", steps=steps(1, 1))["settled"] is False
+        assert (again["conclusive"], again["verdict"]) == (True, "faster")
+        assert service.call("evaluate", steps=steps(1, 1))["conclusive"] is False
         assert service.call("best")["comparison"] == found
 
 

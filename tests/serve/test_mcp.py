@@ -78,6 +78,6 @@ def test_an_agent_that_starts_the_service(tmp_path: Path) -> None:
         async with Client(server) as client:
             await use(client)
             found = await call(client, "compare")
-            assert found["settled"]
+            assert found["conclusive"]
 
     asyncio.run(connected())

@@ -218,7 +218,7 @@ def compile_model(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is asked for, for each variant of a library; see `compile_model`.
+    """Request of a compilation, for each variant of a library; see `compile_model`.
 
     Args:
         target: the machine.

@@ -49,7 +49,7 @@ from planish.levels.loops.codegen.objects import (
 
 @dataclass(frozen=True)
 class Architecture:
-    """What differs between processors.
+    """Relocations and sizes of a processor architecture.
 
     Args:
         machine: number in ELF headers.

@@ -103,12 +103,12 @@ class Network:
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:
-        """Tensor to the node that computes it."""
+        """Return the node that computes each tensor."""
         return {name: node for node in self.nodes for name in (node.output, *node.more)}
 
     @cached_property
     def consumers(self) -> Mapping[str, Sequence[Node]]:
-        """Tensor to the nodes that read it, each once, in their order."""
+        """Return the nodes that read each tensor, each once, in their order."""
         found: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in dict.fromkeys(node.inputs):

@@ -71,7 +71,7 @@ class PlainProgram:
 
     @cached_property
     def text(self) -> str:
-        """What is computed, in one line; equal programs have equal texts."""
+        """Return a text that identifies the program; equal programs have equal texts."""
         arrays = [f"{name}:{dtype}" for name, dtype in self.arrays]
         constants = [f"{name}={_shown(value)}" for name, value in self.constants]
         return f"{self.function.__name__}({', '.join([*arrays, *constants])})"

@@ -1,7 +1,8 @@
 """Searcher that asks an HTTP endpoint for candidates: a program of another kind, such as a language model.
 
-The endpoint only proposes. What it proposes is legal in the space, or it is told why not; planish verifies,
-measures and counts the budget as for any searcher, and the time that the endpoint takes is a part of it.
+The endpoint only proposes. It receives a reason for each proposal that is not legal in the space. planish
+verifies, measures and counts the budget as for any searcher, and the time that the endpoint takes is a part
+of it.
 """
 
 from __future__ import annotations
@@ -86,17 +87,17 @@ class Remote(TrialRoundSearcher):
     def _rounds(self) -> TrialRounds:
         yield ()  # nothing is asked before the search begins
         known = _known_steps(self._space, self._seed)
-        told: Mapping[str, Trial | None] = {}
+        results: Mapping[str, Trial | None] = {}
         rejected, vain, number = list[dict[str, Any]](), 0, 0
         while vain < _VAIN_MOST:
-            answer = self._ask(number, told, rejected)
+            answer = self._ask(number, results, rejected)
             if not answer:
                 self._ended = f"the endpoint {self._url} proposed nothing more"
                 return
             legal, rejected = self._legal(answer, known)
             vain = 0 if legal else vain + 1
             number += 1
-            told = (yield legal) if legal else {}
+            results = (yield legal) if legal else {}
         self._ended = f"the endpoint {self._url} proposed no legal candidate in {_VAIN_MOST} answers"
 
     def _legal(
@@ -115,7 +116,7 @@ class Remote(TrialRoundSearcher):
         return list(legal.values()), rejected
 
     def _ask(
-        self, number: int, told: Mapping[str, Trial | None], rejected: Sequence[Mapping[str, Any]]
+        self, number: int, results: Mapping[str, Trial | None], rejected: Sequence[Mapping[str, Any]]
     ) -> Sequence[Any]:
         """Ask the endpoint.
 
@@ -131,7 +132,7 @@ class Remote(TrialRoundSearcher):
                 {"name": o.name, "unit": o.unit, "direction": o.direction} for o in self._objectives
             ],
             "start": json.loads(start.text),
-            "results": [_result(trial) for trial in told.values() if trial is not None],
+            "results": [_result(trial) for trial in results.values() if trial is not None],
             "rejected": list(rejected),
         }
         if isinstance(self._space, CanStep):

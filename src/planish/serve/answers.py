@@ -42,29 +42,34 @@ def outcome_document(trial: Trial, objectives: Sequence[Objective], baseline: Tr
             }
         case Failed(stage, reason, detail):
             failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
-            return found | {"outcome": "failed", "failure": failure, "verdict": "failed", "settled": True}
+            return found | {"outcome": "failed", "failure": failure, "verdict": "failed", "conclusive": True}
         case Lost(stage, reason, detail):
             failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
-            return found | {"outcome": "lost", "failure": failure, "verdict": "undecided", "settled": False}
+            return found | {
+                "outcome": "lost",
+                "failure": failure,
+                "verdict": "undecided",
+                "conclusive": False,
+            }
 
 
 def _gains(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> dict[str, Any]:
     """Return how many times better than the baseline it is, as far as two single measurements show."""
     lead = objectives[0]
     if baseline is None or trial.costs(objectives) is None or baseline.costs(objectives) is None:
-        return {"gain": None, "verdict": "undecided", "settled": False}
+        return {"gain": None, "verdict": "undecided", "conclusive": False}
     gains = {each.name: _gain(trial, each, baseline) for each in objectives}
     found: dict[str, Any] = {"gain": gains[lead.name]}
     if len(objectives) > 1:
-        found |= {"gains": gains, "harmless": is_harmless(trial, objectives, baseline)}
+        found |= {"gains": gains, "no_regression": has_no_regression(trial, objectives, baseline)}
     # What is counted exactly is the same at each time; what is timed once, among many, is optimistic.
     if not all(each.exact for each in objectives):
-        return {**found, "verdict": "undecided", "settled": False}
+        return {**found, "verdict": "undecided", "conclusive": False}
     cost, base = trial.cost(lead), baseline.cost(lead)
     assert cost is not None
     assert base is not None
     word = "same" if cost == base else "better" if cost < base else "worse"
-    return {**found, "verdict": verdict_word(word, lead), "settled": True}
+    return {**found, "verdict": verdict_word(word, lead), "conclusive": True}
 
 
 def _gain(trial: Trial, objective: Objective, baseline: Trial) -> float | None:
@@ -76,7 +81,7 @@ def _gain(trial: Trial, objective: Objective, baseline: Trial) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
-def is_harmless(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> bool:
+def has_no_regression(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> bool:
     """Return whether a trial is worse than the baseline in no further objective, such as a model's error."""
     if baseline is None:
         return False
@@ -111,7 +116,7 @@ def comparison_document(result: Result) -> dict[str, Any]:
         "verdict": verdict_word(verdict.kind, result.objective),
         "headline": verdict.headline,
         "grounds": list(verdict.grounds),
-        "settled": verdict.kind not in ("undecided", "open"),
+        "conclusive": verdict.kind not in ("undecided", "open"),
         "baseline": None if base is None else {n: each.median for n, each in base.measured.items()},
         "finalists": [finalist_document(each) for each in result.finalists],
         "notes": list(result.notes),
@@ -127,7 +132,7 @@ def finalist_document(finalist: Finalist) -> dict[str, Any]:
         "gain": lead.gain.value,
         "interval": [lead.gain.low, lead.gain.high],
         "verdict": verdict_word(lead.verdict, lead.objective),
-        "settled": lead.verdict != "undecided",
+        "conclusive": lead.verdict != "undecided",
     }
 
 

@@ -11,7 +11,7 @@ from planish.core.step import step_from_json
 
 
 class MalformedError(ValueError):
-    """What was submitted is no list of steps."""
+    """Error of a submission that is no list of steps."""
 
 
 def read_candidate(raw: object, known: Mapping[str, type[Step]], most: int) -> Candidate:

@@ -33,7 +33,7 @@ _CLIENT = "planish.client"
 _INSTRUCTIONS = (
     "Make a program faster (or smaller, as `describe` says). Read `describe` first. A candidate is a list of "
     "steps from the unchanged program; `legal_steps` lists what may follow. `evaluate` verifies and measures "
-    "it; a single measurement is not settled. Call `compare` at the end: its verdict counts."
+    "it; a single measurement is not conclusive. Call `compare` at the end: its verdict counts."
 )
 
 

@@ -35,7 +35,7 @@ from planish.serve.answers import (
     catalogue,
     comparison_document,
     finalist_document,
-    is_harmless,
+    has_no_regression,
     objective_document,
     outcome_document,
     steps_of,
@@ -102,7 +102,7 @@ class ServiceLimits:
 
 @dataclass
 class Client:
-    """What a client has used."""
+    """Usage of a client."""
 
     evaluations: int = 0
     comparisons: int = 0
@@ -193,7 +193,7 @@ class MeasuringService:
                 self._fail(self._reported(error))
 
     def _reported(self, error: Exception) -> ToolError:
-        """Log why the engine ended; return what clients are told."""
+        """Log why the engine ended; return the error that clients receive."""
         if isinstance(error, AllFailedError):  # each has its answer
             return ToolError("unavailable", f"Nothing to be compared: {error}")
         if not isinstance(error, PlanishError):
@@ -355,7 +355,7 @@ class MeasuringService:
             document["note"] = "The worker was lost through no fault of the candidate: submit it again."
         return {
             **document,
-            **self._settled(trial.candidate),
+            **self._conclusion(trial.candidate),
             **self._after(trial),
             "used": self._used(client),
         }
@@ -363,13 +363,13 @@ class MeasuringService:
     def _after(self, trial: Trial) -> dict[str, Any]:
         return self._next(trial.candidate) if isinstance(self._space, CanStep) else {}
 
-    def _settled(self, candidate: Candidate) -> dict[str, Any]:
+    def _conclusion(self, candidate: Candidate) -> dict[str, Any]:
         """Return the verdict of the last comparison on a candidate; nothing where it was none of it."""
         found = self._compared.finalists if self._compared else ()
         for each in found:
             if each.candidate == candidate:
                 document = finalist_document(each)
-                return {name: document[name] for name in ("gain", "interval", "verdict", "settled")}
+                return {name: document[name] for name in ("gain", "interval", "verdict", "conclusive")}
         return {}
 
     def compare(self, client: str) -> Callable[[], dict[str, Any]] | Future[dict[str, Any]]:
@@ -386,7 +386,7 @@ class MeasuringService:
             compared = self._compared
             if compared is not None and self._compared_trials == self._trials:
                 document = comparison_document(compared)
-                if document["settled"]:
+                if document["conclusive"]:
                     return lambda: document
             limit = self.limits.comparisons
             if self._comparing is None:
@@ -435,7 +435,7 @@ class MeasuringService:
             else {
                 "steps": steps_of(best.candidate),
                 **outcome_document(best, self.task.objectives, self._baseline),
-                **self._settled(best.candidate),
+                **self._conclusion(best.candidate),
             },
             "comparison": comparison_document(self._compared) if self._compared else None,
         }
@@ -445,13 +445,13 @@ class MeasuringService:
         lead, *others = self.task.objectives
         if not others:
             return self._progress.best if self._progress else None
-        harmless = [
+        accepted = [
             (cost, each.index, each)
             for each in [*self._answers.values()]
             if (cost := each.cost(lead)) is not None
-            and is_harmless(each, self.task.objectives, self._baseline)
+            and has_no_regression(each, self.task.objectives, self._baseline)
         ]
-        return min(harmless, key=lambda found: found[:2])[2] if harmless else None
+        return min(accepted, key=lambda found: found[:2])[2] if accepted else None
 
     # Clients
 
@@ -494,8 +494,8 @@ RULES = (
     "The task fixes shapes, inputs, tolerance, timer and baseline; nothing that is submitted changes them.",
     "One candidate is timed at a time on this machine, whoever submits it.",
     "Each candidate is measured once; submitted again, it has the same answer.",
-    "A single measurement is never settled, unless it is exact.",
-    "compare measures the best again, interleaved with the baseline, in fresh processes, which settles them.",
+    "A single measurement is never conclusive, unless it is exact.",
+    "compare measures the best again, interleaved with the baseline, in fresh processes.",
 )
 
 

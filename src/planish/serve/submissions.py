@@ -124,7 +124,7 @@ class Submissions(Searcher):
 
     @property
     def idle_s(self) -> float:
-        """Seconds that `ask` waited for clients in this search."""
+        """Return the seconds that `ask` waited for clients in this search."""
         return self._idle_s
 
     def _has_queued(self) -> bool:

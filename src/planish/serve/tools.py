@@ -71,7 +71,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "evaluate",
-            "Verify and measure a candidate. A single measurement is not settled: see `compare`.",
+            "Verify and measure a candidate. A single measurement is not conclusive: see `compare`.",
             {"steps": _STEPS},
             ("steps",),
             MeasuringService.evaluate,

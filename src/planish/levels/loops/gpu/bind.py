@@ -132,7 +132,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class _Path:
-    """What is around a node.
+    """Surroundings of a node.
 
     Args:
         levels: the loops, outermost first.

@@ -96,7 +96,7 @@ def _compiler() -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class KernelStatistics:
-    """What a compiled kernel takes.
+    """Resources that a compiled kernel takes.
 
     Args:
         registers: of a thread.

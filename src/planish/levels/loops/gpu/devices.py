@@ -21,7 +21,7 @@ def is_gpu(backend: str) -> bool:
 
 @dataclass(frozen=True)
 class Gpu:
-    """What a device has.
+    """Resources of a device.
 
     Args:
         units: that execute groups of threads at the same time.
