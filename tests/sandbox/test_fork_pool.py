@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
 import os
 import signal
 import subprocess
@@ -334,6 +336,23 @@ CRASHED, LEFT = "killed by SIGSEGV", "exited with code 1"
 )
 def test_a_child_that_ends_early_is_reported(work: Callable[[], str], end: ExitStatus) -> None:
     assert in_child(work, str, SHORT) == end
+
+
+def raise_crash() -> str:
+    signal.raise_signal(signal.SIGSEGV)
+    return ""
+
+
+def test_a_crash_ends_a_child_though_a_library_ignores_it_here() -> None:
+    libc = ctypes.CDLL(None)
+    libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
+    faulthandler.disable()  # pytest's would restore the handler of before
+    before = libc.signal(signal.SIGSEGV, signal.SIG_IGN)
+    try:
+        assert in_child(raise_crash, str, SHORT) == ExitStatus(CRASHED, CRASHED, from_outside=False)
+    finally:
+        libc.signal(signal.SIGSEGV, before)
+        faulthandler.enable()
 
 
 def test_our_own_mistakes_are_not_taken_for_crashes() -> None:

@@ -36,6 +36,8 @@ Send = Callable[[bytes], None]
 """Sends a message to the parent; it is plain data, for the child runs what may go wrong in any way."""
 _OF_PROCESS = 2  # what Linux calls the clock of a process's time on the processor
 _POLL_S = 1e-3
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
+"""Signals that must end a forked child, though libraries in its parent, such as PoCL, ignore them."""
 lifelines: set[int] = set()
 """The ends that this process holds; forked children that held them too would keep other children alive."""
 
@@ -277,9 +279,9 @@ class ForkedChild(Child):
         hide()
         faulthandler.disable()  # a crash is no news here
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for timer in (signal.SIGALRM, signal.SIGPROF):
-            # The watchdog's timers must kill, whatever handler the parent has for these signals.
-            signal.signal(timer, signal.SIG_DFL)
+        for fatal in (*CRASHES, signal.SIGALRM, signal.SIGPROF):
+            # The watchdog's timers must kill, too, whatever handler the parent has for these signals.
+            signal.signal(fatal, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         redirect(self._output.fileno(), scratch)
         if memory_bytes:

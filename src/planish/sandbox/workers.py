@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import selectors
@@ -18,7 +19,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planish.core import Candidate, PlanishError
-from planish.sandbox.child import Child, ForkedProcess, close_lifeline, lifelines, open_lifeline, redirect
+from planish.sandbox.child import (
+    CRASHES,
+    Child,
+    ForkedProcess,
+    close_lifeline,
+    lifelines,
+    open_lifeline,
+    redirect,
+)
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.limits import ExitStatus
 from planish.sandbox.linux import descendants, threads
@@ -164,8 +173,9 @@ def _forget_parent(inherited: Sequence[int]) -> None:
     sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
     signal.set_wakeup_fd(-1)
+    faulthandler.disable()  # it would restore the parent's handlers at a crash
     for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
+        if number in CRASHES or callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
     for name in set(os.environ) - set(_environment()):
         del os.environ[name]
