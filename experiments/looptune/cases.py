@@ -94,7 +94,7 @@ def searched(
 
 
 def remeasured(case: Case, chosen: Mapping[str, Candidate]) -> dict[str, float]:
-    """Time what was chosen once more, alternately, and give medians: one lucky timing is nobody's merit."""
+    """Time what was chosen once more, alternately, and return medians, since a single timing may be lucky."""
     different = {case.space.state_key(candidate): candidate for candidate in chosen.values()}
     rates = [{state: case.rate_anew(one) for state, one in different.items()} for _ in range(TURNS)]
     return {

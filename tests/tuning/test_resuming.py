@@ -321,15 +321,15 @@ def test_a_later_run_is_anchored_to_the_baseline_of_the_first(
 
 
 def test_a_searcher_learns_the_baseline_before_it_is_asked(tmp_path: Path) -> None:
-    told: list[Candidate] = []
+    received: list[Candidate] = []
 
-    class Told(Searcher):
+    class Recording(Searcher):
         def ask(self, n: int) -> Sequence[Candidate]:
             raise AssertionError(n)
 
         def tell(self, trials: Sequence[Trial]) -> None:
-            told.extend(trial.candidate for trial in trials)
+            received.extend(trial.candidate for trial in trials)
             raise KeyboardInterrupt
 
-    tune(Relative(), tmp_path, Told())
-    assert told == [Candidate()]
+    tune(Relative(), tmp_path, Recording())
+    assert received == [Candidate()]

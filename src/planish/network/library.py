@@ -22,7 +22,7 @@ import numpy as np
 from planish.core import Candidate, PlanishError, Target
 from planish.core.documents import versioned
 from planish.core.files import copy_regular
-from planish.levels.loops.backends import PREFERRED
+from planish.levels.loops.backends import NEEDED, PREFERRED
 from planish.levels.loops.build import backend_of, code_of, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import jit
@@ -58,8 +58,7 @@ from planish.network.plan import ALIGNMENT, Arena, Lifetime, plan_arena, rounded
 
 _AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "movbe")
 _FEATURES: Mapping[str, Sequence[str]] = {
-    "x86-avx512": ("avx512f", "avx512vl", "avx512dq", "fma"),
-    "x86-avx2": ("avx2", "fma"),
+    **{f"x86-{isa}": sorted(needed) for isa, needed in NEEDED.items()},
     "aarch64": (),
     "x86-64": (),
     "x86-64-v3": _AVX2,

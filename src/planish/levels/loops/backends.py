@@ -263,16 +263,17 @@ class HostBackend:
         return Kernel(program, tree, self.generate(tree), cores)
 
 
-_NEEDED: dict[IsaName, frozenset[str]] = {
+NEEDED: dict[IsaName, frozenset[str]] = {
     # VL for shorter registers where lanes are summed, DQ for the logic of floating-point numbers (VANDPS).
     "avx512": frozenset({"avx512f", "avx512vl", "avx512dq", "fma"}),
     "avx2": frozenset({"avx2", "fma"}),
 }
+"""Instruction set to the features of a processor that its code needs."""
 
 
 def supported_isas() -> list[IsaName]:
     """List the instruction sets of x86-64 that we have code for and this processor has, the best first."""
-    return [name for name, needed in _NEEDED.items() if needed <= cpu_features()]
+    return [name for name, needed in NEEDED.items() if needed <= cpu_features()]
 
 
 def _x86(name: IsaName, machine: Machine) -> HostBackend:

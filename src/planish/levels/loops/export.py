@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -543,41 +543,74 @@ def export_kernel(task: Task[Program], candidate: Candidate, path: Path, name: s
             f"this result is computed by {library}: there is no kernel to export", "Export a schedule."
         )
     program = task.program
-    name = name or f"kernel_{content_hash(program.text + candidate.text)[:8]}"
-    if not can_name_function(name):
-        hint = "Use letters, digits and underscores, and no word of C, C++ or <stdint.h>."
-        raise ProgramError(f"'{name}' cannot name a C function", hint)
+    name = kernel_name(name, program, candidate)
     tree = tree_of(program, candidate)
     code = code_of(candidate, task.target, tree)
     if code.owner is None:  # for another processor: the schedule is verified in this one's code
         refuse_wrong(Kernel(program, tree, compile_with(preferred_backend(), tree)))
     elif (backend_of(candidate) or task.target.toolchain["backend"]) in available_backends():
         refuse_wrong(Kernel(program, tree, code, task.target.cores))
-    record = {
-        "name": name,
-        "level": task.level,
-        "level_version": task.level_version,
-        "program": program.text,
-        "target": json.loads(task.target.text),
-        "steps": [step.to_json() for step in candidate.steps],
-    }
     title = f"{program.text}\nMade by planish for {task.target.processor}."
     texts = {
         "s": code.assembly(name),
         "h": header(Exported(name, program, tree, code), title),
-        "json": json.dumps(versioned(record), indent=2) + "\n",
+        "json": json.dumps(kernel_record(name, task, candidate), indent=2) + "\n",
     }
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        for suffix, text in texts.items():
-            (path / f"{name}.{suffix}").write_text(text)
-    except OSError as error:
-        raise PlanishError(f"cannot write to '{path}': {error.strerror}", "Choose another folder.") from error
+    written = write_kernel(path, name, {suffix: text.encode() for suffix, text in texts.items()})
     if others := _other_kernels(path, name):
         warnings.warn(
             f"the folder {path} also has the kernel {', '.join(others)}: link the one you want", stacklevel=2
         )
-    return [path / f"{name}.{suffix}" for suffix in texts]
+    return written
+
+
+def kernel_name(name: str, program: Program, candidate: Candidate) -> str:
+    """Return the name of an exported kernel; by default one for the program and the schedule.
+
+    Raises:
+        ProgramError: it is none for C.
+    """
+    name = name or f"kernel_{content_hash(program.text + candidate.text)[:8]}"
+    if not can_name_function(name):
+        hint = "Use letters, digits and underscores, and no word of C, C++ or <stdint.h>."
+        raise ProgramError(f"'{name}' cannot name a C function", hint)
+    return name
+
+
+def kernel_record(name: str, task: Task[Program], candidate: Candidate) -> dict[str, Any]:
+    """Return the record of an exported kernel: its program, its target and its steps."""
+    return versioned(
+        {
+            "name": name,
+            "level": task.level,
+            "level_version": task.level_version,
+            "program": task.program.text,
+            "target": json.loads(task.target.text),
+            "steps": [step.to_json() for step in candidate.steps],
+        }
+    )
+
+
+def write_kernel(folder: Path, name: str, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write the files of a kernel into a folder, which is made if it is missing; return their paths.
+
+    Args:
+        folder: where they are written.
+        name: of the files, without the suffix.
+        contents: by suffix.
+
+    Raises:
+        PlanishError: nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for suffix, content in contents.items():
+            (folder / f"{name}.{suffix}").write_bytes(content)
+    except OSError as error:
+        raise PlanishError(
+            f"cannot write to '{folder}': {error.strerror}", "Choose another folder."
+        ) from error
+    return [folder / f"{name}.{suffix}" for suffix in contents]
 
 
 def _other_kernels(folder: Path, name: str) -> list[str]:

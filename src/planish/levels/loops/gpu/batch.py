@@ -27,9 +27,9 @@ from planish.core import (
 )
 from planish.core.documents import versioned
 from planish.levels.loops.gpu.cuda import CompiledCuda, compile_cuda, cubin_path
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import Gpu, kind_and_name
+from planish.levels.loops.gpu.evaluator import source_for
 from planish.levels.loops.gpu.schedule import gpu_program_of
-from planish.levels.loops.gpu.source import DIALECTS, kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import GPU_STEPS
 from planish.levels.loops.lang.parse import parse_canonical
@@ -83,11 +83,11 @@ def write_batch(task: Task[Program], count: int, seed: int, folder: Path) -> Bat
     Raises:
         PlanishError: nothing can be written there.
     """
-    kind, _, arch = task.target.toolchain["backend"].partition(":")
+    kind, arch = kind_and_name(task.target)
     space, gpu = GpuSpace(task.program, task.target), Gpu.of(task.target)
     drawn = list(dict.fromkeys([Candidate(), space.start(), *_drawn(space, count, seed)]))
     kernels = {c: gpu_program_of(task.program, c, gpu.flat_group) for c in drawn}
-    sources = {c: kernel_source(made, DIALECTS[kind]) for c, made in kernels.items()}
+    sources = {c: source_for(made, task.target) for c, made in kernels.items()}
     # Different candidates may make the same kernels.
     unique = {source: candidate for candidate, source in reversed(sources.items())}
     chosen = [candidate for candidate in drawn if unique[sources[candidate]] == candidate]

@@ -19,6 +19,12 @@ def is_gpu(backend: str) -> bool:
     return backend.partition(":")[0] in KINDS
 
 
+def kind_and_name(target: Target) -> tuple[str, str]:
+    """Return a target's kind, one of `KINDS`, and the rest of its name: a device or an architecture."""
+    kind, _, name = target.toolchain["backend"].partition(":")
+    return kind, name
+
+
 @dataclass(frozen=True)
 class Gpu:
     """Resources of a device.

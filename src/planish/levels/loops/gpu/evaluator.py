@@ -15,7 +15,7 @@ from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, T
 from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path
 from planish.levels.loops.gpu.cuda_driver import CudaDevice, card_architecture
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.opencl import OpenClDevice
 from planish.levels.loops.gpu.running import CompiledKernels, KernelRun
@@ -118,7 +118,7 @@ class GpuEvaluator(LoopsEvaluator):
 
 def source_for(kernels: GpuProgram, target: Target) -> str:
     """Write kernels in the language of a target."""
-    return kernel_source(kernels, DIALECTS[target.toolchain["backend"].partition(":")[0]])
+    return kernel_source(kernels, DIALECTS[kind_and_name(target)[0]])
 
 
 def compiled_for(
@@ -129,7 +129,7 @@ def compiled_for(
     Raises:
         TargetError: the target cannot execute them.
     """
-    kind, _, name = target.toolchain["backend"].partition(":")
+    kind, name = kind_and_name(target)
     gpu = Gpu.of(target)
     require_fit(kernels, gpu.group, gpu.shared)
     if kind == "opencl":
@@ -150,7 +150,7 @@ def has_device(target: Target) -> bool:
 
 def require_device(target: Target) -> None:
     """Raise TargetError where this machine has no card of a target."""
-    kind, _, name = target.toolchain["backend"].partition(":")
+    kind, name = kind_and_name(target)
     if kind != "cuda":
         return
     batch = f"planish batch PROGRAM --target cuda:{name} -o DIR"

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import Candidate, PlanishError, ProgramError, Target, Task, content_hash
-from planish.core.documents import versioned
+from planish.core import Candidate, Target, Task
 from planish.levels.loops.evaluator import refuse_wrong
-from planish.levels.loops.export import can_name_function
+from planish.levels.loops.export import kernel_name, kernel_record, write_kernel
 from planish.levels.loops.gpu.cuda import compile_cuda
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.evaluator import compiled_for, has_device, source_for
 from planish.levels.loops.gpu.host import host_program
 from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram, shared_bytes
@@ -80,22 +79,15 @@ def export_gpu(task: Task[Program], candidate: Candidate, path: Path, name: str 
         PlanishError: the kernel gives a wrong answer on this machine, or a file cannot be written.
     """
     program = task.program
-    name = name or f"kernel_{content_hash(program.text + candidate.text)[:8]}"
-    if not can_name_function(name):
-        raise ProgramError(f"'{name}' cannot name a C function", "Use letters, digits and underscores.")
+    name = kernel_name(name, program, candidate)
     kernels = gpu_program_of(program, candidate, Gpu.of(task.target).flat_group)
-    kind, _, arch = task.target.toolchain["backend"].partition(":")
+    kind, arch = kind_and_name(task.target)
     source = source_for(kernels, task.target)
     cubin = compile_cuda(source, arch) if kind == "cuda" else None
     if cubin is None or has_device(task.target):
         refuse_wrong(compiled_for(program, kernels, source, task.target))
     record = {
-        "name": name,
-        "level": task.level,
-        "level_version": task.level_version,
-        "program": program.text,
-        "target": json.loads(task.target.text),
-        "steps": [step.to_json() for step in candidate.steps],
+        **kernel_record(name, task, candidate),
         "kernels": [_launch_record(kernel) for kernel in (*kernels.ahead, *kernels.kernels)],
         "temporaries": {b.name: b.size * DTYPES[b.dtype] for b in kernels.temporaries},
         **({"statistics": {n: asdict(found) for n, found in cubin.statistics.items()}} if cubin else {}),
@@ -105,15 +97,9 @@ def export_gpu(task: Task[Program], candidate: Candidate, path: Path, name: str 
         "cu" if cubin else "cl": (title + source).encode(),
         **({"cubin": cubin.cubin} if cubin else {}),
         "c": (title + host_program(name, program, kernels, kind)).encode(),
-        "json": (json.dumps(versioned(record), indent=2) + "\n").encode(),
+        "json": (json.dumps(record, indent=2) + "\n").encode(),
     }
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        for suffix, text in texts.items():
-            (path / f"{name}.{suffix}").write_bytes(text)
-    except OSError as error:
-        raise PlanishError(f"cannot write to '{path}': {error.strerror}", "Choose another folder.") from error
-    return [path / f"{name}.{suffix}" for suffix in texts]
+    return write_kernel(path, name, texts)
 
 
 def _launch_record(kernel: GpuKernel) -> dict[str, Any]:
