@@ -292,6 +292,21 @@ def test_a_dark_page_has_light_letters(tmp_path: Path, dashboard: Start, browser
     dark.close()
 
 
+def test_why_a_file_is_not_opened_stays_on_a_page_that_changes(
+    tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    store_of(tmp_path / "planish.db")
+    started = dashboard(tmp_path / "planish.db")
+    (tmp_path / "text.db").write_text("no store")
+    page.goto(started.url)
+    expect(page.locator("#live")).to_have_text("live")
+    page.set_input_files("#open-store", tmp_path / "text.db")
+    expect(page.locator("#notice")).to_contain_text("text.db is no SQLite database")
+    (run_id,) = store_of(tmp_path / "planish.db")
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+    expect(page.locator("#notice")).to_contain_text("text.db is no SQLite database")
+
+
 def test_a_store_is_opened_by_dropping_its_file(tmp_path: Path, dashboard: Start, page: Page) -> None:
     store_of(tmp_path / "planish.db")
     (run_id,) = store_of(tmp_path / "other.db")

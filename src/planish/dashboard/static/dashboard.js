@@ -71,7 +71,8 @@
     stream.onopen = () => { state("on", "live"); };
     stream.onerror = () => { state("off", "no connection; trying again"); };
     stream.onmessage = ({ data }) => {
-      show("");
+      // Only what the stream itself has said is over: why a file could not be opened stays to be read.
+      if (main.classList.contains("gone")) show("");
       main.classList.remove("gone");
       for (const [name, html] of Object.entries(JSON.parse(data))) swap(name, html);
     };
