@@ -42,7 +42,7 @@ SHOWN = 30
 """Lines of a profile, the most expensive first."""
 
 
-def profile_of_onnxruntime(path: Path, shape: str) -> list[tuple[str, str, float]]:
+def profile_of_onnxruntime(path: Path, shape: str, cores: int) -> list[tuple[str, str, float]]:
     """Return the name, operator and median seconds of each node, as ONNX Runtime's profiler reports them."""
     import onnxruntime
 
@@ -50,7 +50,7 @@ def profile_of_onnxruntime(path: Path, shape: str) -> list[tuple[str, str, float
     network, model = read_network(read_model(path, {"shape": shape} if shape else {}))
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    options.intra_op_num_threads, options.log_severity_level = cores, 4
     options.enable_profiling = True
     with tempfile.TemporaryDirectory() as folder:
         options.profile_file_prefix = str(Path(folder) / "ort")
@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", help=f"files, or some of {', '.join(NETWORKS)}; all without")
     parser.add_argument("--seconds", type=float, default=0, help="tune each network for so long, too")
     parser.add_argument("--shape", default="", help="of open inputs of files")
+    parser.add_argument("--cores", type=int, default=1, help="threads of both (default: 1)")
     parser.add_argument("--profile", action="store_true", help="print layers, and ONNX Runtime's nodes")
     args = parser.parse_args()
     print(f"{'':<24} {'ORT, ms':>9} {'ours, ms':>9} {'ratio':>7}  {'95 %':<12} {'error':>9} {'made, s':>8}")
@@ -118,7 +119,12 @@ def main() -> None:
             for seconds in (None, args.seconds)[: 1 + bool(args.seconds)]:
                 began = time.perf_counter()
                 made = compile_model(
-                    path, output=None, shape=shape, seconds=seconds, store=Path(folder) / "bench.db"
+                    path,
+                    output=None,
+                    shape=shape,
+                    cores=args.cores,
+                    seconds=seconds,
+                    store=Path(folder) / "bench.db",
                 )
                 line, ratio = row(
                     f"{path.stem}{' tuned' if seconds else ''}", made, time.perf_counter() - began
@@ -126,7 +132,7 @@ def main() -> None:
                 print(line, flush=True)
                 ratios["tuned" if seconds else "default"].append(ratio)
                 if args.profile and seconds in (None, args.seconds):
-                    print_profiles(made, profile_of_onnxruntime(path, shape))
+                    print_profiles(made, profile_of_onnxruntime(path, shape, args.cores))
     for kind, values in ratios.items():
         finite = [v for v in values if np.isfinite(v)]
         if finite:
