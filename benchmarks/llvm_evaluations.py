@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from planish.levels.llvm.backend.libraries import available, open_backend
-from planish.levels.llvm.backend.protocol import Backend, Module
+from planish.levels.llvm.bindings.libraries import available, open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, Module
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.measure import exclusive
@@ -60,17 +60,17 @@ def spawn(opt: str, pipeline: str) -> int:
     return 1
 
 
-def parsed(backend: Backend) -> list[Module]:
-    return [backend.parse(path.read_bytes(), path.name) for path in FUNCTIONS]
+def parsed(bindings: Bindings) -> list[Module]:
+    return [bindings.parse(path.read_bytes(), path.name) for path in FUNCTIONS]
 
 
 def blocks() -> dict[str, Block]:
     """Give what is compared: name to a function that evaluates lists and counts."""
     made: dict[str, Block] = {}
     for name in available():
-        backend = open_backend(name)
-        if backend.full:
-            made[f"{name} {backend.version}"] = partial(evaluate, parsed(backend))
+        bindings = open_bindings(name)
+        if bindings.full:
+            made[f"{name} {bindings.version}"] = partial(evaluate, parsed(bindings))
     if opt := shutil.which("opt-22"):
         made["spawning opt-22"] = lambda lists: sum(spawn(opt, pipeline) for pipeline in lists)
     return made
@@ -106,13 +106,13 @@ def resident_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def memory_of_chunks(backend: Backend, chunks: int) -> Iterator[float]:
+def memory_of_chunks(bindings: Bindings, chunks: int) -> Iterator[float]:
     """Evaluate chunks, in processes that live as long as the back end says; gives the memory after each."""
-    modules = parsed(backend)
+    modules = parsed(bindings)
     for chunk in range(chunks):
         yield (
             in_a_child(lambda seed=chunk: chunk_mb(modules, seed))
-            if backend.lifetime
+            if bindings.lifetime
             else chunk_mb(modules, chunk)
         )
 
@@ -138,9 +138,9 @@ def in_a_child(work: Callable[[], float]) -> float:
 def watch_memory(evaluations: int) -> None:
     """Print the memory of each back end while it evaluates."""
     for name in available():
-        backend = open_backend(name)
-        print(f"{name} {backend.version}, processes for {backend.lifetime or 'any number of'} evaluations")
-        for chunk, megabytes in enumerate(memory_of_chunks(backend, evaluations // CHUNK), 1):
+        bindings = open_bindings(name)
+        print(f"{name} {bindings.version}, processes for {bindings.lifetime or 'any number of'} evaluations")
+        for chunk, megabytes in enumerate(memory_of_chunks(bindings, evaluations // CHUNK), 1):
             print(f"  {chunk * CHUNK:>9,} evaluations {megabytes:>8.1f} MB", flush=True)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gate import interval, matrix, row, static
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.llvm.passes.pipeline import print_pipeline
@@ -96,9 +96,9 @@ def show_times(corpus: Path, functions: int, table: CostTable, coresets: Coreset
 
 def times(lists: Lists, texts: Sequence[str]) -> NDArray[np.float64]:
     """Measure the processor time of each list on a function, in milliseconds."""
-    backend, spent = open_backend(), np.zeros((len(lists), len(texts)))
+    bindings, spent = open_bindings(), np.zeros((len(lists), len(texts)))
     for at, text in enumerate(texts):
-        with closing(backend.parse(for_size(text))) as module:
+        with closing(bindings.parse(for_size(text))) as module:
             for place, passes in enumerate(lists):
                 with closing(module.clone()) as copy:
                     start = time.process_time()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import find_compiler
 from planish.train.corpus.build import BuildPlan, CorpusRequest, build_corpus, packages_of
 from planish.train.corpus.reader import read_corpus
@@ -54,7 +54,7 @@ it. Functions of random programs (csmith) belong to nobody.
 
 
 def main() -> None:
-    llvm = open_backend().version
+    llvm = open_bindings().version
     compiler = find_compiler(int(llvm.partition(".")[0]))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "corpus"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.corpus.reader import read_corpus
@@ -57,7 +57,7 @@ def counted(corpus: Path, identities: Collection[str]) -> Mapping[str, tuple[int
 def counts(row: Row, watchdog: Watchdog) -> tuple[int, int]:
     """Count those of one function."""
     watchdog.enter("-Oz")
-    with closing(open_backend().parse(for_size(row.ir))) as module:
+    with closing(open_bindings().parse(for_size(row.ir))) as module:
         return count_lexemes(row.ir, small_text(module, OZ))
 
 

@@ -28,7 +28,7 @@ from statistics import median
 from programs import PROGRAMS, Program
 
 from planish.core import cache_folder
-from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.bindings.elf import code_bytes
 from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/cc").absolute()

@@ -30,7 +30,7 @@ from programs import ROOT, linked, made_inputs
 from training import TRAINING
 
 from planish.core import Candidate, Measured, PlanishError, evaluate
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.execution import CLOCKS, EndedError, NotRunnableError, RunAnswer, Runner
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.functions import O3, HotFunctionSpace
@@ -136,11 +136,11 @@ def measure(run: str, program: IRProgram, over: float) -> None:
     parts = found.outcome.parts
     hot = [name for name in HotFunctionSpace(task.program).parts(parts) if is_hot(name, parts)][:_HOTTEST]
     assert task.program.running
-    runner = Runner(task.program.running, open_backend())
-    with closing(open_backend().parse(prepared(task))) as module:
+    runner = Runner(task.program.running, open_bindings())
+    with closing(open_bindings().parse(prepared(task))) as module:
         module.run(O3)
         base = module.object_code()
-    builder = ProgramBuilder(prepared(task), open_backend())
+    builder = ProgramBuilder(prepared(task), open_bindings())
     with runner.executable(base) as before:
         expected = runner.answer(before)
         print(f"{run}: {expected.seconds * 1e3:.0f} ms; {', '.join(hot)}", flush=True)

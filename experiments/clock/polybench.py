@@ -20,7 +20,7 @@ from pathlib import Path
 
 from telling import HEAD, tuned
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.source import compiler_of, flag_of
 
 _PROGRAM = """\
@@ -75,7 +75,7 @@ def kernels(folder: Path) -> Iterator[Path]:
 
 def one_file(folder: Path, kernel: Path, size: str, processor: str, place: Path) -> Path:
     """Put a kernel and PolyBench's code into one file without includes."""
-    compiler = compiler_of(open_backend())
+    compiler = compiler_of(open_bindings())
     utilities = (folder / "utilities").resolve()
     text = _PROGRAM.format(kernel=kernel.resolve(), library=utilities / "polybench.c")
     flags = [

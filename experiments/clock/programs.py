@@ -20,7 +20,7 @@ from pathlib import Path
 from telling import HEAD, tuned
 
 from planish.core import PlanishError, cache_folder
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.source import compiler_of, flag_of
 from planish.train.corpus.programs import open_apt
 
@@ -166,7 +166,7 @@ def made_inputs() -> Mapping[str, Path]:
 
 def linked(program: Program, processor: str) -> Path:
     """Compile a program's files, and link them to one module."""
-    compiler = compiler_of(open_backend())
+    compiler = compiler_of(open_bindings())
     folder = ROOT / program.package
     tree = folder / "tree"
     if not tree.exists():
@@ -182,7 +182,7 @@ def linked(program: Program, processor: str) -> Path:
         command = [*compiler.command, *flags, *program.flags.split(), str(path), "-o", objects[-1]]
         subprocess.run(command, check=True, cwd=tree)
     module = folder / f"{program.package}.bc"
-    major = open_backend().version.partition(".")[0]
+    major = open_bindings().version.partition(".")[0]
     subprocess.run([f"/usr/lib/llvm-{major}/bin/llvm-link", *objects, "-o", str(module)], check=True)
     return module
 

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import rng
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, Module, PassError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, Module, PassError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.features import autophase
 from planish.levels.llvm.passes.catalogue import base_name
@@ -48,9 +48,9 @@ NAMES = (
 Floats = NDArray[np.float32]
 
 
-def actions(backend: Backend) -> Sequence[str]:
+def actions(bindings: Bindings) -> Sequence[str]:
     """Give 45 passes; of one in several forms the first."""
-    forms = {base_name(element.text): element.text for element in reversed(available(backend))}
+    forms = {base_name(element.text): element.text for element in reversed(available(bindings))}
     found = [forms[name] for name in NAMES if name in forms]
     rest = [text for name, text in forms.items() if name not in NAMES and "default" not in text]
     return [*found, *rest][:LENGTH]
@@ -93,8 +93,8 @@ def environment(texts: Sequence[str], seed: int) -> Any:
     """Make RLlib's environment of functions."""
     import gymnasium
 
-    backend = open_backend()
-    passes, random = actions(backend), rng(seed)
+    bindings = open_bindings()
+    passes, random = actions(bindings), rng(seed)
 
     class Functions(gymnasium.Env[Floats, np.int64]):
         """A function is drawn for each episode."""
@@ -108,7 +108,7 @@ def environment(texts: Sequence[str], seed: int) -> Any:
             super().reset(seed=seed, options=options)
             if self.episode:
                 self.episode.module.close()
-            module = backend.parse(for_size(texts[int(random.integers(len(texts)))]))
+            module = bindings.parse(for_size(texts[int(random.integers(len(texts)))]))
             small = module.clone()
             small.run(print_pipeline(["default<Oz>"]))
             self.unit, self.cost = max(small.instructions(), 1), module.instructions()
@@ -157,8 +157,8 @@ class Acting:
             baseline = costs.cost(self.bench.baseline) if costs else None
         if baseline is None:
             return None
-        backend = self.bench.backend
-        episode, cost = Episode(backend.parse(for_size(row.ir)), actions(backend)), 0
+        bindings = self.bench.bindings
+        episode, cost = Episode(bindings.parse(for_size(row.ir)), actions(bindings)), 0
         watchdog.enter("AutoPhase")
         while episode.taken < LENGTH:
             cost = episode.act(int(self._scores(episode.seen()).argmax()))

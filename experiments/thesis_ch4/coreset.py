@@ -55,7 +55,7 @@ def main() -> None:
     found = [row for row, gain in zip(rest, saved(costs, baseline), strict=True) if gain > 0]
     print(f"{len(lists)} lists; {len(rows)} functions, and {len(found)} of {len(rest)} others", flush=True)
     kept = [lists[place] for place in greedy_cover(*some, 4 * asked.size)]
-    held: dict[str, Any] = {"llvm": made.backend.version, "objective": asked.objective}
+    held: dict[str, Any] = {"llvm": made.bindings.version, "objective": asked.objective}
     for chosen in grown(made, [*rows, *found], kept, asked):
         held["lists"] = [list(each) for each in chosen]
         asked.output.write_text(json.dumps(held, indent=1) + "\n")
@@ -129,7 +129,7 @@ def variations(
     chosen: Sequence[Passes], known: set[Passes], made: LabelBench, number: int, asked: argparse.Namespace
 ) -> list[Passes]:
     """Vary lists, by passes that are frequent in them; each is as likely."""
-    space = pass_space("passes", available(made.backend), asked.objective, coreset=chosen)
+    space = pass_space("passes", available(made.bindings), asked.objective, coreset=chosen)
     draws, fresh = rng(asked.seed, number), dict[Passes, None]()
     while len(fresh) < asked.variations:
         one, other = (candidate_of(chosen[int(i)]) for i in draws.integers(len(chosen), size=2))

@@ -100,7 +100,7 @@ def show(made: LabelBench, rows: Sequence[Row], trying: Trying, asked: argparse.
     each = sum(one.evaluations for one in tried) / len(tried)
     print(
         f"{len(tried):,} functions of {packages} packages ({', '.join(asked.split)}), {asked.objective}, "
-        f"LLVM {made.backend.version}; {each:,.0f} evaluations each, in {asked.seconds:g} s of processor "
+        f"LLVM {made.bindings.version}; {each:,.0f} evaluations each, in {asked.seconds:g} s of processor "
         f"time after the coreset; {time.monotonic() - began:,.0f} s by the clock\n"
     )
     print(f"| | -Oz backup | {' | '.join(HEADS)} |")

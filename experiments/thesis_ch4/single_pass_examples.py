@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from planish.core import rng
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.space import compile_lists
 from planish.models.ir_text import Tokenizer, lexemes
 from planish.train.corpus.shards import Row
@@ -40,7 +40,7 @@ def single_pass_examples(
         each: functions for each pass at most; those that it breaks are left out.
         seed: of chance.
     """
-    backend, found = open_backend(), dict[str, list[tuple[str, str]]]()
+    bindings, found = open_bindings(), dict[str, list[tuple[str, str]]]()
     for number, name in enumerate(passes):
         random = rng(seed, number)
         drawn = [rows[place] for place in random.integers(len(rows), size=each).tolist()]
@@ -51,9 +51,9 @@ def single_pass_examples(
             for _ in drawn
         ]
         jobs = [(row.ir, start) for row, start in zip(drawn, starts, strict=True)]
-        before = compile_lists(backend, jobs)
+        before = compile_lists(bindings, jobs)
         kept = [one.code for one in before if one is not None]
-        after = compile_lists(backend, [(code, (name,)) for code in kept])
+        after = compile_lists(bindings, [(code, (name,)) for code in kept])
         pairs = [(code, one.code) for code, one in zip(kept, after, strict=True) if one is not None]
         found[name] = list(dict.fromkeys(pairs))
     return found

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from single_pass_examples import single_pass_examples, translation, translation_samples
 from single_pass_tables import Translation, show
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.catalogue import base_name, elements
 from planish.levels.llvm.passes.space import reading_error
 from planish.models.decoder import DecoderShape, continued, remembered
@@ -160,7 +160,7 @@ def answered(
 ) -> list[Translation]:
     """Let the model write what each pass makes of code, greedily; answers that are there are kept."""
     lines = path.read_text().splitlines() if path.exists() else []
-    done, backend = len(lines), open_backend()
+    done, bindings = len(lines), open_bindings()
     end = tokenizer.token("[end]")
     jobs = [(name, *pair) for name, pairs in datasets.items() for pair in pairs]
     with path.open("a") as out:
@@ -172,7 +172,7 @@ def answered(
                 tokens, _ = continued(shape, parameters, memory, {end})
             # What the context cuts off has no end, and is no answer.
             code = tokenizer.decode(tokens[:-1]) if tokens[-1:] == [end] else ""
-            valid = bool(code) and not reading_error(backend, code)
+            valid = bool(code) and not reading_error(bindings, code)
             one = Translation(
                 name, not same_code(before, after), bleu(before, after), bleu(code, after),
                 same_code(code, after), valid,

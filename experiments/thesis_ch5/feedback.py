@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Candidate, PolicyState, Space
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import passes_of
 from planish.levels.llvm.passes.space import PassSpace, compile_lists
@@ -138,7 +138,7 @@ def told_lists(model: SavedPolicy, example: TextExample) -> list[int | None]:
 
 def costs_of(example: TextExample, candidates: Sequence[Candidate]) -> list[int | None]:
     jobs = [(example.ir, passes_of(candidate)) for candidate in candidates]
-    return [one.instructions if one else None for one in compile_lists(open_backend(), jobs)]
+    return [one.instructions if one else None for one in compile_lists(open_bindings(), jobs)]
 
 
 def sampling(model: SavedPolicy, fed: Sequence[SavedPolicy], examples: Sequence[TextExample]) -> None:

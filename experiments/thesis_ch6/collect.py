@@ -23,7 +23,7 @@ from typing import Any
 
 from ways import BUDGETS, Samples, random_lists, sampled
 
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.features import CutWarning, autophase
 from planish.levels.llvm.passes.catalogue import load_coreset
@@ -57,7 +57,7 @@ class Sampling:
             baseline = costs.cost(self.bench.baseline) if costs else None
             if costs is None or baseline is None:
                 return None
-            code = small(self.bench.backend, row.ir, self.bench.baseline)
+            code = small(self.bench.bindings, row.ir, self.bench.baseline)
             space = pass_space("passes", self.bench.space.elements, ir=row.ir, small=lambda: code)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CutWarning)
@@ -106,9 +106,9 @@ class Sampling:
         return {"best": best[0], "evaluations": costs.ranking.evaluations}
 
 
-def small(backend: Backend, ir: str, oz: Sequence[str]) -> str:
+def small(bindings: Bindings, ir: str, oz: Sequence[str]) -> str:
     """Give what -Oz makes of a function."""
-    module = backend.parse(for_size(ir))
+    module = bindings.parse(for_size(ir))
     try:
         module.run(print_pipeline(oz))
         return module.text()

@@ -22,8 +22,8 @@ import numpy as np
 from opcodes import NAMES, VERSION, opcode_counts
 
 from planish.core import cache_folder
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.levels.llvm.modules.evaluator import PreparedFunctions
 from planish.levels.llvm.modules.space import groups_of, shipped_lists
 from planish.levels.llvm.modules.transform import (
@@ -35,7 +35,7 @@ from planish.levels.llvm.modules.transform import (
     end,
     initial_pipeline,
     single,
-    whole_backend,
+    whole_bindings,
 )
 from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
 from planish.levels.llvm.passes.pipeline import print_pipeline
@@ -87,8 +87,8 @@ def main() -> None:
     given.add_argument("--table", type=Path, default=Path("experiments/labels/modules.npz"))
     asked = given.parse_args()
     over = time.monotonic() + 60 * asked.minutes
-    backend, lists = open_backend(), tuple(passes for passes, _ in shipped_lists().first[1:])
-    columns = Columns(backend.version, platform.machine(), (OBJECTIVE,), lists, NAMES, VERSION)
+    bindings, lists = open_bindings(), tuple(passes for passes, _ in shipped_lists().first[1:])
+    columns = Columns(bindings.version, platform.machine(), (OBJECTIVE,), lists, NAMES, VERSION)
     table = read_costs(asked.table) if asked.table.exists() else empty_table(columns)
     done = ROOT / "done"
     done.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def compiled(package: str, patterns: str, flags: str) -> list[Path]:
     if not tree.exists():
         folder.mkdir(parents=True, exist_ok=True)
         open_apt(cache_folder("apt")).unpack(package, folder)
-    compiler = compiler_of(open_backend())
+    compiler = compiler_of(open_bindings())
     found: list[Path] = []
     for source in sorted(path for pattern in patterns.split() for path in tree.glob(pattern)):
         path = folder / f"{'-'.join(source.relative_to(tree).with_suffix('').parts)}.bc"
@@ -134,10 +134,10 @@ def made_by(code: bytes, recipe: ModuleRecipe, trier: FunctionCosts) -> tuple[by
     Raises:
         PassError, IRError: LLVM refuses it.
     """
-    with closing(single(whole_backend().parse(code))) as module:
+    with closing(single(whole_bindings().parse(code))) as module:
         begin(module, recipe.inlining, recipe.passes)
         begun = module.bitcode()
-    with closing(single(whole_backend().parse(begun))) as module:
+    with closing(single(whole_bindings().parse(begun))) as module:
         end(module, recipe)
         return begun, module.bitcode(), trier.measure(module)[0]
 
@@ -145,14 +145,14 @@ def made_by(code: bytes, recipe: ModuleRecipe, trier: FunctionCosts) -> tuple[by
 def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
     """Try every list on every function of a module."""
     lists, trier = shipped_lists().first, FunctionCosts(OBJECTIVE)
-    usual = ModuleRecipe(initial_pipeline(whole_backend()), ((print_pipeline(lists[0][0]), ()),), LAST)
+    usual = ModuleRecipe(initial_pipeline(whole_bindings()), ((print_pipeline(lists[0][0]), ()),), LAST)
     try:
         begun, ended, sizes = made_by(code, usual, trier)
     except (PassError, IRError):
         return []
-    with closing(single(whole_backend().parse(ended))) as module:
+    with closing(single(whole_bindings().parse(ended))) as module:
         after = module.definitions().texts()
-    with closing(single(whole_backend().parse(begun))) as module:
+    with closing(single(whole_bindings().parse(begun))) as module:
         before = module.definitions().texts()
         breaking = {MERGES}.difference(drop_unsafe_passes([MERGES], module.text()))
     counts = {name: float(size) for name, size in sizes.items() if name in before and name in after}
@@ -160,7 +160,7 @@ def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
     prepared = PreparedFunctions(begun, costs=counts)
     with closing(prepared):
         for group in groups_of(counts, OBJECTIVE):
-            part = prepared.group(whole_backend(), group.parts, OBJECTIVE)
+            part = prepared.group(whole_bindings(), group.parts, OBJECTIVE)
             for passes, _ in lists[1:]:
                 kept = [text for text in passes if text not in breaking]
                 tried = trier.try_list(part, print_pipeline(kept)) or {}

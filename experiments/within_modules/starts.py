@@ -20,7 +20,7 @@ from functools import partial
 
 from label import PACKAGES, PLUS, compiled, made_by
 
-from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.levels.llvm.modules.space import shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
@@ -30,7 +30,7 @@ from planish.levels.llvm.modules.transform import (
     Sizes,
     initial_pipeline,
     single,
-    whole_backend,
+    whole_bindings,
 )
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.sandbox.fork_pool import ForkLimits, in_child
@@ -84,7 +84,7 @@ def measured(code: bytes) -> Module | None:
     if not oz:
         return None
     return Module(
-        sum(oz.values()), best_of(code, initial_pipeline(whole_backend()), {}), best_of(code, OZ, oz)
+        sum(oz.values()), best_of(code, initial_pipeline(whole_bindings()), {}), best_of(code, OZ, oz)
     )
 
 
@@ -103,10 +103,10 @@ def best_of(code: bytes, start: str, kept: Sizes) -> list[int]:
     )
     # Some functions of a module that was begun are called no more in the end.
     alive, best, totals = sizes_of(code, ModuleRecipe(start, ((lists[0], ()),), LAST)), {**kept}, list[int]()
-    with closing(single(whole_backend().parse(code))) as module:
+    with closing(single(whole_bindings().parse(code))) as module:
         module.run(start)
         begun = module.bitcode()
-    with closing(single(whole_backend().parse(begun))) as module:
+    with closing(single(whole_bindings().parse(begun))) as module:
         for count, pipeline in enumerate(lists, 1):
             tried = trier.try_list(module, pipeline)
             for name, size in tried.items() if tried else ():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from planish.cc.clang import Compiler, find_compiler
-from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.bindings.elf import code_bytes
 
 WORDS = Path(__file__).parents[2] / "examples" / "llvm" / "words.c"
 CC = [sys.executable, "-c", "from planish.cc.command import cc; cc()"]

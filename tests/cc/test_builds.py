@@ -11,7 +11,7 @@ import pytest
 from cc.conftest import CC, CXX, EXPECTED, SMALLER, Place, text
 from planish.cc import driver
 from planish.cc.command import main
-from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.bindings.elf import code_bytes
 from store.mounts import write_protected
 
 PLUS = "#include <string>\n#include <cstdio>\nint main() { puts(std::string(3, 'x').c_str()); }\n"

@@ -12,7 +12,7 @@ import pytest
 from cc.conftest import CC, Place
 from planish.cc import driver, job
 from planish.cc.driver import compile_all
-from planish.levels.llvm.backend.elf import sections
+from planish.levels.llvm.bindings.elf import sections
 
 INCBIN = r"""
 #define INCBIN(n, f) __asm__(".section .rodata\n.globl " #n "\n" #n ": .inc" "bin \"" f "\"\n.text")

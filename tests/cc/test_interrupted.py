@@ -16,7 +16,7 @@ from cc.conftest import CC, WORDS, Place, text
 from levels.llvm.modules import require_linker
 from planish.cc.clang import run
 from planish.core import TargetError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 
 SPINS = """
@@ -183,7 +183,7 @@ def test_an_interrupted_make_leaves_nothing_half_written(place: Place, number: s
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_timed_link_leaves_clangs_program(place: Place, number: signal.Signals) -> None:
     require_linker()
-    if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+    if not open_bindings().full or not open_bindings().runs(f"{BEGIN},{pipeline(USUAL)}"):
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
     place.write("spins.c", SPINS)
     run = {"PLANISH_RUN": "./program", "PLANISH_SECONDS": "600"}

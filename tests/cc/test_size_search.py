@@ -16,19 +16,19 @@ from planish.cc.clang import Compiler
 from planish.cc.object_cache import ObjectCache
 from planish.cc.optimize import SmallerModule, make_smaller, search
 from planish.cc.settings import SearchError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 
 
 @pytest.fixture(scope="module")
 def bitcode(clang: Compiler) -> bytes:
-    if not open_backend().full:
+    if not open_bindings().full:
         pytest.skip("this back end cannot treat single functions")
     options = ["-Oz", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", str(WORDS), "-o", "-"]
     return subprocess.run([*clang.command, *options], check=True, capture_output=True).stdout
 
 
 def size(code: bytes, pipeline: str = "") -> int:
-    module = open_backend().parse(code)
+    module = open_bindings().parse(code)
     try:
         module.run(pipeline)
         return module.text_bytes()

@@ -20,7 +20,7 @@ from planish.cc.reporting import builds
 from planish.cc.timed_program import exchanged, link_parts, read_unit, without_output
 from planish.cc.timed_search import seconds_had
 from planish.core import Candidate
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 
 KERNEL = """
@@ -53,7 +53,7 @@ OBJECTIVE = ("--planish-objective", "time")
 def objects(tmp_path_factory: pytest.TempPathFactory, clang: Compiler) -> Path:
     """Have objects of -O2, one of them in an archive, and the cache of planish cc that made them."""
     require_linker()
-    if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+    if not open_bindings().full or not open_bindings().runs(f"{BEGIN},{pipeline(USUAL)}"):
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
     place = Place(tmp_path_factory.mktemp("objects") / "work", clang)
     place.write("kernel.c", KERNEL)

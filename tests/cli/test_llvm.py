@@ -13,7 +13,7 @@ import pytest
 from cli.conftest import Planish
 from levels.llvm.modules import ECHO, SUM, require_compiler, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
 from planish.measure import Plan, Timing
 from planish.store import open_store
@@ -209,7 +209,7 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
 ) -> None:
     require_compiler()
     require_linker()
-    if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+    if not open_bindings().full or not open_bindings().runs(f"{BEGIN},{pipeline(USUAL)}"):
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
     # The comparison need not settle anything.
     once = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)

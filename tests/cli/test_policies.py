@@ -16,7 +16,7 @@ import pytest
 from cli.conftest import Planish
 from models.test_language_policy import PASSES, made, tokenizer
 from planish.cli.language_training import show_steps
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.registry import level_named, load_program
 from planish.models.policy_files import load_policy, policies_folder, policy_paths, write_policy
@@ -177,7 +177,7 @@ def labeled(path: Path) -> None:
     """Label some functions of the sample corpus: one of the lists saves a tenth of each, alternately."""
     lists = tuple(load_coreset("instructions"))
     rows = list(read_corpus(SAMPLE, "train"))[:12]
-    columns = Columns(open_backend().version, "x86_64", ("instructions",), lists, ())
+    columns = Columns(open_bindings().version, "x86_64", ("instructions",), lists, ())
     costs = np.full((len(rows), len(lists), 1), 20, np.int32)
     costs[np.arange(len(rows)), np.arange(len(rows)) % 10] = 18
     table = CostTable(

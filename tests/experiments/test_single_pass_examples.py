@@ -1,6 +1,6 @@
 """What single passes are learnt from."""
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.space import compile_lists
 from planish.models.ir_text import canonical
 from planish.train.corpus.reader import read_corpus
@@ -17,7 +17,7 @@ def test_single_passes_are_learnt_from_what_llvm_makes() -> None:
     for name, pairs in found.items():
         assert 1 <= len(pairs) <= 6
         for before, after in pairs:
-            (made,) = compile_lists(open_backend(), [(before, (name,))])
+            (made,) = compile_lists(open_bindings(), [(before, (name,))])
             assert made is not None
             assert made.code == after
     every = [before for pairs in found.values() for before, _ in pairs]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.models.decoder import DecoderShape, remembered
 from planish.models.feedback import Feedback, feedback_of, feedback_tokens, verdict_token
 from planish.models.ir_text import (
@@ -79,11 +79,11 @@ def test_lexemes_are_what_they_should_be() -> None:
 
 
 def test_the_canonical_text_is_the_same_code_to_llvm() -> None:
-    backend = open_backend()
+    bindings = open_bindings()
     for row in functions():
         text = canonical(row.ir)
         assert canonical(text) == text
-        modules = [backend.parse(each) for each in (row.ir, text)]
+        modules = [bindings.parse(each) for each in (row.ir, text)]
         assert modules[0].text() == modules[1].text()
         assert count_instructions(text) == modules[0].instructions()
         for module in modules:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.models.feedback import bleu, error_class, perplexity, same_code
 
 HEAD = "define i32 @f(i32 %0, ptr %1) {\n"
@@ -70,7 +70,7 @@ def test_spaces_make_no_difference() -> None:
 )
 def test_what_llvm_says_has_the_class_of_figure_4_11(body: str, expected: str) -> None:
     with pytest.raises(PlanishError) as error:
-        open_backend().parse(HEAD + body + "\n")
+        open_bindings().parse(HEAD + body + "\n")
     assert error_class(error.value.message) == expected
 
 

@@ -13,7 +13,7 @@ import pytest
 from models.test_decoder import CODE, PASSES, chance, tokenizer
 from planish.core import Candidate, Objective, PlanishError, Trial
 from planish.core.trial import Failed, Measured
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.features import instruction_schema
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import passes_of
@@ -157,7 +157,7 @@ def test_fast_feedback_has_the_outcome_of_its_list() -> None:
 @pytest.mark.parametrize("objective", ["instructions", "text_bytes"])
 @pytest.mark.parametrize("kind", ["short", "long", "fast"])
 def test_its_feedback_is_the_kind_that_it_was_trained_with(kind: Kind, objective: str) -> None:
-    learnt, (made_of,) = tokenizer(), compile_lists(open_backend(), [(CODE, ("gvn",))])
+    learnt, (made_of,) = tokenizer(), compile_lists(open_bindings(), [(CODE, ("gvn",))])
     assert made_of is not None
     answer = ModelAnswer(("gvn",), 6, 5, None if kind == "fast" else "define i32 @f() {\nret i32 %9\n}\n")
     (judged,) = evaluate_answers([TextExample("1", "p", CODE, answer, 5)], [answer])

@@ -176,11 +176,11 @@ def test_an_interrupted_training_goes_on_to_the_same_network(tmp_path: Path) -> 
 
 def sample_table(count: int) -> CostTable:
     """Label the first functions of the sample corpus: the first list saves a tenth."""
-    from planish.levels.llvm.backend.libraries import open_backend
+    from planish.levels.llvm.bindings.libraries import open_bindings
     from planish.train.corpus.reader import SAMPLE, read_corpus
 
     rows = list(read_corpus(SAMPLE, "train"))[:count]
-    columns = Columns(open_backend().version, "x86_64", ("instructions",), LISTS, ())
+    columns = Columns(open_bindings().version, "x86_64", ("instructions",), LISTS, ())
     return CostTable(
         columns,
         np.array([row.identity for row in rows]),

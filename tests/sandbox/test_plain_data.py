@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planish.core import Failed, Lost, Measured, PlanishError, TargetError
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.bindings.protocol import IRError
 from planish.sandbox import ExitStatus
 from planish.sandbox.fork_pool import forked, in_child
 from planish.sandbox.plain_data import MOST_BYTES, DataError, ErrorData, FrameReader, dumps, framed, loads

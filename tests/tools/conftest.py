@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.train.corpus.programs import find_csmith
 from soundness.subject import Subject, samples
@@ -19,19 +19,19 @@ def _lacking(reason: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def backend() -> Backend:
+def bindings() -> Bindings:
     """Return a back end that runs every textual pipeline."""
-    found = open_backend()
+    found = open_bindings()
     if not found.full:
         _lacking("no LLVM here runs every pass: apt-get install libllvm22")
     return found
 
 
 @pytest.fixture(scope="session")
-def compiler(backend: Backend) -> Compiler:
+def compiler(bindings: Bindings) -> Compiler:
     """Return a compiler whose IR the back end reads."""
     try:
-        return find_compiler(int(backend.version.partition(".")[0]))
+        return find_compiler(int(bindings.version.partition(".")[0]))
     except PlanishError as error:
         _lacking(str(error))
         raise

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.execution import find_linker
 from planish.levels.llvm.passes.pipeline import available
@@ -31,9 +31,9 @@ def by_others(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.mark.parametrize("form", ["size", "typed", "plain"])
 def test_the_unoptimized_programs_answer_as_those_of_another_compiler(
-    form: Form, by_others: bytes, compiler: Compiler, backend: Backend, tmp_path: Path
+    form: Form, by_others: bytes, compiler: Compiler, bindings: Bindings, tmp_path: Path
 ) -> None:
-    with closing(Examiner(samples(compiler, form), backend, tmp_path)) as examiner:
+    with closing(Examiner(samples(compiler, form), bindings, tmp_path)) as examiner:
         assert examiner.expected.code == 0
         assert examiner.expected.output == by_others
 
@@ -51,35 +51,35 @@ def test_the_forms_differ_in_what_the_passes_may_use(compiler: Compiler) -> None
 CSMITH_SEED = 1
 
 
-def assert_sound(subject: Subject, cases: Iterable[Case], backend: Backend, out: Path) -> None:
-    tally = try_cases(subject, cases, backend, out)
+def assert_sound(subject: Subject, cases: Iterable[Case], bindings: Bindings, out: Path) -> None:
+    tally = try_cases(subject, cases, bindings, out)
     assert not tally.failures
     assert set(tally.kinds) == {"right"}
 
 
 def test_each_pass_keeps_the_answers_of_the_small_programs(
-    typed: Subject, backend: Backend, tmp_path: Path
+    typed: Subject, bindings: Bindings, tmp_path: Path
 ) -> None:
-    texts = [element.text for element in available(backend)]
+    texts = [element.text for element in available(bindings)]
     fours = [Case(("sroa<modify-cfg>", *texts[index : index + 4])) for index in range(0, len(texts), 4)]
-    assert_sound(typed, fours, backend, tmp_path)
+    assert_sound(typed, fours, bindings, tmp_path)
 
 
 def test_lists_of_many_passes_keep_the_answers_of_the_small_programs(
-    typed: Subject, backend: Backend, tmp_path: Path
+    typed: Subject, bindings: Bindings, tmp_path: Path
 ) -> None:
-    elements = available(backend)
+    elements = available(bindings)
     lists = [*list(coreset_lists(elements))[:8], *random_lists(elements, 8, 0, 0)]
-    assert_sound(typed, lists, backend, tmp_path)
+    assert_sound(typed, lists, bindings, tmp_path)
 
 
 def test_lists_of_many_passes_keep_the_answer_of_a_random_program(
-    csmith: tuple[str, Path], compiler: Compiler, backend: Backend, tmp_path: Path
+    csmith: tuple[str, Path], compiler: Compiler, bindings: Bindings, tmp_path: Path
 ) -> None:
-    elements = available(backend)
+    elements = available(bindings)
     lists = [*coreset_lists(elements), *random_lists(elements, 10, 0, 1)]
     subject = csmith_program(*csmith, CSMITH_SEED, compiler, "typed")
-    assert_sound(subject, lists, backend, tmp_path)
+    assert_sound(subject, lists, bindings, tmp_path)
 
 
 NEIGHBORS = """
@@ -142,12 +142,12 @@ def orders(passes: Sequence[str], count: int) -> Iterator[Case]:
 @pytest.mark.parametrize("form", ["plain", "fast"])
 @pytest.mark.parametrize(("source", "passes"), [(NEIGHBORS, LOOPS), (PRODUCTS, SUMS)], ids=["loops", "sums"])
 def test_any_order_keeps_what_a_program_answers(
-    source: str, passes: tuple[str, ...], form: Form, compiler: Compiler, backend: Backend, tmp_path: Path
+    source: str, passes: tuple[str, ...], form: Form, compiler: Compiler, bindings: Bindings, tmp_path: Path
 ) -> None:
     path = tmp_path / "program.c"
     path.write_text(source)
     tally = try_cases(
-        compile_subject("program", [path], compiler, form), orders(passes, 8), backend, tmp_path / "out"
+        compile_subject("program", [path], compiler, form), orders(passes, 8), bindings, tmp_path / "out"
     )
     assert (tally.kinds, tally.failures) == ({"right": 8}, [])
     assert tally.executed > 3  # by code of their own

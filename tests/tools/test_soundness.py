@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.execution import NotRunnableError, find_linker
 from planish.levels.llvm.hot.lists import BEGIN, LAST, first_lists
@@ -20,7 +20,7 @@ from soundness.campaign import Tally, minimized, try_cases, write_table
 from soundness.cases import Case, coreset_lists, hot_lists, in_contexts, random_lists
 from soundness.examiner import Examiner
 from soundness.subject import Form, Subject, compile_subject, samples
-from tools.broken_backend import BrokenBackend
+from tools.broken_bindings import BrokenBindings
 
 ALL = tuple(elements().values())
 
@@ -69,8 +69,8 @@ def test_lists_of_hot_functions_stand_where_minus_o3_has_its_own() -> None:
 
 
 @pytest.fixture
-def examiner(typed: Subject, backend: Backend, tmp_path: Path) -> Generator[Examiner]:
-    with closing(Examiner(typed, backend, tmp_path)) as made:
+def examiner(typed: Subject, bindings: Bindings, tmp_path: Path) -> Generator[Examiner]:
+    with closing(Examiner(typed, bindings, tmp_path)) as made:
         yield made
 
 
@@ -84,8 +84,8 @@ def test_llvm_s_own_pipelines_keep_the_answer(examiner: Examiner) -> None:
 
 
 @pytest.mark.parametrize("form", ["size", "typed", "plain"])
-def test_the_attributor_is_caught(form: Form, compiler: Compiler, backend: Backend, tmp_path: Path) -> None:
-    with closing(Examiner(samples(compiler, form), backend, tmp_path)) as examiner:
+def test_the_attributor_is_caught(form: Form, compiler: Compiler, bindings: Bindings, tmp_path: Path) -> None:
+    with closing(Examiner(samples(compiler, form), bindings, tmp_path)) as examiner:
         verdict = examiner.examine("attributor")
     assert verdict.kind == "wrong"
     assert verdict.answer
@@ -110,8 +110,8 @@ def test_what_llvm_does_not_do_has_a_kind_of_its_own(examiner: Examiner) -> None
     assert examiner.examine("function(sroa<modify-cfg>)").kind == "right"
 
 
-def test_invalid_code_is_not_run(typed: Subject, backend: Backend, tmp_path: Path) -> None:
-    broken = cast("Backend", BrokenBackend(backend, "gvn", invalid=True))
+def test_invalid_code_is_not_run(typed: Subject, bindings: Bindings, tmp_path: Path) -> None:
+    broken = cast("Bindings", BrokenBindings(bindings, "gvn", invalid=True))
     with closing(Examiner(typed, broken, tmp_path)) as examiner:
         verdict = examiner.examine("function(gvn)")
         assert (verdict.kind, verdict.detail) == ("invalid", "a use without a definition")
@@ -123,12 +123,12 @@ def test_invalid_code_is_not_run(typed: Subject, backend: Backend, tmp_path: Pat
     [("int main(void) { for (;;); }", "2 s"), ("int main(void) { __builtin_trap(); }", "signal")],
 )
 def test_a_program_that_does_not_run_is_no_subject(
-    text: str, why: str, compiler: Compiler, backend: Backend, tmp_path: Path
+    text: str, why: str, compiler: Compiler, bindings: Bindings, tmp_path: Path
 ) -> None:
     (tmp_path / "odd.c").write_text(text)
     subject = compile_subject("odd", [tmp_path / "odd.c"], compiler, "plain")
     with pytest.raises(NotRunnableError, match=why):
-        Examiner(subject, backend, tmp_path)
+        Examiner(subject, bindings, tmp_path)
 
 
 LETTERS = st.lists(st.sampled_from("abcdefgh"), max_size=20)
@@ -166,9 +166,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tally(typed: Subject, backend: Backend, out: Path) -> Tally:
+def tally(typed: Subject, bindings: Bindings, out: Path) -> Tally:
     """Return the tally over a back end where one pass is made unsound."""
-    broken = cast("Backend", BrokenBackend(backend, GUILTY))
+    broken = cast("Bindings", BrokenBindings(bindings, GUILTY))
     return try_cases(typed, map(Case, LISTS), broken, out)
 
 
@@ -197,11 +197,11 @@ def test_what_is_left_behind_shows_the_failure_again(tally: Tally, typed: Subjec
 
 def _answer(subject: Subject, folder: Path, build: Path) -> bytes:
     """Run what lies in the folder, compiled without any pass."""
-    from planish.levels.llvm.backend.libraries import open_backend
+    from planish.levels.llvm.bindings.libraries import open_bindings
 
     objects = [build / f"{number}.o" for number in range(len(subject.modules))]
     for number, path in enumerate(objects):
-        module = open_backend().parse((folder / f"program{number}.ll").read_text())
+        module = open_bindings().parse((folder / f"program{number}.ll").read_text())
         path.write_bytes(module.object_code())
         module.close()
     subprocess.run([*find_linker(), *map(str, objects), "-o", str(build / "run"), "-lm"], check=True)
@@ -209,12 +209,12 @@ def _answer(subject: Subject, folder: Path, build: Path) -> bytes:
 
 
 def test_a_pass_is_counted_in_its_contexts_and_where_it_changes_the_code(
-    typed: Subject, backend: Backend, tmp_path: Path
+    typed: Subject, bindings: Bindings, tmp_path: Path
 ) -> None:
     cases = [
         case for text in ("dce", "lower-expect") for case in in_contexts(elements()[text], "default<O2>")
     ]
-    tally = try_cases(typed, cases[4:7], backend, tmp_path)
+    tally = try_cases(typed, cases[4:7], bindings, tmp_path)
     assert tally.kinds == {"right": 3}
     assert tally.lists == {
         ("dce", "after default<O2>"): 1,

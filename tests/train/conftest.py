@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planish.core import TargetError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.train.corpus.build import BuildPlan, build_corpus
 from planish.train.corpus.sources import Package, SourceFolder
@@ -18,7 +18,7 @@ from train.corpus.sources import Build, Recording, lacking
 @pytest.fixture(scope="session")
 def llvm() -> str:
     """Return the version of the LLVM in this process."""
-    return open_backend().version
+    return open_bindings().version
 
 
 @pytest.fixture(scope="session")

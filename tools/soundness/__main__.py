@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from itertools import chain, count, cycle
 from pathlib import Path
 
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.levels.llvm.execution import NotRunnableError
 from planish.levels.llvm.passes.catalogue import PassElement
@@ -45,7 +45,7 @@ LUA, LUA_STREAM = "lua5.4", 1_000_000
 class Bench:
     """What everything is tried with."""
 
-    backend: Backend
+    bindings: Bindings
     compiler: Compiler
     elements: Sequence[PassElement]
     out: Path
@@ -60,11 +60,11 @@ class Bench:
 
 def main() -> int:
     options = _options()
-    backend = open_backend(options.backend)
-    compiler = find_compiler(int(backend.version.partition(".")[0]))
-    bench = Bench(backend, compiler, available(backend), options.out, options.seed)
+    bindings = open_bindings(options.backend)
+    compiler = find_compiler(int(bindings.version.partition(".")[0]))
+    bench = Bench(bindings, compiler, available(bindings), options.out, options.seed)
     print(
-        f"LLVM {backend.version} ({backend.name}), {compiler.name} {compiler.version},"
+        f"LLVM {bindings.version} ({bindings.name}), {compiler.name} {compiler.version},"
         f" {len(bench.elements)} passes"
     )
     options.out.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def _try(subject: Subject, cases: Iterator[Case], bench: Bench, total: Tally) ->
     """Try lists on a subject; return whether it could be run."""
     start = time.perf_counter()
     try:
-        tally = try_cases(subject, cases, bench.backend, bench.out)
+        tally = try_cases(subject, cases, bench.bindings, bench.out)
     except NotRunnableError as error:
         print(f"{subject.name}: left out: {error}", flush=True)
         return False
@@ -150,7 +150,7 @@ def _random_programs(bench: Bench, of: Sequence[Form]) -> Iterator[Subject]:
 
 
 def _fair(subject: Subject, bench: Bench) -> bool:
-    module = bench.backend.parse(subject.modules[0])
+    module = bench.bindings.parse(subject.modules[0])
     before = module.instructions()
     module.run(bench.small)
     after = module.instructions()

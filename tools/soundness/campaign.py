@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.passes.catalogue import elements
 from soundness.cases import Case
 from soundness.examiner import UNSOUND, Examiner, Kind, Verdict
@@ -133,13 +133,13 @@ class Tally:
         return [failure for failure in self.failures if failure.kind in UNSOUND]
 
 
-def try_cases(subject: Subject, cases: Iterable[Case], backend: Backend, out: Path) -> Tally:
+def try_cases(subject: Subject, cases: Iterable[Case], bindings: Bindings, out: Path) -> Tally:
     """Try lists on one subject.
 
     Args:
         subject: the program.
         cases: the lists.
-        backend: transforms and compiles it.
+        bindings: transforms and compiles it.
         out: where reproducers go.
 
     Raises:
@@ -148,7 +148,7 @@ def try_cases(subject: Subject, cases: Iterable[Case], backend: Backend, out: Pa
     tally = Tally()
     with (
         tempfile.TemporaryDirectory(prefix="planish-soundness-") as folder,
-        closing(Examiner(subject, backend, Path(folder))) as examiner,
+        closing(Examiner(subject, bindings, Path(folder))) as examiner,
     ):
         for case in cases:
             _try_case(examiner, case, tally, out)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner
 from planish.sandbox import ExitStatus
 from planish.sandbox.fork_pool import ForkLimits, in_child
@@ -52,7 +52,7 @@ class Examiner:
 
     Args:
         subject: the program.
-        backend: transforms and compiles it.
+        bindings: transforms and compiles it.
         folder: an empty folder for objects; it is left to the caller.
 
     Attributes:
@@ -62,11 +62,11 @@ class Examiner:
         NotRunnableError: the subject cannot be linked, or runs longer than `REFERENCE_S`, or is killed.
     """
 
-    def __init__(self, subject: Subject, backend: Backend, folder: Path) -> None:
+    def __init__(self, subject: Subject, bindings: Bindings, folder: Path) -> None:
         self.subject = subject
         self._folder = folder
-        self._modules = [backend.parse(ir, subject.name) for ir in subject.modules]
-        self._runner = Runner(subject.running, backend)
+        self._modules = [bindings.parse(ir, subject.name) for ir in subject.modules]
+        self._runner = Runner(subject.running, bindings)
         self._verdicts: dict[str, Verdict] = {}
         self._known: dict[str, Verdict] = {}
         self.expected = self._reference()

@@ -39,12 +39,12 @@ from planish.core import (
 )
 from planish.core.process import processor_s
 from planish.core.trial import outcome_from_json, outcome_to_json
-from planish.levels.llvm.backend.elf import code_bytes, function_bytes, loaded_bytes
+from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, loaded_bytes
 from planish.levels.llvm.function_steps import plan_of
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.evaluator import FunctionEvaluatorSpec, only_group
 from planish.levels.llvm.modules.space import FunctionSpace
-from planish.levels.llvm.modules.transform import survived, whole_backend
+from planish.levels.llvm.modules.transform import survived, whole_bindings
 from planish.levels.llvm.passes.pipeline import parse_pipeline
 from planish.levels.llvm.source import reading_directive
 from planish.measure.executors import ForkedExecutor
@@ -114,14 +114,14 @@ def make_smaller(
         TargetError: no LLVM here can treat single functions.
     """
     used = processor_s()
-    with closing(whole_backend().parse(bitcode)) as module:
+    with closing(whole_bindings().parse(bitcode)) as module:
         reading, text = processor_s() - used, module.text()
     if directive := reading_directive(text):
         return SmallerModule(reading_directive=directive)
     space = FunctionSpace(text, _OBJECTIVE.name)
     if seconds <= _LEAST_READINGS * reading:
         return _made(bitcode, space.start(), 0, seconds)
-    trials = _Trials(cache, digest(LlvmLevel.version.encode(), whole_backend().version.encode(), bitcode))
+    trials = _Trials(cache, digest(LlvmLevel.version.encode(), whole_bindings().version.encode(), bitcode))
     if trials.best and trials.is_enough(seconds, evaluations):
         return _made(bitcode, trials.best[1], 0, trials.seconds)
     searcher = Parts(space, (_OBJECTIVE,), 0, SearchContext(seconds=seconds))
@@ -370,7 +370,7 @@ def check_version(compiler: Compiler, cache: ObjectCache) -> None:
         reported = run([*compiler.command, "--version"]).written
         cache.put(_VERSIONS, key, reported)
     found = re.search(rb"clang version (\d+)\.", reported)
-    theirs, ours = found[1].decode() if found else "an unknown version", whole_backend().version
+    theirs, ours = found[1].decode() if found else "an unknown version", whole_bindings().version
     if theirs != ours.partition(".")[0]:
         raise SearchError(f"{compiler.path} is of LLVM {theirs}, and the search uses LLVM {ours}")
 

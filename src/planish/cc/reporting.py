@@ -86,7 +86,10 @@ def sizes(own: bytes, made: bytes, passes: Mapping[str, tuple[str, ...]]) -> dic
         made: the other one.
         passes: the lists that functions have of their own.
     """
-    from planish.levels.llvm.backend.elf import code_bytes, function_bytes  # a report is printed without LLVM
+    from planish.levels.llvm.bindings.elf import (  # a report is printed without LLVM
+        code_bytes,
+        function_bytes,
+    )
 
     before, after = function_bytes(own), function_bytes(made)
     both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})

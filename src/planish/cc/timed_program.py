@@ -18,7 +18,7 @@ from planish.cc.clang import Compiler, run
 from planish.cc.job import CompileJob
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
 from planish.cc.settings import ReadsFilesError, SearchError
-from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.bindings.elf import code_bytes
 from planish.levels.llvm.modules.transform import CHILD_LIMITS, reading_directive_of
 from planish.levels.llvm.program import Running, running_by
 from planish.sandbox.fork_pool import in_child

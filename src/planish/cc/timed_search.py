@@ -33,8 +33,8 @@ from planish.core import (
 )
 from planish.core.cores import usable_cores
 from planish.core.process import processor_s
-from planish.levels.llvm.backend.elf import function_bytes
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.elf import function_bytes
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.functions import HOT
 from planish.levels.llvm.hot.programs import ProgramBuilder, compiled, function_lists
 from planish.levels.llvm.level import LlvmLevel
@@ -289,9 +289,9 @@ def _seconds_by_function(executor: Executor) -> Mapping[str, float]:
 
 
 def _text(bitcode: bytes) -> tuple[str, int]:
-    with closing(open_backend().parse(bitcode)) as module:
+    with closing(open_bindings().parse(bitcode)) as module:
         return module.text(), module.instructions()
 
 
 def _code(ir: str, backend: str, candidate: Candidate, linked: LinkedObject) -> bytes:
-    return compiled(ProgramBuilder(ir, open_backend(backend)).build(candidate).bitcode, linked)
+    return compiled(ProgramBuilder(ir, open_bindings(backend)).build(candidate).bitcode, linked)

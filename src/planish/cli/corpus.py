@@ -392,10 +392,10 @@ def _command() -> str:
 
 def _toolchain(compiles: bool) -> tuple[Compiler | None, str]:
     """Find the compiler, where one is needed, and LLVM's version."""
-    from planish.levels.llvm.backend.libraries import open_backend
+    from planish.levels.llvm.bindings.libraries import open_bindings
     from planish.levels.llvm.clang import find_compiler
 
-    llvm = open_backend().version
+    llvm = open_bindings().version
     return find_compiler(int(llvm.partition(".")[0])) if compiles else None, llvm
 
 

@@ -140,14 +140,14 @@ def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Lev
     Raises:
         PlanishError: it cannot be read, or is no module of LLVM IR.
     """
-    from planish.levels.llvm.backend.libraries import open_backend
+    from planish.levels.llvm.bindings.libraries import open_bindings
     from planish.levels.llvm.program import IRProgram
     from planish.levels.llvm.source import functions_of
 
     found, program = load_program(source, level, options)
     if not isinstance(program, IRProgram):
         raise PlanishError(f"programs of level '{found.name}' have no functions", "Tune it as a whole.")
-    return found, functions_of(program, open_backend(program.backend))
+    return found, functions_of(program, open_bindings(program.backend))
 
 
 def tune_parts(

@@ -6,26 +6,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from planish.levels.llvm.backend.protocol import Backend, Module
+from planish.levels.llvm.bindings.protocol import Bindings, Module
 
 Methods = dict[str, Callable[..., Any]]
 """Name of a method of modules to what is called in its place, with the module first."""
 
 
-def faulty(backend: Backend, methods: Methods) -> Backend:
+def faulty(bindings: Bindings, methods: Methods) -> Bindings:
     """Return a back end that replaces methods of the modules that it parses, and of their copies."""
-    return cast("Backend", _Faulty(backend, methods))
+    return cast("Bindings", _Faulty(bindings, methods))
 
 
 class _Faulty:
-    def __init__(self, backend: Backend, methods: Methods) -> None:
-        self._backend, self._methods = backend, methods
+    def __init__(self, bindings: Bindings, methods: Methods) -> None:
+        self._bindings, self._methods = bindings, methods
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
+        return getattr(self._bindings, name)
 
     def parse(self, text: str) -> Module:
-        return self._replaced(self._backend.parse(text))
+        return self._replaced(self._bindings.parse(text))
 
     def _replaced(self, module: Module) -> Module:
         kind: Any = type(module)

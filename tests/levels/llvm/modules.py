@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from planish.core import TargetError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.execution import find_linker
 
@@ -116,7 +116,7 @@ def require_linker() -> None:
 
 def require_compiler() -> None:
     """Skip the test where nothing compiles C to IR; fail it where everything should be installed."""
-    newest = int(open_backend().version.partition(".")[0])
+    newest = int(open_bindings().version.partition(".")[0])
     _require(lambda: find_compiler(newest))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from planish.core import ProgramError, TargetError
 from planish.levels.llvm import clang
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import Compiler, find_compiler
 from planish.levels.llvm.ir.functions import normalize, split_module
 
@@ -20,7 +20,7 @@ NEWEST = 22
 @pytest.fixture(scope="module")
 def compiler() -> Compiler:
     try:
-        return find_compiler(int(open_backend().version.partition(".")[0]))
+        return find_compiler(int(open_bindings().version.partition(".")[0]))
     except TargetError as error:
         pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
 

@@ -24,8 +24,8 @@ from planish.core import (
     evaluate,
     evaluate_in_order,
 )
-from planish.levels.llvm.backend.elf import code_bytes
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.elf import code_bytes
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes.pipeline import candidate_of, print_pipeline
@@ -52,7 +52,7 @@ def outcomes_of(task: Task, *candidates: Candidate) -> list[Outcome]:
 def test_counts_are_those_of_the_transformed_module() -> None:
     task = make(SUM, "instructions", "text_bytes")
     start, small = outcomes_of(task, Candidate(), SMALL)
-    other = open_backend().parse(prepared(task))
+    other = open_bindings().parse(prepared(task))
     assert start == Measured({"instructions": 27.0, "text_bytes": float(code_bytes(other.object_code()))})
     other.run("default<Oz>")
     assert small == Measured(
@@ -78,7 +78,7 @@ def test_for_size_every_definition_is_to_be_small_and_for_time_none() -> None:
 
 def _attributes(task: Task) -> str:
     """Return the attributes that definitions have."""
-    text = open_backend().parse(prepared(task)).text()
+    text = open_bindings().parse(prepared(task)).text()
     return "\n".join(line for line in text.splitlines() if line.startswith(("attributes", "define")))
 
 
@@ -197,12 +197,12 @@ def test_limits_grow_with_the_module() -> None:
     huge = replace(task, program=replace(program, instructions=100_000))
     assert evaluator_spec_of(huge).limits.transform > 100
     assert evaluator_spec_of(task).limits.transform < 15
-    assert evaluator_spec_of(task).limits.lifetime == open_backend().lifetime
+    assert evaluator_spec_of(task).limits.lifetime == open_bindings().lifetime
 
 
 def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM's gvn-sink goes by addresses in memory; here the printed code stands for what it made."""
-    task, kind = make(SUM), type(open_backend().parse(SUM))
+    task, kind = make(SUM), type(open_bindings().parse(SUM))
     varying, steady = candidate_of(["gvn-sink"]), candidate_of(["gvn-hoist"])
     before = outcomes_of(task, varying, steady)
     assert all(isinstance(outcome, Measured) for outcome in before)

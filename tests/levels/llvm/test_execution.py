@@ -11,7 +11,7 @@ import pytest
 
 from levels.llvm.modules import require_linker
 from planish.core import TargetError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
 from planish.levels.llvm.program import Harness, Running
 
@@ -41,9 +41,9 @@ def linker() -> None:
 
 
 def answer(text: str, how: Running | None = None, **limits: Any) -> RunAnswer:
-    backend = open_backend()
-    runner = Runner(how or Running(), backend)
-    with runner.executable(backend.parse(HEAD + text).object_code()) as program:
+    bindings = open_bindings()
+    runner = Runner(how or Running(), bindings)
+    with runner.executable(bindings.parse(HEAD + text).object_code()) as program:
         return runner.answer(program, **limits)
 
 
@@ -88,17 +88,17 @@ def test_it_is_linked_with_the_libraries_that_are_named() -> None:
 
 def test_a_harness_that_does_not_compile_is_an_error() -> None:
     with pytest.raises(NotRunnableError, match="cannot be compiled"):
-        Runner(Running(harness=Harness("c", "int main(")), open_backend())
+        Runner(Running(harness=Harness("c", "int main(")), open_bindings())
 
 
 def test_a_program_that_gives_different_answers_is_not_run() -> None:
-    backend = open_backend()
+    bindings = open_bindings()
     asks = (
         "declare i64 @getpid()\ndefine i32 @main() {\n  %p = call i64 @getpid()\n  %c = trunc i64 %p to i32\n"
     )
-    module = backend.parse(asks + "  %d = and i32 %c, 63\n  ret i32 %d\n}\n")
+    module = bindings.parse(asks + "  %d = and i32 %c, 63\n  ret i32 %d\n}\n")
     with pytest.raises(NotRunnableError, match="two runs of the unoptimized program differ: exit code"):
-        reference_answer(module.object_code(), Runner(Running(), backend))
+        reference_answer(module.object_code(), Runner(Running(), bindings))
 
 
 def test_nothing_is_left_behind(temporary: Path) -> None:

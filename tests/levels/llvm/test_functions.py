@@ -20,8 +20,8 @@ from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
 from planish.core import Candidate, Measured, PlanishError, TargetError, Task
 from planish.core.documents import SCHEMA_VERSION
 from planish.core.step import candidate_from_json
-from planish.levels.llvm.backend import elf
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings import elf
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses, plan_of
 from planish.levels.llvm.level import LlvmLevel
@@ -127,11 +127,11 @@ int main(void) {
 
 @pytest.fixture(scope="module")
 def module() -> str:
-    backend = open_backend()
-    if not backend.full:
+    bindings = open_bindings()
+    if not bindings.full:
         pytest.skip("this back end cannot treat single functions")
     try:
-        compiler = find_compiler(int(backend.version.partition(".")[0]))
+        compiler = find_compiler(int(bindings.version.partition(".")[0]))
     except TargetError as error:
         pytest.skip(str(error))
     return compiler.to_ir("f.c", ("-Xclang", "-disable-llvm-passes"), "Oz", source=SOURCE)
@@ -170,12 +170,12 @@ def improved(module: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 
 def text_of(code: bytes | str) -> str:
-    with closing(open_backend().parse(code)) as module:
+    with closing(open_bindings().parse(code)) as module:
         return module.text()
 
 
 def code_of(code: bytes | str, pipeline: str = "") -> tuple[bytes, int]:
-    with closing(open_backend().parse(code)) as module:
+    with closing(open_bindings().parse(code)) as module:
         module.run(pipeline)
         return module.object_code(), module.text_bytes()
 
@@ -202,7 +202,7 @@ def heads(code: bytes | str) -> list[str]:
 
 
 def test_symbols_stay_what_they_are(module: str, improved: Exported) -> None:
-    with closing(open_backend().parse(module)) as optimized:
+    with closing(open_bindings().parse(module)) as optimized:
         optimized.run("default<Oz>")
         assert heads(improved.bitcode) == heads(optimized.text())
     text = text_of(improved.bitcode)
@@ -229,7 +229,7 @@ def test_instructions_are_counted_alike(module: str, tmp_path: Path) -> None:
     result.export(tmp_path / "out")
     assert result.comparison
     exported = Exported(result, tmp_path / "out")
-    with closing(open_backend().parse(exported.bitcode)) as made:
+    with closing(open_bindings().parse(exported.bitcode)) as made:
         assert made.instructions() == exported.manifest["total"]
         assert made.instructions() == result.comparison.finalists[0].lead.median
     assert exported.manifest["total"] <= exported.manifest["baseline"]
@@ -414,7 +414,7 @@ def copied(improved: Exported, tmp_path: Path) -> Path:
 
 
 def test_opt_alone_makes_it_again(copied: Path) -> None:
-    major = open_backend().version.partition(".")[0]
+    major = open_bindings().version.partition(".")[0]
     opt, llc = shutil.which(f"opt-{major}"), shutil.which(f"llc-{major}")
     if opt is None or llc is None:
         pytest.skip("no opt")
@@ -430,7 +430,7 @@ def test_opt_alone_makes_it_again(copied: Path) -> None:
 def test_another_llvm_than_its_own_is_reported(copied: Path) -> None:
     other = {"OPT": "true", "LLC": "true", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([copied / "repeat.sh"], check=True, env=other, capture_output=True, text=True)
-    major = open_backend().version.partition(".")[0]
+    major = open_bindings().version.partition(".")[0]
     assert done.stderr.startswith(f"true is none of LLVM {major}; where it fails, name one: OPT=opt-{major}")
 
 

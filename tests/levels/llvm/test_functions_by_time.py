@@ -33,7 +33,7 @@ from planish.core import (
     evaluate,
     rng,
 )
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.evaluator import TimedEvaluatorSpec
 from planish.levels.llvm.execution import Runner
 from planish.levels.llvm.function_steps import FunctionPasses
@@ -94,7 +94,7 @@ BY_TIME = Settings(space="functions", objectives=("time_s",), finalists=1, worke
 def program(tmp_path_factory: pytest.TempPathFactory) -> IRProgram:
     require_compiler()
     require_linker()
-    if not open_backend().full or not open_backend().runs(f"{BEGIN},{pipeline(USUAL)}"):
+    if not open_bindings().full or not open_bindings().runs(f"{BEGIN},{pipeline(USUAL)}"):
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
     path = tmp_path_factory.mktemp("hot") / "busy.c"
     path.write_text(SOURCE)
@@ -161,7 +161,7 @@ class Making(ProgramBuilder):
 
 
 def test_what_makes_the_baselines_code_is_not_measured(task: Task[IRProgram]) -> None:
-    with closing(open_backend().parse(prepared(task))) as module:
+    with closing(open_bindings().parse(prepared(task))) as module:
         module.run(O3)
         code = module.object_code()
     spec = replace(quickly(task), builder=partial(Making, code))
@@ -170,7 +170,7 @@ def test_what_makes_the_baselines_code_is_not_measured(task: Task[IRProgram]) ->
 
 
 def test_a_wrong_answer_is_no_program(task: Task[IRProgram]) -> None:
-    with closing(open_backend().parse(prepared(task).replace("3.750000e-01", "2.500000e-01"))) as module:
+    with closing(open_bindings().parse(prepared(task).replace("3.750000e-01", "2.500000e-01"))) as module:
         wrong = module.object_code()
     for final in (False, True):
         spec = evaluator_spec_of(task, final=final)
@@ -197,8 +197,8 @@ def test_a_list_that_may_not_be_run_fails(task: Task[IRProgram], steps: tuple[St
 
 
 def test_the_usual_lists_make_the_same_code_as_o3(task: Task[IRProgram]) -> None:
-    builder = ProgramBuilder(prepared(task), open_backend())
-    with closing(open_backend().parse(prepared(task))) as module:
+    builder = ProgramBuilder(prepared(task), open_bindings())
+    with closing(open_bindings().parse(prepared(task))) as module:
         module.run(O3)
         assert len(builder.build(on("busy", USUAL)).code) == len(module.object_code())
     recipe = builder.recipe(on("busy", USUAL))
@@ -207,10 +207,10 @@ def test_the_usual_lists_make_the_same_code_as_o3(task: Task[IRProgram]) -> None
 
 def test_a_program_does_not_depend_on_what_was_built_before(task: Task[IRProgram]) -> None:
     both = Candidate((*on("idle", without(USUAL, "gvn")).steps, *SLOW.steps))
-    builder = ProgramBuilder(prepared(task), open_backend())
+    builder = ProgramBuilder(prepared(task), open_bindings())
     for each in (SLOW, on("main", USUAL), on("idle", USUAL), both):
         builder.build(each)
-    assert builder.build(both) == ProgramBuilder(prepared(task), open_backend()).build(both)
+    assert builder.build(both) == ProgramBuilder(prepared(task), open_bindings()).build(both)
 
 
 # -- the space
@@ -234,9 +234,9 @@ class TestConformance(SpaceConformance):
 
 def test_all_lists_are_pipelines_and_are_read_back(program: IRProgram) -> None:
     del program
-    draws, backend = random.Random(3), open_backend()
+    draws, bindings = random.Random(3), open_bindings()
     lists = [*first_lists(), *(drawn(USUAL, draws) for _ in range(20))]
-    assert [parts for parts in lists if not backend.runs(pipeline(parts))] == []
+    assert [parts for parts in lists if not bindings.runs(pipeline(parts))] == []
     assert [passes_within(pipeline(parts)) for parts in lists] == lists
     assert len(set(lists)) > 25
 
@@ -362,7 +362,7 @@ def test_it_is_described_and_opt_makes_it_again(task: Task[IRProgram], tmp_path:
     files = {path.name for path in LEVEL.export(task, candidate, tmp_path)}
     assert {"prepared.ll", "optimized.ll", "optimized.o", "manifest.json", "repeat.sh"} <= files
     assert json.loads((tmp_path / "manifest.json").read_text())["functions"] == {"busy": SECOND}
-    major = open_backend().version.partition(".")[0]
+    major = open_bindings().version.partition(".")[0]
     opt, llc = (shutil.which(f"{tool}-{major}") for tool in ("opt", "llc"))
     if not opt or not llc:
         pytest.skip("no opt of this LLVM is on PATH")
@@ -370,7 +370,7 @@ def test_it_is_described_and_opt_makes_it_again(task: Task[IRProgram], tmp_path:
     tools = {"PATH": "/usr/bin:/bin", "OPT": opt, "LLC": llc}
     subprocess.run([tmp_path / "repeat.sh"], check=True, env=tools)
     assert task.program.running
-    runner = Runner(task.program.running, open_backend())
+    runner = Runner(task.program.running, open_bindings())
     with runner.executable((tmp_path / "optimized.o").read_bytes()) as path:
         assert runner.answer(path).code == 3
 

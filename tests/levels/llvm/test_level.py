@@ -16,7 +16,7 @@ import pytest
 from levels.llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, outcome_to_json
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.describe import described
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes.pipeline import candidate_of, passes_of
@@ -73,17 +73,17 @@ def test_the_result_is_what_the_back_end_counts(tuned: Tuned) -> None:
     files = {
         path.name: path for path in level.export(result.task, result.candidate, tuned.store.parent / "out")
     }
-    module = open_backend().parse(files["optimized.ll"].read_text())
+    module = open_bindings().parse(files["optimized.ll"].read_text())
     assert module.instructions() == result.value
-    assert module.text_bytes() == open_backend().parse(files["optimized.ll"].read_bytes()).text_bytes()
+    assert module.text_bytes() == open_bindings().parse(files["optimized.ll"].read_bytes()).text_bytes()
     assert files["optimized.o"].read_bytes()[:4] == b"\x7fELF"
     assert files["pipeline.txt"].read_text().strip() in files["README.txt"].read_text()
 
 
 def test_opt_makes_the_same_of_what_is_exported(tuned: Tuned, tmp_path: Path) -> None:
-    backend = open_backend()
-    opt = shutil.which(f"opt-{backend.version.partition('.')[0]}")
-    if opt is None or backend.name != "libllvm":
+    bindings = open_bindings()
+    opt = shutil.which(f"opt-{bindings.version.partition('.')[0]}")
+    if opt is None or bindings.name != "libllvm":
         lacking("there is no opt of the same LLVM")
     assert opt
     tuned.result.export(tmp_path)
@@ -121,7 +121,7 @@ def _described(task: Task, passes: Sequence[str]) -> Mapping[str, str]:
 
 
 def _count(*passes: str) -> int:
-    module = open_backend().parse(SUM)
+    module = open_bindings().parse(SUM)
     module.run(f"function({','.join(passes)})")
     return module.instructions()
 
@@ -160,7 +160,7 @@ def test_nothing_done_is_described(tuned: Tuned, tmp_path: Path) -> None:
     level, task = LlvmLevel(), tuned.result.task
     assert level.describe(task, Candidate())["passes"] == "none: the module stays as it is"
     level.export(task, Candidate(), tmp_path)
-    assert open_backend().parse((tmp_path / "optimized.ll").read_text()).instructions() == 27
+    assert open_bindings().parse((tmp_path / "optimized.ll").read_text()).instructions() == 27
 
 
 def test_what_cannot_be_compiled_is_described_and_not_exported(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_the_same_seed_finds_the_same(tuned: Tuned, tmp_path: Path) -> None:
 
 def test_targets_tell_of_llvm() -> None:
     facts = LlvmLevel().machine()
-    assert "LLVM" in facts[open_backend().name]
+    assert "LLVM" in facts[open_bindings().name]
     runs, _, known = facts["passes"].partition(" of ")
     assert 0 < int(runs) <= int(known)
 
@@ -290,7 +290,7 @@ def test_the_back_end_is_part_of_the_target() -> None:
     level = LlvmLevel()
     task = task_of(level, level.load(SUM, {"backend": "llvmlite"}), QUICK)
     assert task.target.toolchain["backend"] == "llvmlite"
-    assert task.target.toolchain["llvm"] == open_backend("llvmlite").version
+    assert task.target.toolchain["llvm"] == open_bindings("llvmlite").version
 
 
 def test_times_of_passes_are_reported_in_their_unit() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from levels.llvm.modules import ECHO, HARNESS, SUM, require_compiler
 from planish.core import PlanishError, ProgramError, TargetError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import IRError
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.program import IRProgram, Running
 from planish.levels.llvm.source import reading_directive
@@ -151,7 +151,7 @@ def test_only_libraries_are_linked(file: Path, word: str) -> None:
 
 
 def test_bitcode_and_text_are_one_program(file: Path, tmp_path: Path) -> None:
-    module = open_backend().parse(SUM)
+    module = open_bindings().parse(SUM)
     (tmp_path / "sum.bc").write_bytes(module.bitcode())
     module.close()
     assert load(tmp_path / "sum.bc") == load(file) == load(SUM)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.ir.functions import identity
 from planish.train.corpus.build import BuildPlan, BuildStatus, build_corpus
@@ -34,7 +34,7 @@ def test_rows_tell_where_functions_are_from(build: Build, tmp_path: Path) -> Non
     assert row.license == "unknown"
     assert row.chars == len(row.ir)
     assert row.identity == identity(row.ir)
-    module = open_backend().parse(row.ir)
+    module = open_bindings().parse(row.ir)
     assert module.instructions() == row.instructions > 1
     module.close()
 
@@ -93,7 +93,7 @@ def test_long_functions_are_left_out(build: Build, tmp_path: Path) -> None:
 def test_ir_files_as_text_and_bitcode(build: Build, compiler: Compiler, tmp_path: Path) -> None:
     text = compiler.to_ir(write(tmp_path / "c", x=numbered(1)) / "x.c")
     (tmp_path / "x.ll").write_text(text)
-    module = open_backend().parse(compiler.to_ir(write(tmp_path / "c", y=numbered(2)) / "y.c"))
+    module = open_bindings().parse(compiler.to_ir(write(tmp_path / "c", y=numbered(2)) / "y.c"))
     (tmp_path / "y.bc").write_bytes(module.bitcode())
     (tmp_path / "z.ll").write_text("define i32 @f( {")
     files = [tmp_path / name for name in ("x.ll", "y.bc", "z.ll")]

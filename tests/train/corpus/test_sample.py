@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.functions import identity
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import split_of
@@ -21,9 +21,9 @@ def test_it_is_read_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_hold_what_they_say() -> None:
-    backend, seen = open_backend(), set[str]()
+    bindings, seen = open_bindings(), set[str]()
     for row in read_corpus():
-        module = backend.parse(row.ir)
+        module = bindings.parse(row.ir)
         assert module.verify() == ""
         assert module.instructions() == row.instructions
         module.close()

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.space import Compiled, compile_lists, reading_error
 from planish.models.ir_text import ModelAnswer, Tasks, Tokenizer, canonical, read_answer
@@ -49,7 +49,7 @@ def example(**others: object) -> TextExample:
 
 def test_lists_are_run_in_order_and_those_that_fail_are_none() -> None:
     jobs = [(CODE, OZ), (CODE, ()), (CODE, ("no such pass",)), ("no code", OZ), (CODE, ("sroa<modify-cfg>",))]
-    found = compile_lists(open_backend(), jobs)
+    found = compile_lists(open_bindings(), jobs)
     assert found[2] is None
     assert found[3] is None
     counts = [one.instructions for one in found if one]
@@ -59,8 +59,8 @@ def test_lists_are_run_in_order_and_those_that_fail_are_none() -> None:
 
 
 def test_code_that_models_write_is_read() -> None:
-    assert not reading_error(open_backend(), canonical(CODE))
-    assert "use of undefined value" in reading_error(open_backend(), CODE.replace("%3, 0", "%9, 0"))
+    assert not reading_error(open_bindings(), canonical(CODE))
+    assert "use of undefined value" in reading_error(open_bindings(), CODE.replace("%3, 0", "%9, 0"))
 
 
 def test_the_best_list_is_the_first_that_saves_most() -> None:
@@ -80,7 +80,7 @@ def test_counts_are_of_instructions_whatever_is_made_less() -> None:
     )
     (row, *_) = read_corpus(SAMPLE, "train")
     (found, *_) = read_text_examples(SAMPLE, [bytes_of], "text_bytes", LISTS, "train")
-    oz, best = compile_lists(open_backend(), [(row.ir, OZ), (row.ir, LISTS[0])])
+    oz, best = compile_lists(open_bindings(), [(row.ir, OZ), (row.ir, LISTS[0])])
     assert oz is not None
     assert best is not None
     assert (found.identity, found.answer.passes) == (row.identity, LISTS[0])

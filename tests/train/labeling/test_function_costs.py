@@ -4,8 +4,8 @@ import pytest
 
 from levels.llvm.faulty import Methods, faulty
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.labeling.function_search import FunctionCosts, FunctionEvaluator, Ranking
@@ -32,7 +32,7 @@ class _Open(Watchdog):
 def _costs(objective: str, methods: Methods | None = None) -> FunctionCosts:
     ranking = Ranking(("default<Oz>",))
     evaluator = FunctionEvaluator(
-        faulty(open_backend(), {} if methods is None else methods),
+        faulty(open_bindings(), {} if methods is None else methods),
         IR,
         [objective],
         lambda passes, values: ranking.matters(passes, int(values[objective])),

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import LostError, PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.functions import identity, normalize
 from planish.levels.llvm.passes import space
@@ -104,7 +104,7 @@ def _rows(count: int) -> Iterator[Row]:
 
 
 def _row(text: str, package: str, split: Split) -> Row:
-    ir = normalize(open_backend().parse(text).text())
+    ir = normalize(open_bindings().parse(text).text())
     return Row(identity(ir), package, "1", "f.c", "f", "MIT", "folder", split, ir, 17, len(ir), 0)
 
 
@@ -133,7 +133,7 @@ def labels(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Label
 
 
 def _after(row: Row, passes: tuple[str, ...]) -> int:
-    module = open_backend().parse(for_size(row.ir))
+    module = open_bindings().parse(for_size(row.ir))
     module.run(print_pipeline(passes))
     assert not module.verify()
     return module.instructions()

@@ -11,8 +11,8 @@ import pytest
 
 from levels.llvm.faulty import faulty
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Module, PassError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Module, PassError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.features import autophase
 from planish.levels.llvm.passes.pipeline import print_pipeline
@@ -55,7 +55,7 @@ def _more(
 ) -> list[tuple[int, int, int | None]]:
     display = Recording()
     plan = LabelPlan(functions=functions, splits=made.plan.splits, jobs=2)
-    table_corpus(SAMPLE, path, LabelBench(plan, made.backend), LISTS, display, make_rows=make_rows)
+    table_corpus(SAMPLE, path, LabelBench(plan, made.bindings), LISTS, display, make_rows=make_rows)
     return display.seen
 
 
@@ -67,7 +67,7 @@ def test_a_table_holds_what_lists_give(file: Path) -> None:
     for place, identity in enumerate(table.identities.tolist()):
         row = rows[identity]
         assert (table.packages[place], table.splits[row.package]) == (row.package, row.split)
-        with closing(open_backend().parse(for_size(row.ir))) as original:
+        with closing(open_bindings().parse(for_size(row.ir))) as original:
             counts = [original.instructions(), original.text_bytes()]
             assert table.unoptimized[place].tolist() == counts
             known = zip([OZ, *LISTS], [table.baseline[place], *table.costs[place]], strict=True)
@@ -111,7 +111,7 @@ def test_a_list_that_fails_has_no_cost(file: Path, made: LabelBench, tmp_path: P
             raise PassError("refused")
         type(module).run(module, pipeline)
 
-    refusing = LabelBench(made.plan, faulty(made.backend, {"run": refuse}))
+    refusing = LabelBench(made.plan, faulty(made.bindings, {"run": refuse}))
     table = table_corpus(SAMPLE, tmp_path / "t.npz", refusing, LISTS, QUIET)
 
     assert set(table.costs[:, 1].ravel().tolist()) == {FAILED}

@@ -25,9 +25,9 @@ from planish.core import (
     StageClock,
     TargetError,
 )
-from planish.levels.llvm.backend.elf import code_bytes, function_bytes
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
+from planish.levels.llvm.bindings.elf import code_bytes, function_bytes
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
 from planish.levels.llvm.execution import (
     CLOCKS,
     EndedError,
@@ -133,7 +133,7 @@ class LlvmEvaluatorSpec:
     remember: bool = True
     parts: bool = False
     linked: LinkedObject | None = None
-    builder: Callable[[str, Backend], ProgramBuilder] = ProgramBuilder
+    builder: Callable[[str, Bindings], ProgramBuilder] = ProgramBuilder
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -189,9 +189,9 @@ class _Evaluator:
     """
 
     def __init__(self, spec: LlvmEvaluatorSpec) -> None:
-        self._backend = backend = open_backend(spec.backend)
+        self._bindings = bindings = open_bindings(spec.backend)
         self._ir, self._linked = spec.ir, spec.linked
-        self._module = backend.parse(spec.ir)
+        self._module = bindings.parse(spec.ir)
         self._reports_parts = spec.parts
         self._timing = spec.timing
         self._remember = spec.remember
@@ -212,7 +212,7 @@ class _Evaluator:
             return
         try:
             linked = spec.linked
-            runner = Runner(spec.running, backend, linked.link if linked else None)
+            runner = Runner(spec.running, bindings, linked.link if linked else None)
             code = linked.code if linked else self._module.object_code()
             self._expected = reference_answer(code, runner)
         except (NotRunnableError, IRError, TargetError) as error:
@@ -248,7 +248,7 @@ class _Evaluator:
         if self._linked and not candidate.steps:
             return self._linked.code
         if self._linked or is_of_functions(candidate):
-            self._builder = self._builder or self._make_builder(self._ir, self._backend)
+            self._builder = self._builder or self._make_builder(self._ir, self._bindings)
             build = self._builder.build(candidate)
             return compiled(build.bitcode, self._linked) if self._linked else build.code
         with closing(self._module.clone()) as module:
@@ -275,7 +275,7 @@ class _Evaluator:
         from planish.levels.llvm.modules.evaluator import FunctionEvaluator
         from planish.levels.llvm.modules.transform import single
 
-        return FunctionEvaluator(single(self._module), self._backend, self._counted or "text_bytes")
+        return FunctionEvaluator(single(self._module), self._bindings, self._counted or "text_bytes")
 
     def _transformed(self, module: Module, passes: Sequence[str], clock: StageClock) -> Outcome:
         try:
@@ -427,7 +427,7 @@ class _TimedEvaluator(_Evaluator):
         seconds = found.values["time_s"]
         try:
             with clock("run"):
-                parts = sampled_seconds(self._runner, code, self._expected, seconds, self._backend)
+                parts = sampled_seconds(self._runner, code, self._expected, seconds, self._bindings)
         except NotRunnableError as error:
             self.notes = (*self.notes, f"{NOT_SAMPLED}: {error}")
             return found

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from planish.core import ProgramError, TargetError
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.program import OBJECTS, PROGRAM, Harness, LinkCommand, Running
 from planish.measure import Clocks
 from planish.sandbox.confinement import end_orphans, launch, program_environment
@@ -91,7 +91,7 @@ class Runner:
 
     Args:
         running: how the program is run.
-        backend: compiles a harness of IR.
+        bindings: compiles a harness of IR.
         link: how the program is linked; None: by the C compiler of this machine, with what `running` names.
 
     Raises:
@@ -99,11 +99,11 @@ class Runner:
         ProgramError: the harness does not compile.
     """
 
-    def __init__(self, running: Running, backend: Backend, link: LinkCommand | None = None) -> None:
+    def __init__(self, running: Running, bindings: Bindings, link: LinkCommand | None = None) -> None:
         self._running = running
         self._link = link or LinkCommand(find_linker(), (OBJECTS, "-o", PROGRAM, *running.link, "-lm"))
         self._linker = self._link.compiler
-        self._others = [compile_harness(running.harness, self._linker, backend)] if running.harness else []
+        self._others = [compile_harness(running.harness, self._linker, bindings)] if running.harness else []
 
     @property
     def compiler(self) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ def linker_folders() -> tuple[str, ...]:
     return (str(folder),) if around in (Path.home(), Path("/")) else (str(folder), str(around))
 
 
-def compile_harness(harness: Harness, linker: Sequence[str], backend: Backend) -> bytes:
+def compile_harness(harness: Harness, linker: Sequence[str], bindings: Bindings) -> bytes:
     """Compile what is linked to a program.
 
     Raises:
@@ -240,7 +240,7 @@ def compile_harness(harness: Harness, linker: Sequence[str], backend: Backend) -
         IRError: it is malformed.
     """
     if harness.kind == "ll":
-        with closing(backend.parse(harness.text, "the harness")) as module:
+        with closing(bindings.parse(harness.text, "the harness")) as module:
             return module.object_code()
     with tempfile.TemporaryDirectory(prefix="planish-", ignore_cleanup_errors=True) as name:
         source, code = Path(name) / "harness.c", Path(name) / "harness.o"

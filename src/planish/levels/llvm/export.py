@@ -16,7 +16,7 @@ from pathlib import Path
 
 from planish.core import Candidate, PlanishError, Task
 from planish.core.documents import versioned
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.programs import ProgramBuilder, function_lists
 from planish.levels.llvm.modules.evaluator import recipe_of
@@ -30,7 +30,7 @@ from planish.levels.llvm.modules.transform import (
     make,
     single,
     survived,
-    whole_backend,
+    whole_bindings,
 )
 from planish.levels.llvm.passes.pipeline import parse_pipeline, passes_of, print_pipeline
 from planish.levels.llvm.program import IRProgram
@@ -96,7 +96,7 @@ To repeat it:
     )
 
     def optimized() -> tuple[str, bytes]:
-        with closing(open_backend(task.target.toolchain["backend"]).parse(ir, PREPARED)) as module:
+        with closing(open_bindings(task.target.toolchain["backend"]).parse(ir, PREPARED)) as module:
             module.run(print_pipeline(passes))
             return module.text(), module.object_code()
 
@@ -120,9 +120,9 @@ class _Exported:
 
 def _export_program(ir: str, backend: str, candidate: Candidate, folder: Path) -> Sequence[Path]:
     def optimized() -> _Exported:
-        builder = ProgramBuilder(ir, open_backend(backend))
+        builder = ProgramBuilder(ir, open_bindings(backend))
         build, recipe = builder.build(candidate), builder.recipe(candidate)
-        with closing(open_backend(backend).parse(build.bitcode)) as module:
+        with closing(open_bindings(backend).parse(build.bitcode)) as module:
             return _Exported(module.text(), build.bitcode, build.code, recipe, begun_names(ir, recipe))
 
     made = survived(optimized, _Exported)
@@ -131,14 +131,14 @@ def _export_program(ir: str, backend: str, candidate: Candidate, folder: Path) -
 
 
 def _export_functions(ir: str, candidate: Candidate, objective: str, folder: Path) -> Sequence[Path]:
-    plan, start = plan_of(candidate), initial_pipeline(whole_backend())
+    plan, start = plan_of(candidate), initial_pipeline(whole_bindings())
     begun = survived(partial(begun_names, ir, ModuleRecipe(start, (), LAST, plan.inlining)), BegunNames)
     recipe = recipe_of(plan, begun.names, start)
     recipes = ModuleRecipe(OZ, (), LAST), recipe
     base, made = (survived(partial(make, ir, each, objective), MadeModule) for each in recipes)
 
     def printed() -> tuple[str, bytes]:
-        with closing(whole_backend().parse(made.bitcode)) as module:
+        with closing(whole_bindings().parse(made.bitcode)) as module:
             return module.text(), module.object_code()
 
     text, code = survived(printed, tuple[str, bytes])
@@ -166,7 +166,7 @@ def _write_module(folder: Path, ir: str, made: _Exported, manifest: Mapping[str,
     _write_text(folder / OPTIMIZED, made.text)
     (folder / BITCODE).write_bytes(made.bitcode)
     (folder / OBJECT).write_bytes(made.code)
-    described = {"llvm": whole_backend().version, **manifest, "recipe": asdict(made.recipe)}
+    described = {"llvm": whole_bindings().version, **manifest, "recipe": asdict(made.recipe)}
     (folder / MANIFEST).write_text(json.dumps(versioned(described), indent=1) + "\n")
     return [folder / name for name in (PREPARED, OPTIMIZED, BITCODE, OBJECT, MANIFEST, REPEAT, STEPS)]
 
@@ -203,7 +203,7 @@ class BegunNames:
 
 def begun_names(code: str, recipe: ModuleRecipe) -> BegunNames:
     """Begin a module by a recipe, for the names; LLVM may crash."""
-    with closing(single(whole_backend().parse(code))) as module:
+    with closing(single(whole_bindings().parse(code))) as module:
         begin(module, recipe.inlining, recipe.passes)
         definitions = module.definitions()
         having = definitions.having
@@ -226,7 +226,7 @@ def write_script(recipe: ModuleRecipe, begun: BegunNames, folder: Path) -> None:
         marks = begun.kept_out(functions)
         script.add(pipeline, marks, marks)
     lines = [
-        _head(whole_backend().version),
+        _head(whole_bindings().version),
         *script.lines,
         f'"$opt" {shlex.join((_MACHINE, f"-passes={recipe.last}", _STEP, "-S", "-o", OPTIMIZED))}',
         f'"$llc" -O2 {_MACHINE} -filetype=obj {OPTIMIZED} -o {OBJECT}',

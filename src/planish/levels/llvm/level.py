@@ -74,14 +74,14 @@ class LlvmLevel(Level[IRProgram]):
             PlanishError: an option or a back end is unknown.
             TargetError: the back end is not installed, or there is no compiler for C.
         """
-        from planish.levels.llvm.backend.libraries import open_backend
+        from planish.levels.llvm.bindings.libraries import open_bindings
         from planish.levels.llvm.source import read_program
 
         for name in options:
             if name not in OPTIONS:
                 raise unknown("level 'llvm' has no option", name, OPTIONS)
         backend = options.get("backend", "")
-        return replace(read_program(source, options, open_backend(backend)), backend=backend)
+        return replace(read_program(source, options, open_bindings(backend)), backend=backend)
 
     def specialize(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
         """Return what the passes of clang -O3 start from, where the time leads and the source is C."""
@@ -91,11 +91,11 @@ class LlvmLevel(Level[IRProgram]):
 
     def read(self, text: str, target: Target) -> IRProgram:
         """Read a canonical text; raises ProgramError where it is none."""
-        from planish.levels.llvm.backend.libraries import usable_backend
+        from planish.levels.llvm.bindings.libraries import usable_bindings
         from planish.levels.llvm.source import read_text
 
         backend = target.toolchain.get("backend", "")
-        return replace(read_text(text, usable_backend(backend)), backend=backend)
+        return replace(read_text(text, usable_bindings(backend)), backend=backend)
 
     def target(self, program: IRProgram, cores: int) -> Target:
         """Describe this machine; raises TargetError where it lacks what is asked of it."""
@@ -127,9 +127,9 @@ class LlvmLevel(Level[IRProgram]):
         return pass_space(name, elements, objective, ir=task.program.ir, small=small)
 
     def _function_space(self, task: Task[IRProgram]) -> Space:
-        from planish.levels.llvm.backend.libraries import open_backend
+        from planish.levels.llvm.bindings.libraries import open_bindings
         from planish.levels.llvm.hot.functions import HotFunctionSpace
-        from planish.levels.llvm.hot.programs import require_backend
+        from planish.levels.llvm.hot.programs import require_bindings
         from planish.levels.llvm.modules.space import FunctionSpace
         from planish.levels.llvm.task_setup import prepared
 
@@ -139,7 +139,7 @@ class LlvmLevel(Level[IRProgram]):
         backend = task.target.toolchain["backend"]
         if leads != "time_s":
             return FunctionSpace(prepared(task), leads, backend)
-        require_backend(open_backend(backend))
+        require_bindings(open_bindings(backend))
         return HotFunctionSpace(task.program)
 
     def default_searcher(self, task: Task[IRProgram], space: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from planish.core import PlanishError, Target, TargetError, processor, usable_cores
-from planish.levels.llvm.backend.libraries import facts, open_backend
+from planish.levels.llvm.bindings.libraries import facts, open_bindings
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.execution import find_linker
 from planish.levels.llvm.passes.catalogue import PassElement, elements
@@ -25,7 +25,7 @@ def llvm_target(cores: int, backend: str = "") -> Target:
         raise TargetError(
             f"{cores} cores asked for, this machine offers {there}", f"Use cores={there} at most."
         )
-    llvm = open_backend(backend)
+    llvm = open_bindings(backend)
     return Target(processor(), frozenset(), cores, {"llvm": llvm.version, "backend": llvm.name})
 
 
@@ -36,12 +36,12 @@ def elements_of(target: Target) -> Sequence[PassElement]:
 
 @cache
 def _elements(backend: str) -> tuple[PassElement, ...]:
-    return available(open_backend(backend))
+    return available(open_bindings(backend))
 
 
 def machine_facts() -> Mapping[str, str]:
     """Return what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
-    llvm = open_backend()
+    llvm = open_bindings()
 
     def compiler() -> str:
         found = find_compiler(int(llvm.version.partition(".")[0]))

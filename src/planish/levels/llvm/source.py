@@ -13,8 +13,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from planish.core import ProgramError, did_you_mean
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.clang import FAST, Compiler, find_compiler
 from planish.levels.llvm.ir.attributes import for_processor
 from planish.levels.llvm.program import (
@@ -77,9 +77,9 @@ _AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="([^"]*)"')
 _EMPTY = "void f(void) {}\n"
 
 
-def compiler_of(backend: Backend) -> Compiler:
-    """Find a C compiler whose IR a back end can read; raises TargetError where there is none."""
-    return find_compiler(int(backend.version.partition(".")[0]))
+def compiler_of(bindings: Bindings) -> Compiler:
+    """Find a C compiler whose IR the bindings can read; raises TargetError where there is none."""
+    return find_compiler(int(bindings.version.partition(".")[0]))
 
 
 def flag_of(processor: str, compiler: Compiler) -> str:
@@ -129,7 +129,7 @@ _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
 _FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
 
 
-def read_program(source: str, options: Mapping[str, str], backend: Backend) -> IRProgram:
+def read_program(source: str, options: Mapping[str, str], bindings: Bindings) -> IRProgram:
     """Read a program.
 
     Args:
@@ -138,7 +138,7 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
             `.c` or `.ll` file with a `main`), `run` (yes: run candidates, also where no objective needs it;
             or how, as "./prog 5 < input"), `link` (libraries: "-lz -pthread"), `processor` (what code is made
             for: native, or a name of clang's).
-        backend: reads and prints the module.
+        bindings: reads and prints the module.
 
     Raises:
         ProgramError: a file cannot be read or does not compile, the IR is malformed or of a newer LLVM, it
@@ -147,14 +147,14 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     """
     processor = options.get("processor", "")
     if source.endswith(".c") and not is_ir(source):
-        program, name = _compiled(source, processor, backend), source
+        program, name = _compiled(source, processor, bindings), source
     else:
         code, name = (source, "the IR") if is_ir(source) else (read_bytes(source), source)
-        program = _printed(code, name, backend)
+        program = _printed(code, name, bindings)
         if processor:
-            program = _printed(aimed(program.ir, processor, compiler_of(backend)), name, backend)
+            program = _printed(aimed(program.ir, processor, compiler_of(bindings)), name, bindings)
     if wanted := options.get("function"):
-        program = only_function(program, wanted, backend)
+        program = only_function(program, wanted, bindings)
     stored = running_of(source) if is_ir(source) else Running()
     if options.get("function"):
         stored = None
@@ -164,13 +164,13 @@ def read_program(source: str, options: Mapping[str, str], backend: Backend) -> I
     return replace(program, running=running)
 
 
-def read_text(text: str, backend: Backend) -> IRProgram:
+def read_text(text: str, bindings: Bindings) -> IRProgram:
     """Read a canonical text, as it comes from a store.
 
     Raises:
         ProgramError: it is malformed, or its assembly could read files.
     """
-    program = _printed(text, "the stored program", backend)
+    program = _printed(text, "the stored program", bindings)
     check_assembly(program.ir)
     try:
         return replace(program, running=running_of(text), linked=linked_of(text))
@@ -178,7 +178,7 @@ def read_text(text: str, backend: Backend) -> IRProgram:
         raise ProgramError(f"the stored program does not say how it is run: {error}") from error
 
 
-def only_function(program: IRProgram, name: str, backend: Backend) -> IRProgram:
+def only_function(program: IRProgram, name: str, bindings: Bindings) -> IRProgram:
     """Keep one function, with what it refers to; it is run no more.
 
     Raises:
@@ -187,20 +187,20 @@ def only_function(program: IRProgram, name: str, backend: Backend) -> IRProgram:
     name = name.removeprefix("@")
     if name not in program.definitions:
         raise ProgramError(f"no function '{name}' is defined", did_you_mean(name, program.definitions))
-    found = functions_of(program, backend, (name,))
+    found = functions_of(program, bindings, (name,))
     if name not in found:
         raise ProgramError(f"function '{name}' cannot stand alone", "Tune the whole module.")
     return found[name]
 
 
 def functions_of(
-    program: IRProgram, backend: Backend, names: Container[str] | None = None
+    program: IRProgram, bindings: Bindings, names: Container[str] | None = None
 ) -> Mapping[str, IRProgram]:
     """Return the functions of a module as modules of their own, by name, in their order.
 
     Args:
         program: the module.
-        backend: prints the new ones.
+        bindings: prints the new ones.
         names: which; None for all. One that cannot stand alone is left out.
     """
     from planish.levels.llvm.ir.functions import split_module
@@ -209,15 +209,15 @@ def functions_of(
     source = f"{found[0]}\n" if found else ""
     split = split_module(program.ir)
     return {
-        f.name: replace(_printed(source + f.text, f.name, backend), running=None, backend=program.backend)
+        f.name: replace(_printed(source + f.text, f.name, bindings), running=None, backend=program.backend)
         for f in split
         if names is None or f.name in names
     }
 
 
-def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
-    """Print a module by the back end: one text for one module, however it was written."""
-    with closing(backend.parse(code, name)) as module:
+def _printed(code: str | bytes, name: str, bindings: Bindings) -> IRProgram:
+    """Print a module by the bindings: one text for one module, however it was written."""
+    with closing(bindings.parse(code, name)) as module:
         text = _FOLDER.sub(r"\1", _NAMED.sub("", module.text(), count=1), count=1)
         program = IRProgram(text, module.instructions())
     if not program.definitions:
@@ -225,12 +225,12 @@ def _printed(code: str | bytes, name: str, backend: Backend) -> IRProgram:
     return program
 
 
-def _compiled(path: str, processor: str, backend: Backend) -> IRProgram:
+def _compiled(path: str, processor: str, bindings: Bindings) -> IRProgram:
     """Compile C for size, and once more for time: clang annotates more for the passes of -O3."""
     read_bytes(path)
-    compiler = compiler_of(backend)
+    compiler = compiler_of(bindings)
     flags = (flag_of(processor, compiler),) if processor else ()
-    small, fast = (_printed(compiler.to_ir(path, flags, level), path, backend) for level in ("O0", FAST))
+    small, fast = (_printed(compiler.to_ir(path, flags, level), path, bindings) for level in ("O0", FAST))
     return replace(small, fast=fast)
 
 
@@ -251,7 +251,7 @@ def read_for_size(source: str, options: Mapping[str, str]) -> IRProgram:
         TargetError: it is C, and no compiler is found.
     """
     name = options.get("backend", "")
-    backend = open_backend(name)
+    bindings = open_bindings(name)
     if source.endswith(".c"):
-        source = compiler_of(backend).to_ir(source, _UNOPTIMIZED, "Oz")
-    return replace(read_program(source, options, backend), backend=name)
+        source = compiler_of(bindings).to_ir(source, _UNOPTIMIZED, "Oz")
+    return replace(read_program(source, options, bindings), backend=name)

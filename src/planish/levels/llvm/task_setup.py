@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any
 
 from planish.core import Candidate, Identity, PlanishError, ProgramError, Task
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.evaluator import (
     COUNTS,
     LAST_TIMING,
@@ -75,7 +75,7 @@ def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluato
         verify=20 + more,
         run=20 + more,
         worker=60 + more,
-        lifetime=open_backend(backend).lifetime,
+        lifetime=open_bindings(backend).lifetime,
     )
     return LlvmEvaluatorSpec(
         prepared(task),
@@ -142,7 +142,7 @@ def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
 
 def baseline_text(task: Task[IRProgram]) -> str:
     """Print what the baseline makes of the module that every candidate starts from."""
-    with closing(open_backend(task.target.toolchain["backend"]).parse(prepared(task))) as module:
+    with closing(open_bindings(task.target.toolchain["backend"]).parse(prepared(task))) as module:
         module.run(print_pipeline(baseline_passes(task)))
         return module.text()
 
@@ -187,7 +187,7 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
 def _made(ir: str, backend: str, pipeline: str, leads: str, check_up_to: float) -> Identity | None:
     """Name what a pipeline makes; None where it is invalid, or varies at a size up to `check_up_to`."""
     with ExitStack() as stack:
-        original = stack.enter_context(closing(open_backend(backend).parse(ir)))
+        original = stack.enter_context(closing(open_bindings(backend).parse(ir)))
         module = stack.enter_context(closing(original.clone()))
         module.run(pipeline)
         if module.verify():

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import PlanishError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, IRError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, IRError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.features import SIZES, CutWarning, instruction_schema, observe_module
 from planish.levels.llvm.passes.catalogue import elements
@@ -62,13 +62,13 @@ def read_list_dataset(
         PlanishError: there is no corpus; a table is of another LLVM, lacks a list or the objective, or they
             have none of the corpus' functions.
     """
-    backend = open_backend()
+    bindings = open_bindings()
     known: dict[str, tuple[NDArray[np.float32], float]] = {}
     for table in tables:
-        known |= labels_of(table, objective, lists, backend.version)
+        known |= labels_of(table, objective, lists, bindings.version)
     rows, observed, cut = list[Row](), list[NDArray[np.int16]](), 0
     for row in read_corpus(corpus, split):
-        found = _observed(backend, row.ir) if row.identity in known else None
+        found = _observed(bindings, row.ir) if row.identity in known else None
         if found is not None:
             rows.append(row)
             observed.append(found[0])
@@ -114,12 +114,12 @@ def held_back(packages: NDArray[np.str_]) -> NDArray[np.bool_]:
     return np.isin(packages, names[::HELD] if len(names) > 1 else [])
 
 
-def _observed(backend: Backend, ir: str) -> tuple[NDArray[np.int16], bool] | None:
+def _observed(bindings: Bindings, ir: str) -> tuple[NDArray[np.int16], bool] | None:
     """Return the observation of a function, and whether it was truncated; None where it cannot be read."""
     oz = oz_of({*elements()})
     assert oz is not None
     try:
-        module = backend.parse(for_size(ir))
+        module = bindings.parse(for_size(ir))
     except IRError:
         return None
     try:
@@ -166,20 +166,20 @@ def read_text_examples(
     Raises:
         PlanishError: there is no corpus, or the tables do not fit it.
     """
-    backend = open_backend()
+    bindings = open_bindings()
     known: dict[str, tuple[np.ndarray, float]] = {}
     for table in tables:
-        known |= labels_of(table, objective, lists, backend.version)
+        known |= labels_of(table, objective, lists, bindings.version)
     rows = [row for row in read_corpus(corpus, split) if row.identity in known]
     if not rows:
         what = f"the labels are of no function of {corpus}"
         raise PlanishError(what, "planish corpus costs CORPUS FILE makes them.")
     best = [best_list(known[row.identity][0], lists) for row in rows]
-    made = compile_lists(backend, [(row.ir, passes) for row, passes in zip(rows, best, strict=True)])
+    made = compile_lists(bindings, [(row.ir, passes) for row, passes in zip(rows, best, strict=True)])
     baseline = [int(known[row.identity][1]) for row in rows]
     if objective != "instructions":
         # The labels have another unit, and a model counts in instructions.
-        small = compile_lists(backend, [(row.ir, (_oz(),)) for row in rows])
+        small = compile_lists(bindings, [(row.ir, (_oz(),)) for row in rows])
         baseline = [0 if one is None else one.instructions for one in small]
     return [
         TextExample(
@@ -275,13 +275,13 @@ def evaluate_answers(
     examples: Sequence[TextExample], answers: Sequence[ModelAnswer]
 ) -> list[EvaluatedAnswer]:
     """Compile the lists of answers, and read their code."""
-    backend = open_backend()
+    bindings = open_bindings()
     jobs = [(example.ir, answer.passes) for example, answer in zip(examples, answers, strict=True)]
     found = list[EvaluatedAnswer]()
-    for example, answer, made in zip(examples, answers, compile_lists(backend, jobs), strict=True):
+    for example, answer, made in zip(examples, answers, compile_lists(bindings, jobs), strict=True):
         one = EvaluatedAnswer(example, answer, made)
         if answer.code is not None:
-            error = reading_error(backend, answer.code)
+            error = reading_error(bindings, answer.code)
             one = replace(
                 one,
                 error=error_class(error) if error else "",

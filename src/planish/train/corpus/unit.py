@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from planish.core import PlanishError, ProgramError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, IRError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, IRError
 from planish.levels.llvm.clang import Compiler
 from planish.levels.llvm.ir.functions import identity, normalize, split_module
 from planish.sandbox.scratch import is_no_room
@@ -122,7 +122,7 @@ def _text(unit: SourceUnit, recipe: CorpusRecipe) -> str:
         raise ProgramError(f"{unit.name} is no file")
     if unit.path.suffix == ".c":
         return _compiled(unit, recipe, None)
-    with closing(_backend().parse(unit.path.read_bytes(), unit.name)) as module:
+    with closing(_bindings().parse(unit.path.read_bytes(), unit.name)) as module:
         return module.text()
 
 
@@ -141,7 +141,7 @@ def _functions(unit: SourceUnit, recipe: CorpusRecipe, left_out: Counter[str]) -
             if len(ir) > recipe.max_chars:
                 left_out["too long"] += 1
                 continue
-            with closing(_backend().parse(ir)) as module:
+            with closing(_bindings().parse(ir)) as module:
                 count = module.instructions()
         except IRError:
             left_out["unreadable"] += 1
@@ -151,5 +151,5 @@ def _functions(unit: SourceUnit, recipe: CorpusRecipe, left_out: Counter[str]) -
 
 
 @cache
-def _backend() -> Backend:
-    return open_backend()
+def _bindings() -> Bindings:
+    return open_bindings()

@@ -239,7 +239,7 @@ def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joinin
         both = dict.fromkeys([*lists, *joined(lists[:joining], made.space.longest)])
         lists = choose(made, rows, list(both), size)
     return {
-        "llvm": made.backend.version,
+        "llvm": made.bindings.version,
         "objective": plan.objective,
         "lists": [list(each) for each in lists],
     }

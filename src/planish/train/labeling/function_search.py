@@ -21,7 +21,7 @@ from planish.core import (
     Trial,
     evaluate,
 )
-from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
 from planish.levels.llvm.evaluator import fingerprint, reproduces
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import vary
@@ -119,7 +119,7 @@ class FunctionEvaluator:
     came of it.
 
     Args:
-        backend: runs them.
+        bindings: runs them.
         ir: the function, as a module of its own.
         objectives: what is counted: "instructions", "text_bytes" or both.
         matters: whether it matters what a list costs, such as where it would be the best one.
@@ -134,14 +134,14 @@ class FunctionEvaluator:
 
     def __init__(
         self,
-        backend: Backend,
+        bindings: Bindings,
         ir: str,
         objectives: Sequence[str],
         matters: Callable[[Passes, Values], bool],
         watchdog: Watchdog,
     ) -> None:
         self._objectives, self._matters, self._watchdog = objectives, matters, watchdog
-        self.module = backend.parse(for_size(ir))
+        self.module = bindings.parse(for_size(ir))
         self._sizes: dict[bytes, int] = {}
 
     def close(self) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, IRError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, IRError
 from planish.levels.llvm.passes.pipeline import available
 from planish.levels.llvm.passes.space import PassSpace, oz_of, pass_space
 from planish.measure.executors import InlineExecutor
@@ -181,12 +181,12 @@ class LabelBench:
 
     Args:
         plan: how.
-        backend: of LLVM.
+        bindings: of LLVM.
         start: makes what evaluates in a child, beside LLVM.
     """
 
     plan: LabelPlan
-    backend: Backend
+    bindings: Bindings
     start: Callable[[Evaluator], Executor] = InlineExecutor
 
     @cached_property
@@ -199,7 +199,7 @@ class LabelBench:
         """Space of lists: with the thesis's even draws for its own searcher."""
         name = "passes" if self.plan.searcher == "portfolio" else "uniform"
         coreset = None if self.plan.coreset else ()
-        return pass_space(name, available(self.backend), self.plan.objective, coreset=coreset)
+        return pass_space(name, available(self.bindings), self.plan.objective, coreset=coreset)
 
     @cached_property
     def baseline(self) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class LabelBench:
             return ranking.matters(passes, int(values[objective]))
 
         try:
-            evaluator = FunctionEvaluator(self.backend, row.ir, [objective], matters, watchdog)
+            evaluator = FunctionEvaluator(self.bindings, row.ir, [objective], matters, watchdog)
         except IRError:
             yield None
             return
@@ -230,13 +230,13 @@ class LabelBench:
 
     def at_once(self, evaluations: int) -> int:
         """Return how many functions a child does before it is replaced, since some back ends leak."""
-        lifetime = self.backend.lifetime
+        lifetime = self.bindings.lifetime
         return 32 if lifetime is None else max(1, lifetime // max(1, evaluations))
 
 
 def bench(plan: LabelPlan) -> LabelBench:
     """Open the back end, and find what it runs before children are forked."""
-    made = LabelBench(plan, open_backend())
+    made = LabelBench(plan, open_bindings())
     _ = made.space, made.baseline
     return made
 

@@ -132,7 +132,7 @@ def write_label_card(folder: Path, bench: LabelBench, command: str) -> dict[str,
     lists = [label.passes for label in labels if label.saved]
     card: dict[str, Any] = {
         "functions": len(labels),
-        "llvm": bench.backend.version,
+        "llvm": bench.bindings.version,
         "plan": asdict(bench.plan),
         "command": command,
         "evaluations": sum(label.evaluations for label in labels),
@@ -404,5 +404,5 @@ def _recipe(corpus: Path, made: LabelBench, total: int) -> dict[str, Any]:
     plan = {key: value for key, value in asdict(made.plan).items() if key != "jobs"}
     lists = [element.text for element in made.space.elements], [seed.text for seed in made.space.seeds()]
     searched = {"catalogue_and_coreset": content_hash(canonical_json(lists))[:12], **plan}
-    recipe = {"llvm": made.backend.version, "corpus": corpus.name, "corpus_functions": total, **searched}
+    recipe = {"llvm": made.bindings.version, "corpus": corpus.name, "corpus_functions": total, **searched}
     return json.loads(json.dumps(recipe))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from planish.core import Executor, Outcome, evaluate_in_order
-from planish.levels.llvm.backend.protocol import IRError, Module
+from planish.levels.llvm.bindings.protocol import IRError, Module
 from planish.levels.llvm.ir.features import FEATURES, VERSION, autophase
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.llvm.passes.pipeline import print_pipeline
@@ -96,7 +96,7 @@ class CostRows:
     @cached_property
     def columns(self) -> Columns:
         """Return what columns mean in the rows that this makes."""
-        llvm, machine = self.bench.backend.version, platform.machine()
+        llvm, machine = self.bench.bindings.version, platform.machine()
         return Columns(llvm, machine, tuple(self.objectives), tuple(self.lists), FEATURES, VERSION)
 
     def __call__(self, row: Row, watchdog: Watchdog) -> CostRow | None:
@@ -107,7 +107,7 @@ class CostRows:
             return any(values[name] < cost for name, cost in baseline.items())
 
         try:
-            evaluator = FunctionEvaluator(self.bench.backend, row.ir, self.objectives, matters, watchdog)
+            evaluator = FunctionEvaluator(self.bench.bindings, row.ir, self.objectives, matters, watchdog)
         except IRError:
             return None
         with closing(evaluator), closing(self.bench.start(evaluator)) as executor:

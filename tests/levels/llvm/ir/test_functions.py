@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levels.llvm.ir.samples import ODD, definitions, printed
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.bindings.protocol import IRError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.functions import identity, normalize, split_module
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.machine import elements_of, llvm_target
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import passes_of, print_pipeline
@@ -52,7 +52,7 @@ WRONG = list[tuple[str, ...]]
 def wrong_after(ir: str, lists: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return the lists after which a module is invalid."""
     found: list[tuple[str, ...]] = []
-    with closing(open_backend().parse(ir)) as module:
+    with closing(open_bindings().parse(ir)) as module:
         for passes in lists:
             with closing(module.clone()) as copy:
                 copy.run(print_pipeline(passes))
@@ -61,8 +61,8 @@ def wrong_after(ir: str, lists: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def test_one_pass_breaks_musttail_calls() -> None:
-    backend = open_backend()
-    lists = [(text,) for text in elements() if backend.runs(print_pipeline([text]))]
+    bindings = open_bindings()
+    lists = [(text,) for text in elements() if bindings.runs(print_pipeline([text]))]
     found = in_child(partial(wrong_after, MUSTTAIL, lists), WRONG, ForkLimits(seconds=60.0))
     assert found == [("mergereturn",)]
     assert in_child(partial(wrong_after, PLAIN, [("mergereturn",)]), WRONG) == []

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanVaryParts, SearchContext
-from planish.levels.llvm.backend.elf import Range, function_ranges
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.elf import Range, function_ranges
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, compile_harness
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import USUAL, drawn, first_lists, passes_within, pipeline
@@ -44,7 +44,7 @@ _SLOWER, _LEAST_S = 20.0, 2.0
 
 
 def sampled_seconds(
-    runner: Runner, code: bytes, expected: RunAnswer, seconds: float, backend: Backend
+    runner: Runner, code: bytes, expected: RunAnswer, seconds: float, bindings: Bindings
 ) -> Mapping[str, float]:
     """Return the seconds that a program spends in each of its functions, the most first.
 
@@ -53,13 +53,13 @@ def sampled_seconds(
         code: its object.
         expected: its answer, and how long a run takes without the sampler.
         seconds: that a run takes.
-        backend: compiles the sampler.
+        bindings: compiles the sampler.
 
     Raises:
         NotRunnableError: it cannot be run with the sampler.
     """
     source = (files("planish.levels.llvm.hot") / "sampler.c").read_text(encoding="utf-8")
-    sampler = compile_harness(Harness("c", source), runner.compiler, backend)
+    sampler = compile_harness(Harness("c", source), runner.compiler, bindings)
     found, end = Counter[str](), time.monotonic() + max(_SAMPLING_S, expected.seconds)
     with runner.executable(code, sampler) as path:
         while found.total() < _ENOUGH and time.monotonic() < end:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Candidate, ProgramError, TargetError
-from planish.levels.llvm.backend.protocol import Backend, IRError
+from planish.levels.llvm.bindings.protocol import Bindings, IRError
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import BEGIN, LAST, MORE, SIMPLIFY, USUAL, pipeline
 from planish.levels.llvm.modules.transform import ModuleRecipe, begin, end, single
@@ -98,12 +98,12 @@ def _leaves(items: Sequence[PipelineItem]) -> Sequence[str]:
     return [text for item in items for text in (_leaves(item.inner) if item.inner else [item.text])]
 
 
-def require_backend(backend: Backend) -> None:
-    """Raise TargetError where a back end cannot treat single functions as -O3 does."""
-    if not backend.full:
-        raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 22.")
-    if not backend.runs(f"{BEGIN},{pipeline(USUAL)}"):
-        raise TargetError(f"LLVM {backend.version} lacks passes of -O3 that this needs", "Install LLVM 22.")
+def require_bindings(bindings: Bindings) -> None:
+    """Raise TargetError where bindings cannot treat single functions as -O3 does."""
+    if not bindings.full:
+        raise TargetError(f"{bindings.name} cannot treat single functions", "Install LLVM 22.")
+    if not bindings.runs(f"{BEGIN},{pipeline(USUAL)}"):
+        raise TargetError(f"LLVM {bindings.version} lacks passes of -O3 that this needs", "Install LLVM 22.")
 
 
 class ProgramBuilder:
@@ -111,17 +111,17 @@ class ProgramBuilder:
 
     Args:
         ir: the module, unoptimized; as text or bitcode.
-        backend: runs the passes.
+        bindings: runs the passes.
 
     Raises:
         IRError: the module is malformed.
         PassError: LLVM refuses what -O3 begins with.
     """
 
-    def __init__(self, ir: str | bytes, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, ir: str | bytes, bindings: Bindings) -> None:
+        self._bindings = bindings
         self._prepared: OrderedDict[tuple[Lists, tuple[str, ...]], bytes] = OrderedDict()
-        with closing(single(backend.parse(ir))) as module:
+        with closing(single(bindings.parse(ir))) as module:
             begin(module, (), BEGIN)
             self._begun = module.bitcode()
             self._names = tuple(name for name in module.definitions().by_name if name)
@@ -135,7 +135,7 @@ class ProgramBuilder:
             IRError: LLVM makes no code of it.
         """
         *others, last = ((step.pipeline, step.functions) for step in function_lists(candidate))
-        with closing(single(self._backend.parse(self._around(tuple(others), last[1])))) as module:
+        with closing(single(self._bindings.parse(self._around(tuple(others), last[1])))) as module:
             end(module, ModuleRecipe("", (last,), LAST))
             return ProgramBuild(module.object_code(), module.bitcode())
 
@@ -148,7 +148,7 @@ class ProgramBuilder:
         """Return the module in which all but some functions are done."""
         key = others, names
         if key not in self._prepared:
-            with closing(single(self._backend.parse(self._begun))) as module:
+            with closing(single(self._bindings.parse(self._begun))) as module:
                 end(module, ModuleRecipe("", self._before(others, names), ""))
                 self._prepared[key] = module.bitcode()
             if len(self._prepared) > _PREPARED:

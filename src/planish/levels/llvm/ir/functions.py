@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from planish.core.hashing import content_hash
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.bindings.protocol import IRError
 from planish.levels.llvm.ir.syntax import (
     NAME,
     PRINT_FIRST,

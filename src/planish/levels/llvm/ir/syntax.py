@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.bindings.protocol import IRError
 
 PRINT_FIRST = "Print the module first: opt -S -o printed.ll FILE"
 
@@ -151,7 +151,7 @@ def statements(text: str) -> Iterator[ModuleStatement]:
         text: the module as LLVM prints it: a statement begins its line, a body ends with `}` alone.
 
     Raises:
-        IRError: it is laid out otherwise; a back end can print it again.
+        IRError: it is laid out otherwise; bindings can print it again.
     """
     at = 0
     while at < len(text):

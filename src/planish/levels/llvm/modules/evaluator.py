@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
-from planish.levels.llvm.backend.c_module import CModule
-from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
+from planish.levels.llvm.bindings.c_module import CModule
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
 from planish.levels.llvm.modules.space import groups_of, usual_pipeline
 from planish.levels.llvm.modules.transform import (
@@ -28,7 +28,7 @@ from planish.levels.llvm.modules.transform import (
     initial_pipeline,
     keep_only,
     single,
-    whole_backend,
+    whole_bindings,
 )
 from planish.sandbox import Limits, SandboxPolicy
 
@@ -53,14 +53,14 @@ class PreparedFunctions:
     _groups: dict[tuple[str, ...], CModule] = field(default_factory=dict[tuple[str, ...], CModule])
     _held: ExitStack = field(default_factory=ExitStack)
 
-    def group(self, backend: Backend, names: tuple[str, ...], objective: str) -> CModule:
+    def group(self, bindings: Bindings, names: tuple[str, ...], objective: str) -> CModule:
         """Return the module in which some functions alone are defined."""
         if not self._groups:
-            with closing(single(backend.parse(self.begun))) as module:
+            with closing(single(bindings.parse(self.begun))) as module:
                 groups = [each.parts for each in groups_of(self.costs, objective)]
                 self._cut(module, groups)
         if names not in self._groups:
-            with closing(single(backend.parse(self.begun))) as module:
+            with closing(single(bindings.parse(self.begun))) as module:
                 self._cut(module, [names])
         return self._groups[names]
 
@@ -89,13 +89,13 @@ class FunctionEvaluator:
 
     Args:
         module: prepared; it is not changed.
-        backend: that made it.
+        bindings: that made it.
         objective: `text_bytes` or `instructions`, of single functions and of the whole.
     """
 
-    def __init__(self, module: CModule, backend: Backend, objective: str) -> None:
-        self._module, self._backend, self._objective = module, backend, objective
-        self._start = initial_pipeline(backend)
+    def __init__(self, module: CModule, bindings: Bindings, objective: str) -> None:
+        self._module, self._bindings, self._objective = module, bindings, objective
+        self._start = initial_pipeline(bindings)
         self._costs = FunctionCosts(objective)
         self._prepared: OrderedDict[object, PreparedFunctions] = OrderedDict()
         self._rest: float | None = None
@@ -126,7 +126,7 @@ class FunctionEvaluator:
         Raises:
             PassError: LLVM refuses a pipeline, or what is made is invalid.
         """
-        module = single(self._backend.parse(self._prepare(plan).begun))
+        module = single(self._bindings.parse(self._prepare(plan).begun))
         try:
             end(module, recipe_of(plan, tuple(module.definitions().by_name), self._start))
         except BaseException:
@@ -142,7 +142,7 @@ class FunctionEvaluator:
             usual = replace(plan, lists=((usual_pipeline(), ()),))
             _, prepared.costs, prepared.total = self._whole(usual, clock)
         with clock("transform"):
-            module = prepared.group(self._backend, names, self._objective)
+            module = prepared.group(self._bindings, names, self._objective)
             found = self._costs.try_list(module, pipeline)
         if found is None:
             return Failed("transform", "refused by LLVM", pipeline)
@@ -195,11 +195,11 @@ class FunctionEvaluatorSpec:
     def limits(self) -> Limits:
         """Return the limits of one evaluation: a search that ends abandons what is under way."""
         s = CHILD_LIMITS.seconds
-        return Limits(transform=s, build=s, lifetime=whole_backend().lifetime)
+        return Limits(transform=s, build=s, lifetime=whole_bindings().lifetime)
 
     def __call__(self) -> FunctionEvaluator:
-        backend = whole_backend()
-        return FunctionEvaluator(single(backend.parse(self.bitcode)), backend, self.objective)
+        bindings = whole_bindings()
+        return FunctionEvaluator(single(bindings.parse(self.bitcode)), bindings, self.objective)
 
 
 def recipe_of(plan: FunctionPlan, names: Collection[str], start: str) -> ModuleRecipe:

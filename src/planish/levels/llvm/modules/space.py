@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from planish.core import Candidate, PartGroup, Space
 from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
-from planish.levels.llvm.modules.transform import single, whole_backend
+from planish.levels.llvm.modules.transform import single, whole_bindings
 from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
 from planish.levels.llvm.passes.pipeline import print_pipeline
 
@@ -185,7 +185,7 @@ class FunctionSpace(Space):
         Raises:
             TargetError: the back end cannot treat functions one by one.
         """
-        whole_backend(self._backend)
+        whole_bindings(self._backend)
         return self.combined({}, {})
 
     def combined(
@@ -232,6 +232,6 @@ class FunctionSpace(Space):
 
     @cached_property
     def _calls(self) -> CallGraph:
-        with closing(single(whole_backend(self._backend).parse(self._ir))) as module:
+        with closing(single(whole_bindings(self._backend).parse(self._ir))) as module:
             definitions = module.definitions()
             return CallGraph(definitions.callers(), *definitions.inlinable())

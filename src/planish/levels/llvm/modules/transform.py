@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend.c_definitions import WITHOUT
-from planish.levels.llvm.backend.c_module import CModule
-from planish.levels.llvm.backend.elf import code_bytes, function_bytes
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, IRError, Module, PassError
+from planish.levels.llvm.bindings.c_definitions import WITHOUT
+from planish.levels.llvm.bindings.c_module import CModule
+from planish.levels.llvm.bindings.elf import code_bytes, function_bytes
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
 from planish.levels.llvm.source import reading_directive
 from planish.sandbox import ExitStatus
 from planish.sandbox.fork_pool import ForkLimits, in_child
@@ -65,14 +65,14 @@ _INITIAL_PIPELINE = (
 )
 
 
-def initial_pipeline(backend: Backend) -> str:
+def initial_pipeline(bindings: Bindings) -> str:
     """Return the pipeline run on the whole module before lists are run on its functions.
 
     It is what -Oz does for the whole module, in its order: constants across functions, inlining, dead
     arguments. But functions are only tidied up meanwhile, where -Oz simplifies them thoroughly: lists that
     begin after -Oz find little that is left to choose. An LLVM that refuses this has -Oz itself.
     """
-    return _INITIAL_PIPELINE if backend.runs(_INITIAL_PIPELINE) else OZ
+    return _INITIAL_PIPELINE if bindings.runs(_INITIAL_PIPELINE) else OZ
 
 
 Sizes = Mapping[str, int]
@@ -155,19 +155,19 @@ class MadeModule:
     sizes: Sizes
 
 
-def whole_backend(name: str = "") -> Backend:
-    """Open a back end that can treat functions one by one.
+def whole_bindings(name: str = "") -> Bindings:
+    """Open bindings that can treat functions one by one.
 
     Args:
-        name: of the back end; empty: the best one here.
+        name: of the bindings; empty: the best ones here.
 
     Raises:
         TargetError: it cannot.
     """
-    backend = open_backend(name)
-    if not backend.full:
-        raise TargetError(f"{backend.name} cannot treat single functions", "Install LLVM 18 or newer.")
-    return backend
+    bindings = open_bindings(name)
+    if not bindings.full:
+        raise TargetError(f"{bindings.name} cannot treat single functions", "Install LLVM 18 or newer.")
+    return bindings
 
 
 def survived(work: Callable[[], Answer], kind: Any, what: str = "what it did before") -> Answer:
@@ -188,7 +188,7 @@ def survived(work: Callable[[], Answer], kind: Any, what: str = "what it did bef
 
 
 def single(module: Module) -> CModule:
-    """Return a module of a back end that can treat functions one by one."""
+    """Return a module of bindings that can treat functions one by one."""
     assert isinstance(module, CModule)
     return module
 
@@ -199,7 +199,7 @@ def reading_directive_of(code: str | bytes) -> str:
     Raises:
         IRError: the module is malformed.
     """
-    with closing(single(whole_backend().parse(code))) as module:
+    with closing(single(whole_bindings().parse(code))) as module:
         return reading_directive(module.text())
 
 
@@ -210,10 +210,10 @@ def make(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
         IRError: the module is malformed, or no code is made of it.
         PassError: LLVM refuses a pipeline, or what is made is invalid.
     """
-    with closing(single(whole_backend().parse(code))) as module:
+    with closing(single(whole_bindings().parse(code))) as module:
         begin(module, recipe.inlining, recipe.passes)
         begun = module.bitcode()
-    with closing(single(whole_backend().parse(begun))) as module:
+    with closing(single(whole_bindings().parse(begun))) as module:
         end(module, recipe)
         return MadeModule(module.bitcode(), *cost(module, objective))
 

@@ -136,7 +136,7 @@ def _expected(token: tuple[str, int], what: str) -> ProgramError:
 
 
 class CanRun(Protocol):
-    """The one method of a back end that is used here."""
+    """The one method of bindings that is used here."""
 
     def runs(self, pipeline: str) -> bool:
         """Return whether it can run a pipeline."""
@@ -144,7 +144,7 @@ class CanRun(Protocol):
 
 
 def available(backend: CanRun) -> tuple[PassElement, ...]:
-    """List the elements that a back end runs, in the catalogue's order."""
+    """List the elements that bindings run, in the catalogue's order."""
     return tuple(element for text, element in elements().items() if backend.runs(print_pipeline([text])))
 
 

@@ -25,7 +25,7 @@ from planish.core import (
     Step,
     unknown,
 )
-from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.functions import normalize
 from planish.levels.llvm.passes.catalogue import (
@@ -60,7 +60,7 @@ class Compiled:
 
 
 def compile_lists(
-    backend: Backend, jobs: Iterable[tuple[str, Passes]], processes: int = 1
+    bindings: Bindings, jobs: Iterable[tuple[str, Passes]], processes: int = 1
 ) -> list[Compiled | None]:
     """Run lists on functions, prepared for size as clang's -Oz has it.
 
@@ -69,7 +69,7 @@ def compile_lists(
     """
 
     def work(job: tuple[int, str, Passes], watchdog: Watchdog) -> tuple[int, Compiled | None]:
-        return job[0], _compiled(backend, *job[1:], watchdog)
+        return job[0], _compiled(bindings, *job[1:], watchdog)
 
     numbered = [(index, *job) for index, job in enumerate(jobs)]
     found: list[Compiled | None] = [None] * len(numbered)
@@ -81,21 +81,21 @@ def compile_lists(
     return found
 
 
-def reading_error(backend: Backend, ir: str) -> str:
+def reading_error(bindings: Bindings, ir: str) -> str:
     """Return LLVM's error for a text that a model wrote; "" where it is a valid module."""
     try:
-        backend.parse(ir).close()
+        bindings.parse(ir).close()
     except IRError as error:
         return error.message
     return ""
 
 
-def _compiled(backend: Backend, ir: str, passes: Sequence[str], watchdog: Watchdog) -> Compiled | None:
+def _compiled(bindings: Bindings, ir: str, passes: Sequence[str], watchdog: Watchdog) -> Compiled | None:
     try:
         pipeline = print_pipeline(passes)
         if not watchdog.enter(pipeline):
             return None
-        with closing(backend.parse(for_size(ir))) as module:
+        with closing(bindings.parse(for_size(ir))) as module:
             module.run(pipeline)
             return None if module.verify() else Compiled(module.instructions(), normalize(module.text()))
     except (ProgramError, PassError):  # a model may write IR that is malformed, and passes that do not exist
@@ -380,16 +380,16 @@ class PassSpace(Space):
 
     def refused(self, text: str) -> str:
         """Return what LLVM says of a text; "" where it is a module."""
-        from planish.levels.llvm.backend.libraries import open_backend
+        from planish.levels.llvm.bindings.libraries import open_bindings
 
-        return reading_error(open_backend(), text)
+        return reading_error(open_bindings(), text)
 
 
 @lru_cache(maxsize=4)
 def _made(ir: str, passes: tuple[str, ...]) -> Compiled | None:
-    from planish.levels.llvm.backend.libraries import open_backend
+    from planish.levels.llvm.bindings.libraries import open_bindings
 
-    return compile_lists(open_backend(), [(ir, passes)])[0]
+    return compile_lists(open_bindings(), [(ir, passes)])[0]
 
 
 @lru_cache(maxsize=4)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from planish.levels.llvm.backend.protocol import Backend, Module
+from planish.levels.llvm.bindings.protocol import Bindings, Module
 
 UNSOUND = "attributor"
 """A pass that the catalogue keeps out, for it makes wrong code of the small programs."""
 
 
-class BrokenBackend:
+class BrokenBindings:
     """Runs an unsound pass after each pipeline that has a pass in it, or has the verifier object.
 
     Args:
@@ -17,7 +17,7 @@ class BrokenBackend:
         invalid: whether the verifier then objects, too.
     """
 
-    def __init__(self, real: Backend, guilty: str, *, invalid: bool = False) -> None:
+    def __init__(self, real: Bindings, guilty: str, *, invalid: bool = False) -> None:
         self._real = real
         self._guilty = guilty
         self._invalid = invalid

@@ -1,4 +1,4 @@
-"""Protocol of a back end, base class of its modules, and the errors that they raise."""
+"""Protocol of bindings to LLVM, base class of their modules, and the errors that they raise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol, Self
 
 from planish.core import PlanishError, ProgramError
-from planish.levels.llvm.backend.elf import code_bytes
+from planish.levels.llvm.bindings.elf import code_bytes
 
 
 class IRError(ProgramError):
@@ -45,7 +45,7 @@ class Module(ABC):
     """An LLVM module, in a context of its own that its clones share.
 
     Args:
-        handle: the back end's.
+        handle: of the bindings.
         context: its own and its clones'; it has been counted there.
     """
 
@@ -118,12 +118,12 @@ class Module(ABC):
     def _dispose(self, handle: Any) -> None: ...
 
 
-class Backend(Protocol):
+class Bindings(Protocol):
     """One LLVM in this process, for one thread at a time."""
 
     @property
     def name(self) -> str:
-        """Return the name by which `open_backend` opens it: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
+        """Return the name by which `open_bindings` opens it: `libllvm`, `llvmlite` or `llvmlite-reduced`."""
         ...
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from planish.levels.llvm.backend.protocol import IRError
+from planish.levels.llvm.bindings.protocol import IRError
 
 _TRIPLE = re.compile(rb'^target triple = "([^"]*)"', re.MULTILINE)
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levels.llvm.backend.samples import FORMS
+from levels.llvm.bindings.samples import FORMS
 from planish.core import TargetError
-from planish.levels.llvm.backend.elf import code_bytes, function_bytes, functions, loaded_bytes
-from planish.levels.llvm.backend.libraries import open_backend
+from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, functions, loaded_bytes
+from planish.levels.llvm.bindings.libraries import open_bindings
 
 NAMES = st.sampled_from(
     [".text", ".text.f", ".text.unlikely", ".textile", ".data", ".rodata.text", "text", ""]
@@ -58,7 +58,7 @@ def test_sections_add_up(sections: list[tuple[str, int]], layout: tuple[int, str
 )
 def test_functions_of_other_processors_have_a_size(triple: str):
     try:
-        module = open_backend("libllvm").parse(f'target triple = "{triple}"\n{ONE}')
+        module = open_bindings("libllvm").parse(f'target triple = "{triple}"\n{ONE}')
     except TargetError as error:
         pytest.skip(str(error))
     code = module.object_code()
@@ -80,7 +80,7 @@ def test_other_objects_are_refused(data: bytes):
 
 def test_local_and_global_functions_are_found(tmp_path: Path):
     path = tmp_path / "object.o"
-    path.write_bytes(open_backend("llvmlite").parse(FORMS).object_code())
+    path.write_bytes(open_bindings("llvmlite").parse(FORMS).object_code())
     found = functions(path, ["forms", "callee", "personality", "table", "nothing"])
     assert set(found) == {"forms", "callee"}
     assert found["forms"] != found["callee"]

@@ -1,4 +1,4 @@
-"""Random pass lists, by each back end and by `opt`."""
+"""Random pass lists, by all bindings and by `opt`."""
 
 import subprocess
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levels.llvm.backend.samples import SAMPLES
-from planish.levels.llvm.backend.libraries import available as backends
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.lite_reduced import count
-from planish.levels.llvm.backend.protocol import Backend
+from levels.llvm.bindings.samples import SAMPLES
+from planish.levels.llvm.bindings.libraries import available as installed
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.lite_reduced import count
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.passes.catalogue import PassElement, elements
 from planish.levels.llvm.passes.pipeline import available, print_pipeline
 
@@ -26,8 +26,8 @@ OPT_LISTS = [
 
 @given(st.sampled_from(sorted(SAMPLES)), LISTS)
 def test_counts_agree_with_the_printed_module(sample: str, passes: list[str]):
-    for name in backends():
-        module = open_backend(name).parse(SAMPLES[sample])
+    for name in installed():
+        module = open_bindings(name).parse(SAMPLES[sample])
         module.run(print_pipeline(passes))
         assert module.verify() == ""
         assert module.instructions() == count(module.text())
@@ -36,7 +36,7 @@ def test_counts_agree_with_the_printed_module(sample: str, passes: list[str]):
 
 @pytest.mark.parametrize("passes", OPT_LISTS, ids=lambda passes: passes[0])
 @pytest.mark.parametrize("ir", SAMPLES.values(), ids=SAMPLES)
-def test_opt_makes_the_same_of_it(libllvm: Backend, opt: str, ir: str, passes: list[str]):
+def test_opt_makes_the_same_of_it(libllvm: Bindings, opt: str, ir: str, passes: list[str]):
     module = libllvm.parse(ir, "<stdin>")
     pipeline = print_pipeline(passes)
     command = [opt, "-S", f"-passes={pipeline}"]
@@ -45,12 +45,12 @@ def test_opt_makes_the_same_of_it(libllvm: Backend, opt: str, ir: str, passes: l
     assert module.text() == theirs.stdout
 
 
-def test_whole_back_ends_run_the_catalogue(whole: Backend):
+def test_whole_back_ends_run_the_catalogue(whole: Bindings):
     assert [element.text for element in available(whole)] == list(elements())
 
 
 def reduced_elements() -> tuple[PassElement, ...]:
-    return available(open_backend("llvmlite-reduced"))
+    return available(open_bindings("llvmlite-reduced"))
 
 
 @pytest.mark.parametrize("element", reduced_elements(), ids=lambda element: element.text)
@@ -61,7 +61,7 @@ def test_the_reduced_back_end_runs_what_it_says(element: PassElement):
     prepared = [[], ["sroa<preserve-cfg>", "loop-simplify", "lcssa", "loop-rotate"]]
     for ir in SAMPLES.values():
         for first in prepared:
-            reduced, whole = (open_backend(name).parse(ir) for name in ("llvmlite-reduced", "llvmlite"))
+            reduced, whole = (open_bindings(name).parse(ir) for name in ("llvmlite-reduced", "llvmlite"))
             reduced.run(print_pipeline([*first, element.text]))
             whole.run(print_pipeline([*first, text]))
             assert reduced.text().partition("target")[2] == whole.text().partition("target")[2]
@@ -90,4 +90,4 @@ def test_the_reduced_back_end_runs_what_it_says(element: PassElement):
     ],
 )
 def test_the_reduced_back_end_is_honest(pipeline: str, *, runs: bool):
-    assert open_backend("llvmlite-reduced").runs(pipeline) is runs
+    assert open_bindings("llvmlite-reduced").runs(pipeline) is runs

@@ -1,4 +1,4 @@
-"""Reduced back end: what llvmlite's public interface offers of LLVM.
+"""Reduced bindings: what llvmlite's public interface offers of LLVM.
 
 That is about 40 transformations and the default pipelines. To import this module imports llvmlite.
 """
@@ -13,8 +13,8 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend.protocol import IRError, Module, PassError, SharedContext
-from planish.levels.llvm.backend.reading import invalid, is_bitcode, processor, target_line, unreadable
+from planish.levels.llvm.bindings.protocol import IRError, Module, PassError, SharedContext
+from planish.levels.llvm.bindings.reading import invalid, is_bitcode, processor, target_line, unreadable
 
 _OPEN: set[Context] = set()
 
@@ -229,8 +229,8 @@ _SOURCE = re.compile(rb"^source_filename =", re.MULTILINE)
 _ESCAPED = re.compile(rb"[^ !#-\[\]-~]")
 
 
-class ReducedBackend:
-    """A back end that runs only what `runs` says; see the protocol `Backend`.
+class ReducedBindings:
+    """Bindings that run only what `runs` says; see the protocol `Bindings`.
 
     Here LLVM prints what it warns of, and ends the process on an error of its code generator.
     """

@@ -2,11 +2,11 @@
 
 import pytest
 
-from levels.llvm.backend.samples import INSIDE_OUT, SUM
+from levels.llvm.bindings.samples import INSIDE_OUT, SUM
 from planish.core import TargetError
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import Backend, IRError, PassError
-from planish.levels.llvm.backend.reading import invalid, unreadable
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
+from planish.levels.llvm.bindings.reading import invalid, unreadable
 
 NEWER = '\n!llvm.ident = !{!0}\n!0 = !{!"clang version 99.1.0"}\n'
 
@@ -22,21 +22,21 @@ NEWER = '\n!llvm.ident = !{!0}\n!0 = !{!"clang version 99.1.0"}\n'
     ],
 )
 def test_malformed_ir_is_reported_with_its_place(
-    backend: Backend, ir: str | bytes, message: str, capfd: pytest.CaptureFixture[str]
+    bindings: Bindings, ir: str | bytes, message: str, capfd: pytest.CaptureFixture[str]
 ):
     with pytest.raises(IRError) as caught:
-        backend.parse(ir, "a.ll")
+        bindings.parse(ir, "a.ll")
     assert caught.value.message.startswith(message)
     assert "\n" not in str(caught.value)
-    backend.parse(SUM).run("globalopt")  # which a past error does not disturb
+    bindings.parse(SUM).run("globalopt")  # which a past error does not disturb
     assert capfd.readouterr() == ("", "")
 
 
-def test_text_of_a_newer_llvm_is_named(backend: Backend):
+def test_text_of_a_newer_llvm_is_named(bindings: Bindings):
     with pytest.raises(IRError, match=r"^a\.ll:1:19: .*; it is of a newer LLVM \(99\) than this one \(\d+\."):
-        backend.parse(f"declare void @f() fromthefuture{NEWER}", "a.ll")
+        bindings.parse(f"declare void @f() fromthefuture{NEWER}", "a.ll")
     with pytest.raises(IRError, match=r"is invalid.*newer LLVM \(99\)"):
-        backend.parse(INSIDE_OUT + NEWER)
+        bindings.parse(INSIDE_OUT + NEWER)
 
 
 def test_bitcode_of_a_newer_llvm_is_named():
@@ -46,20 +46,20 @@ def test_bitcode_of_a_newer_llvm_is_named():
     assert "newer" not in invalid("a.bc", b'!"clang version 22.1.8"', "wrong", "22.1.0").message
 
 
-def test_text_that_reads_is_not_asked_for_its_version(backend: Backend):
-    assert backend.parse(SUM + NEWER).instructions() > 0
+def test_text_that_reads_is_not_asked_for_its_version(bindings: Bindings):
+    assert bindings.parse(SUM + NEWER).instructions() > 0
 
 
-def test_targets_without_code_are_reported(backend: Backend):
+def test_targets_without_code_are_reported(bindings: Bindings):
     with pytest.raises(TargetError, match="nowhere-unknown"):
-        backend.parse('target triple = "nowhere-unknown"')
+        bindings.parse('target triple = "nowhere-unknown"')
 
 
 @pytest.mark.parametrize(
     "pipeline",
     ["nonsense", "function(nonsense)", "function(gvn<nonsense>)", "function(globalopt)", "function(gvn", ","],
 )
-def test_refused_pipelines_change_nothing(whole: Backend, pipeline: str, capfd: pytest.CaptureFixture[str]):
+def test_refused_pipelines_change_nothing(whole: Bindings, pipeline: str, capfd: pytest.CaptureFixture[str]):
     module = whole.parse(SUM)
     before = module.text()
     with pytest.raises(PassError, match="LLVM refuses"):
@@ -71,7 +71,7 @@ def test_refused_pipelines_change_nothing(whole: Backend, pipeline: str, capfd: 
 
 
 def test_the_reduced_back_end_refuses_what_it_cannot_express():
-    module = open_backend("llvmlite-reduced").parse(SUM)
+    module = open_bindings("llvmlite-reduced").parse(SUM)
     before = module.text()
     with pytest.raises(PassError, match=r"cannot run 'function\(gvn\)'"):
         module.run("function(simplifycfg,gvn)")

@@ -9,7 +9,7 @@ from ctypes import byref, c_size_t, c_uint, c_void_p, string_at
 from dataclasses import dataclass
 from functools import cached_property
 
-from planish.levels.llvm.backend.c_api import COUNT, COUNT_OF_ONE, Functions
+from planish.levels.llvm.bindings.c_api import COUNT, COUNT_OF_ONE, Functions
 
 _UNCOUNTED = (
     b"llvm.lifetime.start",

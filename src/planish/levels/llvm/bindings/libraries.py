@@ -1,10 +1,10 @@
-"""LLVM libraries of this machine: finding them, and opening one as a back end.
+"""LLVM libraries of this machine: finding them, and opening their bindings.
 
 LLVM's own shared library is that which Linux distributions and Homebrew install. The other one is in
 llvmlite's wheel: it offers few passes and no textual pipelines, but it is not stripped, and LLVM's C API and
 its parser of pipelines are local symbols there. No version promises that, so it is proved each time: by the
 version, by the symbols, and by a child process that tries them and must survive. Where they cannot be
-reached, the reduced back end is used (see `lite_reduced`).
+reached, the reduced bindings are used (see `lite_reduced`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from planish.core import TargetError, unknown
-from planish.levels.llvm.backend import elf
-from planish.levels.llvm.backend.c_api import NAMES, Address, Functions, Signatures
-from planish.levels.llvm.backend.c_module import CBackend, LlvmSession, version
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings import elf
+from planish.levels.llvm.bindings.c_api import NAMES, Address, Functions, Signatures
+from planish.levels.llvm.bindings.c_module import CBindings, LlvmSession, version
+from planish.levels.llvm.bindings.protocol import Bindings
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.tool import run_tool
 
@@ -42,13 +42,13 @@ _HINTS = {
 
 
 def available() -> list[str]:
-    """List the back ends that can be opened here, the preferred one first."""
+    """List the bindings that can be opened here, the preferred ones first."""
     found = {"libllvm": find_libllvm(), "llvmlite": find_llvmlite()}
     return [name for name, path in found.items() if path]
 
 
-def open_backend(name: str = "") -> Backend:
-    """Open a back end, once in a process.
+def open_bindings(name: str = "") -> Bindings:
+    """Open bindings, once in a process.
 
     Args:
         name: `libllvm`; `llvmlite`, whole where it can be reached; `llvmlite-reduced`, by its public
@@ -62,17 +62,17 @@ def open_backend(name: str = "") -> Backend:
     return open_named(name or ("libllvm" if find_libllvm() or not find_llvmlite() else "llvmlite"))
 
 
-def usable_backend(name: str) -> Backend:
-    """Open a back end, or the preferred one where that is not here, as for reading what another one wrote."""
+def usable_bindings(name: str) -> Bindings:
+    """Open bindings, or the preferred ones where these are not here, as to read what others wrote."""
     try:
-        return open_backend(name)
+        return open_bindings(name)
     except TargetError:
-        return open_backend()
+        return open_bindings()
 
 
 @cache
-def open_named(name: str) -> Backend:
-    """Open a back end by its name; raises as `open_backend` does."""
+def open_named(name: str) -> Bindings:
+    """Open bindings by their name; raises as `open_bindings` does."""
     if name not in _HINTS:
         raise unknown("level 'llvm' has no back end", name, _HINTS)
     if name == "libllvm" and (path := find_libllvm()):
@@ -82,23 +82,23 @@ def open_named(name: str) -> Backend:
         if not isinstance(whole, str):
             return whole
         # It imports llvmlite, which takes a while.
-        from planish.levels.llvm.backend.lite_reduced import ReducedBackend
+        from planish.levels.llvm.bindings.lite_reduced import ReducedBindings
 
-        return ReducedBackend(LIFETIME)
+        return ReducedBindings(LIFETIME)
     raise TargetError(f"the LLVM back end '{name}' is not installed", _HINTS[name])
 
 
 def facts() -> Mapping[str, str]:
-    """Describe each back end in a line: which LLVM it is, where it is installed, and what it runs."""
+    """Describe each in a line: which LLVM it is, where it is installed, and what it runs."""
     found = {name: f"not found. {_HINTS[name]}" for name in ("libllvm", "llvmlite")}
     if path := find_libllvm():
-        found["libllvm"] = f"LLVM {open_backend('libllvm').version}, {path}; runs every pass"
+        found["libllvm"] = f"LLVM {open_bindings('libllvm').version}, {path}; runs every pass"
     if wheel := find_llvmlite():
         why = reach(wheel)
         runs = "runs every pass"
         if isinstance(why, str):
             runs = f"reduced to the passes of its public interface: {why}"
-        version = open_backend("llvmlite").version
+        version = open_bindings("llvmlite").version
         found["llvmlite"] = f"LLVM {version}, llvmlite {wheel.version}, {wheel.library}; {runs}"
     return found
 
@@ -163,7 +163,7 @@ def _llvm_config_folders() -> list[Path]:
     return [Path(os.fsdecode(ran.output.strip()))] if ran.code == 0 else []
 
 
-def _open_libllvm(path: Path) -> CBackend:
+def _open_libllvm(path: Path) -> CBindings:
     """Load a library.
 
     Raises:
@@ -187,7 +187,7 @@ def _open_libllvm(path: Path) -> CBackend:
         error = functions.LLVMRunPasses(module, pipeline.encode(), machine, options)
         return functions.take_error(error) if error else ""
 
-    return CBackend("libllvm", LlvmSession(functions, run), lifetime=None)
+    return CBindings("libllvm", LlvmSession(functions, run), lifetime=None)
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ _TRIAL = (
 
 
 @cache
-def reach(wheel: Wheel) -> CBackend | str:
+def reach(wheel: Wheel) -> CBindings | str:
     """Open the whole of LLVM inside llvmlite, once in a process; return the reason where it fails."""
     if not wheel.version.startswith(KNOWN):
         return f"llvmlite {wheel.version} is not {KNOWN}x"
@@ -265,7 +265,7 @@ def _addresses(wheel: Wheel) -> Address:
     return lambda name: base + found[name] if name in found else None
 
 
-def _open(address: Address) -> CBackend:
+def _open(address: Address) -> CBindings:
     functions = Functions("llvmlite", address, _LLVMLITE_SIGNATURES)
     parse = functions.bind(_PARSE, _LLVMLITE_SIGNATURES[_PARSE])
     options: int = functions.LLVMPY_CreatePipelineTuningOptions()  # those that `opt` has by default
@@ -285,7 +285,7 @@ def _open(address: Address) -> CBackend:
             functions.LLVMPY_DisposePassBuilder(builder)
         return ""
 
-    return CBackend("llvmlite", LlvmSession(functions, run), LIFETIME)
+    return CBindings("llvmlite", LlvmSession(functions, run), LIFETIME)
 
 
 def survives(address: Address) -> bool:
@@ -300,11 +300,11 @@ def survives(address: Address) -> bool:
     return in_child(trial, bool, _TRIAL_LIMITS) is True
 
 
-def _passes_trial(backend: CBackend) -> bool:
+def _passes_trial(bindings: CBindings) -> bool:
     """Try a pipeline that works, one that is refused, and code generation."""
-    module = backend.parse(_TRIAL)
+    module = bindings.parse(_TRIAL)
     copy = module.clone()
     copy.run("function(sroa<modify-cfg>),default<Oz>")
     counts = module.instructions(), copy.instructions()
     # The refusal is tried, too: it takes the way of errors, where the layout of llvm::Error matters.
-    return counts == (4, 1) and copy.text_bytes() > 0 and not backend.runs("function(unknown-pass)")
+    return counts == (4, 1) and copy.text_bytes() > 0 and not bindings.runs("function(unknown-pass)")

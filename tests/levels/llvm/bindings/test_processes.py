@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from levels.llvm.backend.processes import python
-from levels.llvm.backend.samples import SUM, TWO_ROUNDS
-from planish.levels.llvm.backend.protocol import Backend
+from levels.llvm.bindings.processes import python
+from levels.llvm.bindings.samples import SUM, TWO_ROUNDS
+from planish.levels.llvm.bindings.protocol import Bindings
 
 RUN = """
 import sys
-from planish.levels.llvm.backend.libraries import open_backend
-module = open_backend(sys.argv[1]).parse(sys.argv[2])
+from planish.levels.llvm.bindings.libraries import open_bindings
+module = open_bindings(sys.argv[1]).parse(sys.argv[2])
 module.run(sys.argv[3])
 print("survived")
 """
@@ -22,17 +22,17 @@ LIVE_LONG = """
 import resource, sys
 from contextlib import suppress
 from pathlib import Path
-from planish.levels.llvm.backend.libraries import open_backend
-from planish.levels.llvm.backend.protocol import IRError, PassError
+from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.bindings.protocol import IRError, PassError
 
-backend = open_backend(sys.argv[1])
+bindings = open_bindings(sys.argv[1])
 
 def evaluate():
-    module = backend.parse(sys.argv[2])
+    module = bindings.parse(sys.argv[2])
     copy = module.clone()
     copy.run("function(sroa<modify-cfg>,early-cse<memssa>)")
     copy.instructions(), copy.text(), copy.bitcode(), copy.verify()
-    for wrong in (copy.run, backend.parse):
+    for wrong in (copy.run, bindings.parse):
         with suppress(PassError, IRError):
             wrong("nonsense")
     copy.close()
@@ -50,7 +50,7 @@ print(resident() - before)
 """
 
 
-def test_safe_pipelines_survive(whole: Backend):
+def test_safe_pipelines_survive(whole: Bindings):
     fine = python(RUN, whole.name, TWO_ROUNDS, "function(instcombine<no-verify-fixpoint>,loop-mssa(licm))")
     assert (fine.returncode, fine.stdout) == (0, "survived\n")
 
@@ -62,7 +62,7 @@ def test_safe_pipelines_survive(whole: Backend):
         ("function(mem2reg,licm)", "LICM requires MemorySSA"),
     ],
 )
-def test_some_pipelines_end_the_process(whole: Backend, pipeline: str, last_words: str):
+def test_some_pipelines_end_the_process(whole: Bindings, pipeline: str, last_words: str):
     """LLVM returns no error for these: the catalogue must keep them out, and work is done in processes."""
     dead = python(RUN, whole.name, TWO_ROUNDS, pipeline)
     assert dead.returncode != 0
@@ -70,8 +70,8 @@ def test_some_pipelines_end_the_process(whole: Backend, pipeline: str, last_word
     assert "survived" not in dead.stdout
 
 
-def test_a_forked_process_works_on_modules_of_its_parent(backend: Backend):
-    module = backend.parse(SUM)
+def test_a_forked_process_works_on_modules_of_its_parent(bindings: Bindings):
+    module = bindings.parse(SUM)
     before = module.text_bytes()
     child = os.fork()
     if not child:
@@ -88,7 +88,7 @@ def test_a_forked_process_works_on_modules_of_its_parent(backend: Backend):
     assert module.text_bytes() == before
 
 
-def test_libllvm_leaks_nothing(libllvm: Backend):
+def test_libllvm_leaks_nothing(libllvm: Bindings):
     assert libllvm.lifetime is None
     grown = python(LIVE_LONG, "libllvm", SUM)
     assert grown.returncode == 0, grown.stderr
@@ -98,6 +98,6 @@ def test_libllvm_leaks_nothing(libllvm: Backend):
 
 @pytest.mark.parametrize("name", ["llvmlite", "llvmlite-reduced"])
 def test_llvmlite_says_how_long_it_may_live(name: str):
-    from planish.levels.llvm.backend.libraries import open_backend
+    from planish.levels.llvm.bindings.libraries import open_bindings
 
-    assert open_backend(name).lifetime == 10_000
+    assert open_bindings(name).lifetime == 10_000

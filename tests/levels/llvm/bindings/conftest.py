@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from planish.levels.llvm.backend.libraries import available, open_backend
-from planish.levels.llvm.backend.protocol import Backend
+from planish.levels.llvm.bindings.libraries import available, open_bindings
+from planish.levels.llvm.bindings.protocol import Bindings
 
 ALL = ("libllvm", "llvmlite", "llvmlite-reduced")
 WHOLE = ALL[:2]
@@ -17,32 +17,32 @@ def lacking(reason: str) -> None:
     pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
-def opened(name: str) -> Backend:
+def opened(name: str) -> Bindings:
     if name == "libllvm" and name not in available():
         lacking("libLLVM is not installed: apt-get install libllvm22")
-    return open_backend(name)
+    return open_bindings(name)
 
 
 @pytest.fixture(params=ALL)
-def backend(request: pytest.FixtureRequest) -> Backend:
+def bindings(request: pytest.FixtureRequest) -> Bindings:
     """Return each back end in turn."""
     return opened(request.param)
 
 
 @pytest.fixture(params=WHOLE)
-def whole(request: pytest.FixtureRequest) -> Backend:
+def whole(request: pytest.FixtureRequest) -> Bindings:
     """Return each back end that runs every pass in turn."""
     return opened(request.param)
 
 
 @pytest.fixture
-def libllvm() -> Backend:
+def libllvm() -> Bindings:
     """Return LLVM's own library."""
     return opened("libllvm")
 
 
 @pytest.fixture
-def opt(libllvm: Backend) -> str:
+def opt(libllvm: Bindings) -> str:
     """Return the path of the `opt` of LLVM's own library."""
     major = libllvm.version.partition(".")[0]
     path = shutil.which(f"opt-{major}")

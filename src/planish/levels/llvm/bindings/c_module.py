@@ -8,10 +8,10 @@ from ctypes import CFUNCTYPE, byref, c_uint, c_void_p, cast, string_at
 from dataclasses import dataclass
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.backend.c_api import TARGETS, Functions, initializers
-from planish.levels.llvm.backend.c_definitions import Definitions, InstructionCounter
-from planish.levels.llvm.backend.protocol import IRError, Module, PassError, SharedContext
-from planish.levels.llvm.backend.reading import invalid, processor, target_line, unreadable
+from planish.levels.llvm.bindings.c_api import TARGETS, Functions, initializers
+from planish.levels.llvm.bindings.c_definitions import Definitions, InstructionCounter
+from planish.levels.llvm.bindings.protocol import IRError, Module, PassError, SharedContext
+from planish.levels.llvm.bindings.reading import invalid, processor, target_line, unreadable
 
 _ERROR = 0  # LLVMDSError
 _Handler = CFUNCTYPE(None, c_void_p, c_void_p)
@@ -126,7 +126,7 @@ class LlvmSession:
 
     Args:
         functions: its C API.
-        run_pipeline: what the two back ends do not share.
+        run_pipeline: what the two libraries do not share.
     """
 
     def __init__(self, functions: Functions, run_pipeline: RunPipeline) -> None:
@@ -220,8 +220,8 @@ class CModule(Module):
         self._functions.LLVMDisposeModule(handle)
 
 
-class CBackend:
-    """A back end that runs every textual pipeline; see the protocol `Backend`.
+class CBindings:
+    """Bindings that run every textual pipeline; see the protocol `Bindings`.
 
     Args:
         name: `libllvm` or `llvmlite`.
