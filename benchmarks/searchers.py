@@ -1,7 +1,7 @@
 """Compare the searchers on a recorded table: best found / optimum by number of trials, median over seeds.
 
 Run `python benchmarks/searchers.py` for the synthetic lattice, or give the path of a recording that
-`planish.measure.executors.save_recording` wrote; its space is then made by the level that its task names.
+`planish.core.recording.save_recording` wrote; its space is then made by the level that its task names.
 """
 
 import argparse
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.core import Objective, Space, Target, Task, evaluate, registry
+from planish.core.recording import Recording, load_recording
 from planish.search import fitting_searchers, make_searcher
 from planish.testing.lattice import Lattice
-from planish.testing.recorded import Recording, ReplayExecutor, load_recording
+from planish.testing.recorded import ReplayExecutor
 from planish.testing.searchers import best_so_far, drive
 
 CHECKPOINTS = (10, 25, 50, 100, 200, 400, 800, 1600)

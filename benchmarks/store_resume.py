@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Trial
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.measure.executors import InlineExecutor
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

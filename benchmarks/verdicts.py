@@ -27,7 +27,7 @@ from pathlib import Path
 
 from known_work import Layers, Networks, Work, Worker, calls, write_network
 from planish.core import Candidate, Objective, Ratio
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.measure import PairedSamples, Plan, SharedBaselineTime, Variant
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor

@@ -57,7 +57,7 @@ TAIL = """\
 | `inspect` | `planish.levels.graph.architecture.recognize`, `planish.levels.graph.starting_lists` |
 | `passes` | `planish.levels.llvm.passes.pipeline.parse_pipeline` |
 | `bench-passes` | `planish.tuning.batch` |
-| `levels`, `searchers`, `targets` | `planish.levels.registry.level_named`, `planish.search.describe_searcher`, `Level.machine` |
+| `levels`, `searchers`, `targets` | `planish.core.registry.level_named`, `planish.search.describe_searcher`, `Level.machine` |
 | `corpus` | `planish.train.corpus`, `planish.train.labeling`, `planish.train.cost_tables` |
 | `models`, `policy` | `planish.models`, `planish.train` |
 """  # noqa: E501

@@ -27,12 +27,12 @@ from planish.core import (
     is_locked,
     private_folder,
 )
+from planish.core.recording import Recording, load_recording, save_recording
 from planish.einsum import BoundEinsum
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import matmul
 from planish.report import write_report
 from planish.store import store_at
-from planish.testing.recorded import Recording, load_recording, save_recording
 from planish.tuning.api import task_of
 from planish.tuning.result import RunSummary
 

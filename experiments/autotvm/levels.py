@@ -26,7 +26,7 @@ from typing import Any
 from tables import show
 
 from planish.core import Candidate, Failed, Level, Measured, Space, Task, Trial, evaluate
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.tuning.api import task_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from planish.core import Candidate, Measured, Trial
 from planish.core.front import growth_of
-from planish.levels.registry import level_named, load_program
+from planish.core.registry import level_named, load_program
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Finalist

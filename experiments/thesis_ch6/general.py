@@ -20,8 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.core import Candidate, CanStep, Evaluator, Level, Measured, Stage, Task
+from planish.core.registry import level_named
 from planish.levels.loops.workloads import matmul, thesis_split
-from planish.levels.registry import level_named
 from planish.models.named_policies import policy_named
 from planish.search.decoding import Decoding, PrefixTree, decode
 

@@ -9,8 +9,8 @@ import pytest
 
 from cli.conftest import Planish
 from planish.core import registry
+from planish.core.registry import level_of
 from planish.levels.loops import backends
-from planish.levels.registry import level_of
 
 Offer = Callable[[str, str], None]
 

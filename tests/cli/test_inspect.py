@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import Planish
 from planish.core import Candidate, Failed, Measured, Outcome, ProgramError, StoreError, Trial
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.store import open_store
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

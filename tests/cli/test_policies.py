@@ -16,9 +16,9 @@ import pytest
 from cli.conftest import Planish
 from models.test_language_policy import PASSES, made, tokenizer
 from planish.cli.language_training import show_steps
+from planish.core.registry import level_named, load_program
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.catalogue import load_coreset
-from planish.levels.registry import level_named, load_program
 from planish.models.policy_files import load_policy, policies_folder, policy_paths, write_policy
 from planish.store import open_store
 from planish.train.corpus.reader import SAMPLE, read_corpus

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from planish import tune
 from planish.cli import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
+from planish.core.registry import level_named
 from planish.einsum import contraction_of
 from planish.einsum.backends import EinsumBackend, compile_kernel, multiplication
 from planish.einsum.decision_store import TaskHistory, record
@@ -20,7 +21,6 @@ from planish.levels.loops.build import Library
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.registry import level_named
 from planish.store import open_store
 from planish.tuning.result import read_result
 from planish.tuning.settings import Budget, Settings

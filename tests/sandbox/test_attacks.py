@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planish.core import Candidate, EvaluatorSpec, Measured, evaluate
-from planish.levels.registry import level_named
+from planish.core.registry import level_named
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import linux
 from planish.tuning.api import task_of

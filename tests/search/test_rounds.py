@@ -14,9 +14,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, Space, Trial
+from planish.core.registry import load_program
 from planish.levels.llvm.passes.catalogue import PassElement
 from planish.levels.llvm.passes.space import PassSpace
-from planish.levels.registry import load_program
 from planish.models.learner import Learner
 from planish.search import (
     Costs,

@@ -26,10 +26,10 @@ from planish.core import (
     usable_cores,
 )
 from planish.core.front import HypervolumeTracker, growth_of
+from planish.core.registry import level_named
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program as TensorProgram
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.registry import level_named
 from planish.measure.executors import LocalExecutor
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from levels.llvm.modules import SUM
 from planish.core import Candidate, Objective, PlanishError
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.store import open_store
 from planish.tuning.batch import (
     Change,

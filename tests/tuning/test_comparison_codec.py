@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate, CrossCheck, Ratio, StoreError, describe
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.store import ResultRow, open_store
 from planish.tuning.api import task_of, tune
 from planish.tuning.comparison import Clocks

@@ -23,7 +23,7 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.search import fitting_searchers
 from planish.store import Store, open_store
 from planish.testing.lattice import Set

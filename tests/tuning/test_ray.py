@@ -15,7 +15,7 @@ import pytest
 import planish
 from planish.callbacks import ActiveRun
 from planish.core import ExecutorFactory, LostError, Measured, Trial
-from planish.levels.registry import level_named
+from planish.core.registry import level_named
 from planish.measure.executors import LocalExecutor
 from planish.measure.ray_cluster import RayCluster
 from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids

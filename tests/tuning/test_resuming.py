@@ -28,7 +28,7 @@ from planish.core import (
     Trial,
     TrialPrediction,
 )
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.store import Store, open_store
 from planish.store.schema import sealed
 from planish.tuning.api import tune_program

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from planish.cli import app
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.store import open_store
 from planish.tuning.api import tune_program

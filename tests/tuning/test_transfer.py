@@ -25,7 +25,7 @@ from planish.core import (
     Trial,
     Tried,
 )
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.search import make_searcher
 from planish.store import open_store
 from planish.testing.lattice import Set

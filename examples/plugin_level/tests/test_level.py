@@ -6,7 +6,7 @@ import pytest
 
 import planish
 from planish.core import Candidate, Failed, ProgramError, evaluate
-from planish.levels.registry import level_of
+from planish.core.registry import level_of
 from planish.measure.executors import InlineExecutor
 from planish.tuning.api import task_of
 from planish.tuning.settings import Budget, Settings

@@ -87,10 +87,10 @@ def _measure(found: Batch, end: float | None) -> None:
 
     from planish.cli.output import say
     from planish.core import Measured, Task, evaluate
+    from planish.core.recording import Recording, load_recording, save_recording
     from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
     from planish.levels.loops.level import LoopsLevel
     from planish.measure.executors import LocalExecutor
-    from planish.testing.recorded import Recording, load_recording, save_recording
 
     level = LoopsLevel()
     objective = level.objectives["time_s"]

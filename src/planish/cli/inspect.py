@@ -51,7 +51,7 @@ def inspect(
         planish inspect examples/graph/cnn-small-torchscript.onnx
     """
     from planish.cli.request import level_options, names
-    from planish.levels.registry import load_program
+    from planish.core.registry import load_program
     from planish.tuning.api import task_of
     from planish.tuning.settings import Settings
 

@@ -21,9 +21,9 @@ def levels(form: given.Format = "text") -> None:
     """
     from planish.cli.output import document, say, table
     from planish.core import registry
-    from planish.levels.registry import GROUP, level_named
+    from planish.core.registry import LEVELS, level_named
 
-    usable, broken = registry.each_usable(GROUP, level_named)
+    usable, broken = registry.each_usable(LEVELS, level_named)
     found = list(usable.values())
     _remark_broken(broken)
     if form == "json":
@@ -99,9 +99,9 @@ def targets(form: given.Format = "text") -> None:
     """
     from planish.cli.output import document, facts, say
     from planish.core import registry
-    from planish.levels.registry import GROUP
+    from planish.core.registry import LEVELS
 
-    found, broken = registry.each_usable(GROUP, _machine)
+    found, broken = registry.each_usable(LEVELS, _machine)
     _remark_broken(broken)
     if form == "json":
         document({"targets": found})
@@ -113,10 +113,10 @@ def targets(form: given.Format = "text") -> None:
 
 def _machine(name: str) -> Mapping[str, str]:
     from planish.core import registry
-    from planish.levels.registry import GROUP, level_named
+    from planish.core.registry import LEVELS, level_named
 
     level = level_named(name)
-    with registry.attributed(GROUP, name):
+    with registry.attributed(LEVELS, name):
         return level.machine()
 
 

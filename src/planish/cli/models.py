@@ -87,7 +87,7 @@ def fit(
         planish models fit --level loops
     """
     from planish.core import PlanishError
-    from planish.levels.registry import level_named
+    from planish.core.registry import level_named
     from planish.models.held_out import OWN
     from planish.models.model_files import models_folder, suffix_of, write_model
     from planish.store import open_store
@@ -119,7 +119,7 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
     """
     from planish.cli.output import document, facts
     from planish.core import PlanishError
-    from planish.levels.registry import level_named
+    from planish.core.registry import level_named
     from planish.models.model_files import load_model
     from planish.store import open_store
     from planish.train.cost_models import evaluate as judge

@@ -17,9 +17,9 @@ NEWEST = 50
 
 def level_names(incomplete: str) -> list[str]:
     """Offer the levels that are installed."""
-    from planish.levels.registry import GROUP
+    from planish.core.registry import LEVELS
 
-    return _installed(GROUP, incomplete)
+    return _installed(LEVELS, incomplete)
 
 
 def searcher_names(incomplete: str) -> list[str]:

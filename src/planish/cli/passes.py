@@ -30,8 +30,8 @@ def passes(
     from planish.cli.output import document
     from planish.cli.request import level_options, names
     from planish.cli.summary import show_sections
+    from planish.core.registry import load_program
     from planish.levels.llvm.passes.pipeline import candidate_of, parse_pipeline
-    from planish.levels.registry import load_program
     from planish.measure.executors import LocalExecutor
     from planish.tuning.api import task_of
     from planish.tuning.settings import Settings

@@ -180,7 +180,7 @@ def evaluate(
 
 def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
-    from planish.levels.registry import level_named
+    from planish.core.registry import level_named
     from planish.store import open_store
     from planish.train.continuations import evaluate_steps, read_state_dataset
     from planish.tuning.transfer import known_tasks
@@ -516,7 +516,7 @@ def _imitated(
     policy: Policy, space: str, store: str | None, network: str, epochs: int, display: ProgressDisplay
 ) -> SavedPolicy:
     from planish.core import PlanishError
-    from planish.levels.registry import level_named
+    from planish.core.registry import level_named
     from planish.models.policy_files import policy_for
     from planish.store import open_store
     from planish.train.continuations import compare_steps, read_state_dataset

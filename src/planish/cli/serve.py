@@ -80,7 +80,7 @@ def serve(
     from planish.cli.output import say
     from planish.cli.request import level_options, names
     from planish.core import TargetError
-    from planish.levels.registry import load_program
+    from planish.core.registry import load_program
     from planish.tuning.settings import Settings
 
     try:

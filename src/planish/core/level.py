@@ -198,6 +198,15 @@ class Level(ABC, Generic[ProgramT]):
         del task, executor
         return None
 
+    def functions(self, program: ProgramT) -> Mapping[str, ProgramT]:
+        """Return the functions of a program as programs of their own, by name.
+
+        Raises:
+            PlanishError: programs of this level have no functions.
+        """
+        del program
+        raise PlanishError(f"programs of level '{self.name}' have no functions", "Tune it as a whole.")
+
     def identities(self, task: Task[ProgramT]) -> AbstractContextManager[Identify] | None:
         """Return the function that names candidates by the program that they make; None where there is none.
 

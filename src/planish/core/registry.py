@@ -4,13 +4,21 @@ Other packages offer entry points, too, which may be broken. Then `PluginError` 
 error is not taken for one of planish, and whatever else is offered can be used.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from planish.core.errors import PlanishError, unknown
+from planish.core.errors import PlanishError, ProgramError, unknown
+
+if TYPE_CHECKING:
+    from planish.core.level import Level
+    from planish.core.task import Program
 
 _Made = TypeVar("_Made")
 
@@ -19,6 +27,11 @@ OWN = "planish"
 
 # The files of all packages are read for one group as for all of them, which takes milliseconds.
 _installed = cache(entry_points)
+
+LEVELS = "planish.levels"
+OF_TENSORS = "loops"
+"""The level that is asked first where a source begins with a tensor, so that no other is loaded."""
+_TENSOR = re.compile(r"\s*\w+\[")
 
 
 class PluginError(PlanishError):
@@ -117,3 +130,53 @@ def _distribution(entry: EntryPoint) -> str:
 def _origin(entry: EntryPoint) -> str:
     package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
     return f"{package} ({entry.value})"
+
+
+def level_named(name: str) -> Level:
+    """Load a level.
+
+    Raises:
+        PlanishError: there is none of this name, or another package's cannot be used.
+    """
+    factory = load(LEVELS, name)
+    with attributed(LEVELS, name):
+        return factory()
+
+
+def level_of(source: str) -> Level:
+    """Find the level that a source belongs to: a file's path, or a program's text.
+
+    Raises:
+        ProgramError: no installed level reads it.
+    """
+    known = names(LEVELS)
+    broken: list[str] = []
+    # One after the other: to import a level takes up to 0.1 s.
+    first = OF_TENSORS if _TENSOR.match(source) else ""
+    for name in sorted(known, key=lambda name: name != first):
+        try:
+            level = level_named(name)
+            with attributed(LEVELS, name):
+                if level.accepts(source):
+                    return level
+        except PluginError as error:  # another level may read it
+            broken.append(error.message)
+    with suppress(OSError):  # a text may be too long for a path
+        if Path(source).is_dir():
+            raise ProgramError(f"'{source}' is a folder", "Name a file.")
+        if Path(source).suffix and not Path(source).exists():
+            raise ProgramError(f"there is no file '{source}'", "Check the path.")
+    if "->" in source:
+        example = "Write C[m,n] += A[m,k] * B[k,n] (docs/reference/notation.md), or call planish.einsum."
+        raise ProgramError(f"'{source}' is in the notation of einsum", example)
+    unusable = "".join(f" Not usable: {message}." for message in broken)
+    hint = f'Name one: settings=Settings(level="NAME"); installed: {", ".join(known)}.{unusable}'
+    raise ProgramError(f"no level reads '{source}'", hint)
+
+
+def load_program(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Program]:
+    """Read a program, with the level of this name, or, if it is empty, with the one that accepts it."""
+    if not source.strip():
+        raise ProgramError("the program is empty", "Give a program's text, or the path of a file.")
+    found = level_named(level) if level else level_of(source)
+    return found, found.load(source, options)

@@ -11,10 +11,10 @@ from typing import Any
 
 from planish.core import Failed, Measured, Objective, PlanishError, StoreError, Trial
 from planish.core.arguments import as_options
+from planish.core.registry import level_named
 from planish.core.wording import interval, multiple, title
 from planish.dashboard.source import Source, Stamp
 from planish.dashboard.trial_columns import TrialColumns
-from planish.levels.registry import level_named
 from planish.report.page import TrialCounts
 from planish.store import Run, StoredTask
 from planish.tuning.comparison import InterimRatio

@@ -29,7 +29,7 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.levels.registry import level_named, load_program
+from planish.core.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
 from planish.models.networks import scaled
 from planish.store import HeldError, Store, store_at

@@ -39,7 +39,7 @@ from planish.core.arguments import check_type, wrong_argument
 from planish.core.capabilities import HasHosts
 from planish.core.files import StrPath
 from planish.core.front import HypervolumeTracker
-from planish.levels.registry import level_named, load_program
+from planish.core.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
 from planish.store import HeldError, Run, Store, store_at

@@ -31,8 +31,8 @@ from planish.core import (
 )
 from planish.core.documents import SCHEMA_VERSION, versioned
 from planish.core.files import StrPath, replace_text
+from planish.core.registry import load_program
 from planish.core.trial import checked_for
-from planish.levels.registry import load_program
 from planish.measure.executors import LocalExecutor
 from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
@@ -135,19 +135,13 @@ def totals(parts: Sequence[Part], *, backup: bool) -> Totals:
 
 
 def load_parts(source: str, level: str, options: Mapping[str, str]) -> tuple[Level, Mapping[str, Program]]:
-    """Read a module of LLVM IR; return its level, and its functions by name.
+    """Read a program; return its level, and its functions by name.
 
     Raises:
-        PlanishError: it cannot be read, or is no module of LLVM IR.
+        PlanishError: it cannot be read, or programs of its level have no functions.
     """
-    from planish.levels.llvm.bindings.libraries import open_bindings
-    from planish.levels.llvm.program import IRProgram
-    from planish.levels.llvm.source import functions_of
-
     found, program = load_program(source, level, options)
-    if not isinstance(program, IRProgram):
-        raise PlanishError(f"programs of level '{found.name}' have no functions", "Tune it as a whole.")
-    return found, functions_of(program, open_bindings(program.backend))
+    return found, found.functions(program)
 
 
 def tune_parts(

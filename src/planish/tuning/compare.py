@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
 from planish.core.files import StrPath
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.measure import PairedSamples, Plan, Variant, judged
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor

@@ -23,11 +23,12 @@ from planish.core import (
     Task,
     Trial,
     describe,
+    register_file,
 )
 from planish.core.arguments import check_type, check_whole_number, wrong_argument
 from planish.core.files import StrPath
+from planish.core.registry import level_named
 from planish.core.wording import title, verdict_word
-from planish.levels.registry import first_exportable, level_named, name_files
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
@@ -237,7 +238,9 @@ class Result(StoredRun):
         """
         if not self.finalists and not self.level.exports_unverified:
             return self.level.baseline(self.task)
-        return first_exportable(self.level, [self.candidate, *(each.candidate for each in self.finalists)])
+        ways = (self.candidate, *(each.candidate for each in self.finalists))
+        # The winner where none can be: its export says why.
+        return next((each for each in ways if self.level.exportable(each)), self.candidate)
 
     @property
     def value(self) -> float:
@@ -362,7 +365,8 @@ def read_result(
     run = store.run(run_id)
     task = store.task(run.task_key)
     level = level or level_named(task.level)
-    name_files(level, map(Path, files))
+    for path in map(Path, files):
+        register_file(level.digest(path), path)
     rows = store.result_rows(run.id, level.steps)
     found = Result(run, task, decode(rows, task.objectives), decode_notes(rows), store, pick)
     if not 1 <= pick <= max(1, count := len(found.finalists)):

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from planish.core import Candidate, Failed, Level, Objective, PlanishError, StoreError, Task, Trial
 from planish.core.front import best_non_regressing
-from planish.levels.registry import level_named
+from planish.core.registry import level_named
 from planish.store import Reader, Run, StoredTask
 from planish.tuning.comparison import Comparison, Finalist
 

@@ -15,10 +15,10 @@ import pytest
 from levels.graph.models import convolutions, write
 from planish import tune
 from planish.core import Candidate, PlanishError
+from planish.core.registry import level_of
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.model_protos import node_counts
 from planish.levels.graph.passes import selection
-from planish.levels.registry import level_of
 from planish.store import open_store
 from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings

@@ -18,13 +18,13 @@ from levels.hlo.workloads import INFERENCE, PREDICT, STEP, TRAINING, WEIGHTS, wr
 from planish import tune
 from planish.core import Candidate, PlanishError, ProgramError, candidate_from_json
 from planish.core.installation import install_command
+from planish.core.registry import level_of
 from planish.levels.hlo import read_program
 from planish.levels.hlo.edits import EDITS, CopyOp, DeleteOp, ScaleConstant
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.machine import hlo_target
 from planish.levels.hlo.patch import difference, original, replay
-from planish.levels.registry import level_of
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result, read_result

@@ -16,12 +16,12 @@ import pytest
 from levels.llvm.modules import ASSEMBLY, ECHO, SUM, lacking, require_linker
 from planish import tune, validate
 from planish.core import Candidate, Measured, PlanishError, ProgramError, Task, outcome_to_json
+from planish.core.registry import level_of
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.describe import described
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes.pipeline import candidate_of, passes_of
 from planish.levels.llvm.task_setup import baseline_passes
-from planish.levels.registry import level_of
 from planish.measure import ends_by
 from planish.measure.executors import LocalExecutor
 from planish.store import open_store

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from golden_text import Golden
 from levels.loops.test_parse import MEANINGS
 from planish.core.errors import ProgramError
+from planish.core.registry import level_of
 from planish.levels.loops.lang.notation import Axis, Tensor, axes, program
 from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
 from planish.levels.loops.lang.program import ARITHMETIC, Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.registry import level_of
 
 GEMM = "C[m,n] += A[m,k] * B[k,n]"
 
@@ -309,7 +309,7 @@ def test_the_notation_of_einsum_is_recognized() -> None:
 def test_a_text_loads_no_other_level() -> None:
     script = """
 import sys
-from planish.levels.registry import level_of
+from planish.core.registry import level_of
 assert level_of("C[m] = A[m]").name == "loops"
 print(*(level for level in ("graph", "hlo", "llvm") if f"planish.levels.{level}" in sys.modules))
 """

@@ -142,6 +142,13 @@ class LlvmLevel(Level[IRProgram]):
         require_bindings(open_bindings(backend))
         return HotFunctionSpace(task.program)
 
+    def functions(self, program: IRProgram) -> Mapping[str, IRProgram]:
+        """Return the functions of a module as modules of their own, by name."""
+        from planish.levels.llvm.bindings.libraries import open_bindings
+        from planish.levels.llvm.source import functions_of
+
+        return functions_of(program, open_bindings(program.backend))
+
     def default_searcher(self, task: Task[IRProgram], space: str) -> str:
         """Name the searcher of a task's space where the user names none."""
         if space != "functions":

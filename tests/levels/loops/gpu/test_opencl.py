@@ -11,6 +11,7 @@ import pytest
 
 from planish.cli import gpu_batches
 from planish.core import Candidate, Failed, Measured, PlanishError, Step, TargetError, Task, rng
+from planish.core.recording import load_recording
 from planish.levels.loops.gpu import opencl
 from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.source import kernel_source
@@ -18,7 +19,6 @@ from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
 from planish.levels.loops.level import LoopsLevel
 from planish.measure.executors import InlineExecutor
-from planish.testing.recorded import load_recording
 from planish.tuning.api import tune_program
 from planish.tuning.settings import Budget
 
