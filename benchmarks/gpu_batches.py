@@ -1,8 +1,8 @@
-"""Batches of GPU kernels for AutoTVM's workloads, compiled here and measured where the card is.
+"""Batches of GPU kernels for AutoTVM's workloads, compiled here and measured where the GPU is.
 
 `python benchmarks/gpu_batches.py DIR --target cuda:sm_90` writes a folder for each of the convolutions C1 to
-C12 of ResNet-18 and for the product of 1024 (figure 10 of the paper); no card is needed. On the machine with
-the card, `planish measure DIR/*` verifies and times them.
+C12 of ResNet-18 and for the product of 1024 (figure 10 of the paper); no GPU is needed. On the machine with
+the GPU, `planish measure DIR/*` verifies and times them.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def judge(device: str, seed: int, number: int) -> tuple[str, str]:
 
 
 def _gpu(number: int) -> Gpu:
-    return Gpu(group=256, shared=16 << 10, lanes=8, processor=number // OF_PROGRAM % 2 == 1)
+    return Gpu(block_size=256, shared=16 << 10, lanes=8, processor=number // OF_PROGRAM % 2 == 1)
 
 
 def _candidate(space: GpuSpace, number: int, seed: int) -> Candidate:

@@ -1,4 +1,4 @@
-"""`planish batch` and `planish measure`: kernels that are compiled here, and measured where the card is."""
+"""`planish batch` and `planish measure`: kernels that are compiled here, and measured where the GPU is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def batch(
 ) -> None:
     """Draw schedules of a program for a GPU, compile them, and write them to be measured elsewhere.
 
-    Kernels that spill registers are left out. No card is needed.
+    Kernels that spill registers are left out. No GPU is needed.
 
         planish batch "C[m,n] += A[m,k] * B[k,n]" --size m=1024,n=1024,k=1024 --target cuda:sm_90 -o DIR
     """

@@ -129,6 +129,12 @@ class Target:
             }
         )
 
+    @staticmethod
+    def of_json(record: Mapping[str, Any]) -> "Target":
+        """Read the JSON of `text` back; raises LookupError or TypeError where it is not that."""
+        known: dict[str, Any] = {**record, "features": frozenset(record["features"])}
+        return Target(**known)
+
 
 @dataclass(frozen=True)
 class Task(Generic[ProgramT_co]):

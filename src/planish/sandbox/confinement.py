@@ -165,7 +165,7 @@ _FOLDERS = "usr lib lib32 lib64 libx32 bin sbin opt etc proc sys nix gnu var/lib
 SYSTEM = tuple(Path("/") / each for each in _FOLDERS.split())
 """Where a system keeps what programs need; homes, disks, terminals and /tmp are not among it."""
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
-_OF_CARDS = (Path("/dev/shm"), Path("~/.nv").expanduser())
+_OF_GPUS = (Path("/dev/shm"), Path("~/.nv").expanduser())
 FILE_BYTES = 1 << 30
 """Of the largest file that is written, where nothing else is asked for."""
 _on: list[SandboxPolicy] = []
@@ -190,24 +190,22 @@ class SandboxPolicy:
         writes: further folders that may be written.
         programs: whether the worker starts programs, which then cannot end it. Else what is confined is
             code in the worker itself.
-        card: whether a graphics card is used: its devices are written to, its driver asked by Unix sockets.
+        gpu: whether a GPU is used: its devices are written to, its driver asked by Unix sockets.
         file_bytes: of the largest file that may be written.
     """
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     programs: bool = True
-    card: bool = False
+    gpu: bool = False
     file_bytes: int = FILE_BYTES
 
     @staticmethod
     def for_code(
-        writes: Iterable[Path] = (), *, card: bool = False, file_bytes: int = FILE_BYTES
+        writes: Iterable[Path] = (), *, gpu: bool = False, file_bytes: int = FILE_BYTES
     ) -> SandboxPolicy:
         """Return the policy for code in the worker itself: it may read all files, but cannot send them."""
-        return SandboxPolicy(
-            ("/",), tuple(map(str, writes)), programs=False, card=card, file_bytes=file_bytes
-        )
+        return SandboxPolicy(("/",), tuple(map(str, writes)), programs=False, gpu=gpu, file_bytes=file_bytes)
 
     @staticmethod
     def of(spec: EvaluatorSpec) -> SandboxPolicy | None:
@@ -224,7 +222,7 @@ class SandboxPolicy:
             tuple(dict.fromkeys(path for each in asked for path in each.reads)),
             tuple(dict.fromkeys(path for each in asked for path in each.writes)),
             any(each.programs for each in asked),
-            any(each.card for each in asked),
+            any(each.gpu for each in asked),
             max(each.file_bytes for each in asked),
         )
 
@@ -254,7 +252,7 @@ def apply_sandbox(policy: SandboxPolicy, folders: Sequence[Path] = ()) -> tuple[
         adopt_orphans()
         cap_addresses()
     calls = linux.restrict_calls(
-        os.getpid() if policy.programs else None, sockets=policy.card, code=not policy.programs
+        os.getpid() if policy.programs else None, sockets=policy.gpu, code=not policy.programs
     )
     network = leave_network() if calls else ""  # before Landlock, which hides what it takes
     files = linux.restrict_files(
@@ -278,8 +276,8 @@ def is_confined() -> bool:
 
 
 def _written(policy: SandboxPolicy) -> Iterator[tuple[Path, int]]:
-    card = [*Path("/dev").glob("nvidia*"), *_OF_CARDS] if policy.card else []
-    for path in (Path(tempfile.gettempdir()), *_DEVICES, *card, *map(Path, policy.writes)):
+    gpu = [*Path("/dev").glob("nvidia*"), *_OF_GPUS] if policy.gpu else []
+    for path in (Path(tempfile.gettempdir()), *_DEVICES, *gpu, *map(Path, policy.writes)):
         yield path, linux.ALL
 
 

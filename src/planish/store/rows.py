@@ -160,14 +160,12 @@ def task_from_row(row: Mapping[Any, Any], label: str) -> StoredTask:
     what = f"row {row['key']} of table tasks"
     with _readable(label, what):
         _check(label, what, row.values())
-        target: dict[str, Any] = json.loads(row["target"])
-        features: dict[str, Any] = {"features": frozenset(target["features"])}
         return StoredTask(
             key=row["key"],
             level=row["level"],
             level_version=row["level_version"],
             program=row["program"],
-            target=Target(**(target | features)),
+            target=Target.of_json(json.loads(row["target"])),
             objectives=tuple(Objective(*fields) for fields in json.loads(row["objectives"])),
             created=row["created"],
         )

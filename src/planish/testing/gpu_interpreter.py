@@ -101,34 +101,34 @@ class _Machine:
         self.private = {b.name for b in kernel.private}
         for memory in self.memory.values():
             memory.touched = {}
-        for group in range(kernel.groups):
-            self._group(kernel, group)
+        for block in range(kernel.grid_size):
+            self._block(kernel, block)
 
-    def _group(self, kernel: GpuKernel, group: int) -> None:
+    def _block(self, kernel: GpuKernel, block: int) -> None:
         own = {b.name: _Memory(b.name, [self.missing] * b.size) for b in kernel.shared}
         threads = list[tuple[int, dict[str, _Memory], Generator[None]]]()
-        for lane in range(kernel.group):
-            at = self._start(kernel, group, lane)
+        for thread in range(kernel.block_size):
+            at = self._start(kernel, block, thread)
             if at is not None:
                 private = {b.name: _Memory(b.name, [self.missing] * b.size) for b in kernel.private}
-                number = group * kernel.group + lane
+                number = block * kernel.block_size + thread
                 threads.append((number, {**self.memory, **own, **private}, self._items(kernel.body, at)))
         waiting = True
         while waiting and threads:
             met = set[bool]()
-            for number, memory, thread in threads:
+            for number, memory, running in threads:
                 self.thread, self.here = number, memory
-                met.add(next(thread, self) is not self)
+                met.add(next(running, self) is not self)
             if len(met) > 1:
                 raise TreeFault(f"{kernel.name}: some threads wait at a barrier where others end")
             waiting = met.pop()
             for memory in own.values():
                 memory.touched = {}
 
-    def _start(self, kernel: GpuKernel, group: int, lane: int) -> dict[LoopId, int] | None:
+    def _start(self, kernel: GpuKernel, block: int, thread: int) -> dict[LoopId, int] | None:
         """Return the iterations that a thread stands for; None where it has none."""
-        pairs = [(kernel.threads, group * kernel.group + lane)] if kernel.flat else []
-        pairs = pairs or [(kernel.blocks, group), (kernel.threads, lane)]
+        pairs = [(kernel.threads, block * kernel.block_size + thread)] if kernel.flat else []
+        pairs = pairs or [(kernel.blocks, block), (kernel.threads, thread)]
         at: dict[LoopId, int] = {}
         for loops, number in pairs:
             for loop, count in reversed(loops):
@@ -148,7 +148,7 @@ class _Machine:
                     for i in range(item.first, item.last):
                         yield from self._items(item.body, {**at, item.loop: i})
                 case Single():
-                    first = self.thread % self.kernel.group == 0
+                    first = self.thread % self.kernel.block_size == 0
                     if all(at[loop] == 0 for loop in item.loops) and (item.loops or first):
                         yield from self._items(item.body, at)
                 case Cooperative():
@@ -157,9 +157,9 @@ class _Machine:
 
     def _share_of(self, item: Cooperative) -> Iterator[dict[LoopId, int]]:
         """List the iterations of this thread among those that all threads share."""
-        loops, lane = [loop for loop, _ in item.loops], self.thread % self.kernel.group
+        loops, own = [loop for loop, _ in item.loops], self.thread % self.kernel.block_size
         for number, chosen in enumerate(product(*(range(count) for _, count in item.loops))):
-            if number % self.kernel.group == lane:
+            if number % self.kernel.block_size == own:
                 yield dict(zip(loops, chosen, strict=True))
 
     def _compute(self, item: Compute, at: At) -> None:

@@ -1,4 +1,4 @@
-"""Counters of power and heat: of the kernel, and of a graphics card by a driver that is made here."""
+"""Counters of power and heat: of the kernel, and of a GPU by a driver that is made here."""
 
 from __future__ import annotations
 
@@ -65,21 +65,21 @@ def test_what_the_machine_lacks_is_reported_once(tmp_path: Path) -> None:
     assert meter.end(calls=1) == {}
 
 
-# Two cards; the second has used 10 J more each time that it is asked.
+# Two GPUs; the second has used 10 J more each time that it is asked.
 DRIVER = """
 #include <string.h>
 typedef struct { unsigned version, sensor; int degrees; } heat;
-static int cards[2], open_, asked;
+static int gpus[2], open_, asked;
 int nvmlInitWithFlags(unsigned flags) { open_++; return flags; }
 int nvmlShutdown(void) { open_--; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **card)
-{ if (!open_ || index > 1) return 2; *card = &cards[index]; return 0; }
-int nvmlDeviceGetHandleByUUID(const char *name, void **card)
-{ if (!open_ || strcmp(name, "GPU-2")) return 6; *card = &cards[1]; return 0; }
-int nvmlDeviceGetTotalEnergyConsumption(void *card, unsigned long long *mj)
-{ if (!open_) return 1; *mj = card == &cards[1] ? 10000 * ++asked : 0; return 0; }
-int nvmlDeviceGetTemperatureV(void *card, heat *found)
-{ if (!open_) return 1; found->degrees = card == &cards[1] ? 62 : 35; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **gpu)
+{ if (!open_ || index > 1) return 2; *gpu = &gpus[index]; return 0; }
+int nvmlDeviceGetHandleByUUID(const char *name, void **gpu)
+{ if (!open_ || strcmp(name, "GPU-2")) return 6; *gpu = &gpus[1]; return 0; }
+int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj)
+{ if (!open_) return 1; *mj = gpu == &gpus[1] ? 10000 * ++asked : 0; return 0; }
+int nvmlDeviceGetTemperatureV(void *gpu, heat *found)
+{ if (!open_) return 1; found->degrees = gpu == &gpus[1] ? 62 : 35; return 0; }
 """
 READ = """
 import json

@@ -357,7 +357,7 @@ def sandbox_of(
 ) -> SandboxPolicy:
     """Return the sandbox of a process that rewrites a model and runs it."""
     largest = FILE_BYTES + _COPIES * program.size
-    return SandboxPolicy.for_code(writes, card=settings.provider == "cuda", file_bytes=largest)
+    return SandboxPolicy.for_code(writes, gpu=settings.provider == "cuda", file_bytes=largest)
 
 
 def limits_of(program: GraphProgram) -> Limits:

@@ -73,7 +73,7 @@ def counters(provider: str = "cpu", rapl: Path = _RAPL, hwmon: Path = _HWMON) ->
 
 
 def _card_counters() -> Mapping[str, Counter]:
-    """Find what the first card of `CUDA_VISIBLE_DEVICES` reports, or the machine's first card."""
+    """Find what the first GPU of `CUDA_VISIBLE_DEVICES` reports, or the machine's first GPU."""
     try:
         nvml = import_module("pynvml")
     except ModuleNotFoundError:
@@ -84,12 +84,12 @@ def _card_counters() -> Mapping[str, Counter]:
         # Opened for each reading and closed after it, so that processes forked in between may read too.
         nvml.nvmlInit()
         try:
-            # The variable may name a card by its UUID, too.
+            # The variable may name a GPU by its UUID, too.
             by_index = nvml.nvmlDeviceGetHandleByIndex
-            card = by_index(int(first)) if first.isdigit() else nvml.nvmlDeviceGetHandleByUUID(first)
+            gpu = by_index(int(first)) if first.isdigit() else nvml.nvmlDeviceGetHandleByUUID(first)
             if energy:
-                return nvml.nvmlDeviceGetTotalEnergyConsumption(card) * _MILLI
-            return float(nvml.nvmlDeviceGetTemperatureV(card, nvml.NVML_TEMPERATURE_GPU))
+                return nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) * _MILLI
+            return float(nvml.nvmlDeviceGetTemperatureV(gpu, nvml.NVML_TEMPERATURE_GPU))
         finally:
             nvml.nvmlShutdown()
 
@@ -123,7 +123,7 @@ class _Packages:
 
 
 def counter_facts(there: Sequence[Mapping[str, Counter]] | None = None) -> Mapping[str, str]:
-    """Return which quantity is read from where; by default by the counters of the processor and the card."""
+    """Return which quantity is read from where; by default by the counters of the processor and the GPU."""
     there = [counters(provider) for provider in _METERED] if there is None else there
     found = {
         name: ", ".join(found[name].source for found in there if name in found) or NOT_HERE

@@ -1,4 +1,4 @@
-"""CUDA kernels are compiled without a card: statistics, exports, batches, and what is said without one."""
+"""CUDA kernels are compiled without a GPU: statistics, exports, batches, and what is said without one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planish.core import Candidate, TargetError, Task
 from planish.levels.loops.gpu import cuda_driver
 from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.cuda import (
-    CARDS,
+    GPUS,
     KernelStatistics,
     compile_by_nvcc,
     compile_cuda,
@@ -110,26 +110,26 @@ def test_occupancy_is_limited_by_registers() -> None:
 
 
 @compiles
-def test_cards_that_are_not_here_are_described() -> None:
-    for arch, card in CARDS.items():
+def test_gpus_that_are_not_here_are_described() -> None:
+    for arch, model in GPUS.items():
         target = cuda_target(arch)
-        assert card.name in target.processor
-        assert Gpu.of(target).units == card.units
+        assert model.name in target.processor
+        assert Gpu.of(target).units == model.units
     with pytest.raises(TargetError, match=r"no architecture 'sm_12'. Use cuda:ARCH with one of sm_75"):
         cuda_target("sm_12")
 
 
 @compiles
-def test_without_a_card_a_search_says_what_can_be_done() -> None:
-    if _has_card():
-        pytest.skip("this machine has a CUDA card")
+def test_without_a_gpu_a_search_says_what_can_be_done() -> None:
+    if _has_gpu():
+        pytest.skip("this machine has a CUDA GPU")
     with pytest.raises(
-        TargetError, match=r"no CUDA card to execute kernels. Compile kernels here: planish batch"
+        TargetError, match=r"no CUDA GPU to execute kernels. Compile kernels here: planish batch"
     ):
         LEVEL.evaluator(task())
 
 
-def _has_card() -> bool:
+def _has_gpu() -> bool:
     try:
         cuda_driver.open_driver()
     except TargetError:

@@ -52,8 +52,8 @@ TILED = (
     VectorLanes("n"),
     UnrollReduction("k", 2),
 )
-CARD = Target("card", Gpu(group=64, shared=1 << 14).features)
-PROCESSOR = Target("processor", Gpu(group=64, shared=1 << 14, lanes=8, processor=True).features)
+GPU = Target("gpu", Gpu(block_size=64, shared=1 << 14).features)
+PROCESSOR = Target("processor", Gpu(block_size=64, shared=1 << 14, lanes=8, processor=True).features)
 
 
 def wrong(program: Program, kernels: GpuProgram) -> str | None:
@@ -110,7 +110,7 @@ def test_other_programs_are_computed(
 @settings(deadline=None, max_examples=12)
 @given(programs(points=400, dtypes=("float32", "float64")), st.integers(0, 99))
 def test_what_the_space_draws_computes_what_the_program_says(program: Program, seed: int) -> None:
-    space = GpuSpace(program, CARD if seed % 2 else PROCESSOR)
+    space = GpuSpace(program, GPU if seed % 2 else PROCESSOR)
     for number in range(3):
         try:
             candidate = space.sample(rng(seed, number)) if number else space.start()
@@ -139,7 +139,7 @@ def test_a_reduction_is_divided_among_threads_or_blocks(
     kernels = gpu_program_of(program, Candidate((SplitReduction("n", 4, over), *steps)))
     assert wrong(program, kernels) is None
     if over == "threads" and len(steps) == 1:
-        assert kernels.kernels[0].group == 4 * steps[0].threads  # pyright: ignore[reportAttributeAccessIssue]
+        assert kernels.kernels[0].block_size == 4 * steps[0].threads  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_reduction_is_divided_evenly() -> None:
@@ -154,7 +154,7 @@ def test_a_padded_copy_is_spread_over_all_its_elements() -> None:
     kernels = gpu_program_of(program, Candidate())
     copies = [kernel for kernel in kernels.kernels if kernel.outputs == ("I.padded",)]
     # All but the rows and columns that no window reaches.
-    assert max(kernel.groups * kernel.group for kernel in copies) >= 4 * 9 * 9
+    assert max(kernel.grid_size * kernel.block_size for kernel in copies) >= 4 * 9 * 9
     assert all(item.lanes is None for kernel in copies for item in computations(kernel.body))
     assert wrong(program, kernels) is None
 
@@ -171,7 +171,7 @@ def test_what_is_left_of_a_vector_is_computed_element_by_element() -> None:
 
 def test_results_are_in_registers_and_tiles_are_shared() -> None:
     (kernel,) = gpu_program_of(MATMUL, Candidate(TILED)).kernels
-    assert (kernel.groups, kernel.group) == (2 * 2, 2 * 2)
+    assert (kernel.grid_size, kernel.block_size) == (2 * 2, 2 * 2)
     assert [(b.name, b.size) for b in kernel.private] == [("C_1", 4 * 4)]
     # Four rows of eight elements, with one free behind each.
     assert [(b.name, b.size) for b in kernel.shared] == [("A.packed", 4 * (8 + 1)), ("B.packed", 4 * 8)]
@@ -266,7 +266,7 @@ def test_the_untuned_program_has_a_thread_for_each_element() -> None:
     kernel = gpu_program_of(MATMUL, Candidate()).kernels[0]
     assert isinstance(kernel, GpuKernel)
     assert kernel.flat
-    assert kernel.groups == 1
-    assert kernel.group == 13 * 11
+    assert kernel.grid_size == 1
+    assert kernel.block_size == 13 * 11
     with pytest.raises(PlanishError, match="is no step of a GPU schedule"):
         gpu_program_of(MATMUL, Candidate((Step(),)))

@@ -15,12 +15,12 @@ from planish.levels.loops.lang.parse import parse
 from planish.testing.spaces import SpaceConformance
 
 PROGRAM = parse("C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n])", {"m": 80, "n": 96, "k": 36})
-CARD = Gpu(units=4, group=256, shared=8 << 10)
-PROCESSOR = Gpu(units=2, group=256, shared=8 << 10, lanes=8, processor=True)
+GPU = Gpu(units=4, block_size=256, shared=8 << 10)
+PROCESSOR = Gpu(units=2, block_size=256, shared=8 << 10, lanes=8, processor=True)
 
 
 class TestGpuSpace(SpaceConformance):
-    gpu = CARD
+    gpu = GPU
 
     def space(self) -> Space:
         return GpuSpace(PROGRAM, Target("a device", self.gpu.features))
@@ -30,7 +30,7 @@ class TestGpuSpace(SpaceConformance):
 
     def replay(self, space: Space, candidate: Candidate) -> None:
         del space
-        require_fit(gpu_program_of(PROGRAM, candidate), self.gpu.group, self.gpu.shared)
+        require_fit(gpu_program_of(PROGRAM, candidate), self.gpu.block_size, self.gpu.shared)
 
 
 class TestProcessorSpace(TestGpuSpace):
@@ -38,14 +38,14 @@ class TestProcessorSpace(TestGpuSpace):
 
 
 def test_the_default_suits_the_device() -> None:
-    card, processor = (GpuSpace(PROGRAM, Target("", gpu.features)).start() for gpu in (CARD, PROCESSOR))
-    assert gpu_program_of(PROGRAM, card).kernels[0].group == 256
-    assert gpu_program_of(PROGRAM, processor).kernels[0].group == 1
+    gpu, processor = (GpuSpace(PROGRAM, Target("", each.features)).start() for each in (GPU, PROCESSOR))
+    assert gpu_program_of(PROGRAM, gpu).kernels[0].block_size == 256
+    assert gpu_program_of(PROGRAM, processor).kernels[0].block_size == 1
     assert any(isinstance(step, VectorLanes) for step in processor.steps)
 
 
 def columns(*steps: Step) -> dict[str, float]:
-    space = GpuSpace(PROGRAM, Target("", CARD.features))
+    space = GpuSpace(PROGRAM, Target("", GPU.features))
     (row,) = space.features([Candidate(steps)])
     return dict(zip(space.schema.names, row.tolist(), strict=True))
 
@@ -57,7 +57,7 @@ def test_features_show_how_threads_meet_in_memory() -> None:
     assert plain["shared bytes"] == plain["barriers passed by a thread"] == 0
     assert staged["barriers passed by a thread"] > 0
     assert staged["global elements touched by a thread"] < plain["global elements touched by a thread"]
-    assert plain["threads of a group"] == staged["threads of a group"] == pytest.approx(np.log2(1 + 64))
+    assert plain["threads of a block"] == staged["threads of a block"] == pytest.approx(np.log2(1 + 64))
     # A row of A has its elements in sequence, and threads beside each other read them so.
     assert staged["global elements in sequence"] > plain["global elements in sequence"]
     apart, beside = columns(BlockTile("m", 32)), columns(BlockTile("n", 32))
@@ -65,5 +65,5 @@ def test_features_show_how_threads_meet_in_memory() -> None:
 
 
 def test_features_of_a_device_are_read_back_from_a_target() -> None:
-    assert Gpu.of(Target("", CARD.features | {"opencl"})) == CARD
+    assert Gpu.of(Target("", GPU.features | {"opencl"})) == GPU
     assert Gpu.of(Target("", PROCESSOR.features)) == PROCESSOR

@@ -1,7 +1,7 @@
 """Batches: candidates that are compiled on one machine, and measured on another.
 
-A machine with a card may be at hand for minutes alone. So kernels are compiled beforehand, those that spill
-registers are left out, and a worker on the card verifies and times the others.
+A machine with a GPU may be available for minutes only. So kernels are compiled beforehand, those that spill
+registers are left out, and a worker on that machine verifies and times the others.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Batch:
 
 
 def write_batch(task: Task[Program], count: int, seed: int, folder: Path) -> BatchSummary:
-    """Draw candidates, compile them for the task's card, and write both.
+    """Draw candidates, compile them for the task's GPU, and write both.
 
     Args:
         task: of a program, for a device.
@@ -86,7 +86,7 @@ def write_batch(task: Task[Program], count: int, seed: int, folder: Path) -> Bat
     kind, arch = kind_and_name(task.target)
     space, gpu = GpuSpace(task.program, task.target), Gpu.of(task.target)
     drawn = list(dict.fromkeys([Candidate(), space.start(), *_drawn(space, count, seed)]))
-    kernels = {c: gpu_program_of(task.program, c, gpu.flat_group) for c in drawn}
+    kernels = {c: gpu_program_of(task.program, c, gpu.flat_block_size) for c in drawn}
     sources = {c: source_for(made, task.target) for c, made in kernels.items()}
     # Different candidates may make the same kernels.
     unique = {source: candidate for candidate, source in reversed(sources.items())}
@@ -155,10 +155,7 @@ def read_batch(folder: Path) -> Batch:
     """
     try:
         record = json.loads((folder / _FILE).read_text())
-        target = record["target"]
-        found = Target(
-            target["processor"], frozenset(target["features"]), target["cores"], target["toolchain"]
-        )
+        found = Target.of_json(record["target"])
         candidates = [candidate_from_json(row["steps"], GPU_STEPS) for row in record["candidates"]]
         return Batch(parse_canonical(record["program"]), found, candidates, folder)
     except (OSError, ValueError, LookupError, TypeError) as error:

@@ -57,8 +57,8 @@ VECTOR_BYTES = 32
 """Of vectors at most: PoCL's functions on longer ones have another calling convention than its kernels."""
 LEAST_ROW = 8
 """Elements of a row behind which some may be left free."""
-FLAT_GROUP = 256
-"""Threads of a group where nothing is bound."""
+FLAT_BLOCK_SIZE = 256
+"""Threads of a block where nothing is bound."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class Layout:
     """Choices of how kernels are laid out.
 
     Args:
-        group: threads of a group at most, where nothing is bound.
+        block_size: threads of a block at most, where nothing is bound.
         pads: buffer of a copy to the elements that are left free behind each row of its tile.
         lanes: innermost loops whose iterations are computed as one vector.
         unrolled: loops that are repeated instead of counted, besides those that registers take.
     """
 
-    group: int = FLAT_GROUP
+    block_size: int = FLAT_BLOCK_SIZE
     pads: Mapping[str, int] = field(default_factory=dict[str, int])
     lanes: frozenset[LoopId] = frozenset()
     unrolled: frozenset[LoopId] = frozenset()
@@ -232,11 +232,11 @@ class _Binder:
         self._place(0)
         items = self._all(nodes, path)
         counts = tuple(self.threads.items())
-        group = min(self.layout.group, prod(self.threads.values()))
-        return self._finished((), counts, group, items, flat=True)
+        block_size = min(self.layout.block_size, prod(self.threads.values()))
+        return self._finished((), counts, block_size, items, flat=True)
 
     def _finished(
-        self, blocks: Counts, threads: Counts, group: int, items: tuple[Item, ...], *, flat: bool = False
+        self, blocks: Counts, threads: Counts, block_size: int, items: tuple[Item, ...], *, flat: bool = False
     ) -> GpuKernel:
         written = {leaf.target.buffer for leaf in self.leaves}
         shared, private = (
@@ -244,11 +244,11 @@ class _Binder:
             for space in (SHARED, PRIVATE)
         )
         in_global = [b.name for b in self.tree.buffers if self.spaces.get(b.name) == GLOBAL]
-        if group > 1:
+        if block_size > 1:
             items = synchronized(items, frozenset(b.name for b in shared))
         inputs = tuple(name for name in in_global if name not in written)
         outputs = tuple(name for name in in_global if name in written)
-        return GpuKernel("", blocks, threads, group, flat, items, shared, private, inputs, outputs)
+        return GpuKernel("", blocks, threads, block_size, flat, items, shared, private, inputs, outputs)
 
     def _kind(self, loop: Loop) -> str:
         return "serial" if self._copies(loop) else self.bindings.get(loop.id, "serial")

@@ -1,4 +1,4 @@
-"""CUDA kernels: compilation for a card that need not be there, and what a compiled kernel takes.
+"""CUDA kernels: compilation for a GPU that need not be there, and what a compiled kernel takes.
 
 The registers and spills of a kernel are known before anything is executed (`ptxas -v`): a kernel that needs
 more registers than a thread may have is slow, and is not worth a launch.
@@ -26,8 +26,8 @@ _INSTALL = "Install NVRTC, pip install 'planish[cuda]', or the CUDA toolkit, wit
 
 
 @dataclass(frozen=True)
-class Card:
-    """A card of the table.
+class GpuModel:
+    """A GPU of the table.
 
     Args:
         name: an example of its architecture.
@@ -40,16 +40,16 @@ class Card:
     threads: int
 
 
-CARDS: Mapping[str, Card] = {
-    "sm_75": Card("T4", 40, 1024),
-    "sm_80": Card("A100", 108, 2048),
-    "sm_86": Card("RTX 3090", 82, 1536),
-    "sm_89": Card("RTX 4090", 128, 1536),
-    "sm_90": Card("H100", 132, 2048),
-    "sm_100": Card("B200", 148, 2048),
-    "sm_120": Card("RTX 5090", 170, 1536),
+GPUS: Mapping[str, GpuModel] = {
+    "sm_75": GpuModel("T4", 40, 1024),
+    "sm_80": GpuModel("A100", 108, 2048),
+    "sm_86": GpuModel("RTX 3090", 82, 1536),
+    "sm_89": GpuModel("RTX 4090", 128, 1536),
+    "sm_90": GpuModel("H100", 132, 2048),
+    "sm_100": GpuModel("B200", 148, 2048),
+    "sm_120": GpuModel("RTX 5090", 170, 1536),
 }
-"""Architecture to a card that has it: from the vendor's data sheets and programming guide."""
+"""Architecture to a GPU that has it: from the vendor's data sheets and programming guide."""
 REGISTERS = 65536
 """Of a multiprocessor of any of these."""
 
@@ -71,7 +71,7 @@ def nvcc_version() -> str:
 
 
 def cuda_target(arch: str) -> Target:
-    """Describe a card by its architecture, from the table.
+    """Describe a GPU by its architecture, from the table.
 
     Args:
         arch: such as "sm_90".
@@ -79,13 +79,13 @@ def cuda_target(arch: str) -> Target:
     Raises:
         TargetError: the architecture is not in the table, or nvcc is not installed.
     """
-    if arch not in CARDS:
+    if arch not in GPUS:
         what = f"there is no architecture '{arch}'" if arch else "a CUDA target needs an architecture"
-        raise TargetError(what, f"Use cuda:ARCH with one of {', '.join(CARDS)}.")
-    card = CARDS[arch]
-    gpu = Gpu(units=card.units, shared=_STATIC_SHARED, registers=REGISTERS, threads=card.threads)
+        raise TargetError(what, f"Use cuda:ARCH with one of {', '.join(GPUS)}.")
+    model = GPUS[arch]
+    gpu = Gpu(units=model.units, shared=_STATIC_SHARED, registers=REGISTERS, threads=model.threads)
     toolchain = {"backend": f"cuda:{arch}", **_compiler()}
-    return Target(f"{card.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)
+    return Target(f"{model.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)
 
 
 def _compiler() -> Mapping[str, str]:
@@ -110,14 +110,14 @@ class KernelStatistics:
     spill_loads: int = 0
     shared: int = 0
 
-    def occupancy(self, group: int, gpu: Gpu) -> float:
+    def occupancy(self, block_size: int, gpu: Gpu) -> float:
         """Return the share of a multiprocessor's threads that run at the same time, from 0 to 1.
 
         Args:
-            group: threads of a block.
+            block_size: threads of a block.
             gpu: whose registers and threads count; shared memory counts as all that a unit has.
         """
-        warps = -(-group // gpu.warp)
+        warps = -(-block_size // gpu.warp)
         # Registers are given to warps in pieces of 256.
         of_warp = -(-self.registers * gpu.warp // 256) * 256
         limits = [gpu.threads // (warps * gpu.warp), gpu.registers // max(1, of_warp * warps), 32]
@@ -147,7 +147,7 @@ def compile_cuda(source: str, arch: str) -> CompiledCuda:
 
     Args:
         source: in CUDA C++.
-        arch: of the card, such as "sm_90".
+        arch: of the GPU, such as "sm_90".
 
     Raises:
         TargetError: there is no compiler, or it refuses the source; the message has its first error.

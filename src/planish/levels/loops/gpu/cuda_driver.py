@@ -1,4 +1,4 @@
-"""CUDA's driver: loading of cubins, launches, and times by events, on the first card of this machine."""
+"""CUDA's driver: loading of cubins, launches, and times by events, on the first GPU of this machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def open_driver() -> Driver:
     """Load and start the driver.
 
     Raises:
-        TargetError: there is no driver, or no card.
+        TargetError: there is no driver, or no GPU.
     """
     try:
         driver = Driver(ctypes.CDLL(_LIBRARY))
@@ -55,14 +55,14 @@ def open_driver() -> Driver:
         count = ctypes.c_int()
         driver("cuDeviceGetCount", ctypes.byref(count))
     except (OSError, TargetError) as error:
-        raise TargetError("this machine has no CUDA card") from error
+        raise TargetError("this machine has no CUDA GPU") from error
     if not count.value:
-        raise TargetError("this machine has no CUDA card")
+        raise TargetError("this machine has no CUDA GPU")
     return driver
 
 
-def card_architecture() -> str:
-    """Return the architecture of the first card, such as "sm_90"; raises TargetError where there is none."""
+def gpu_architecture() -> str:
+    """Return the architecture of the first GPU, such as "sm_90"; raises TargetError where there is none."""
     driver, device = open_driver(), ctypes.c_int()
     driver("cuDeviceGet", ctypes.byref(device), 0)
     numbers: list[int] = []
@@ -74,7 +74,7 @@ def card_architecture() -> str:
 
 
 class CudaDevice:
-    """The first card, with the kernels of a cubin; see `planish.levels.loops.gpu.running.Device`.
+    """The first GPU, with the kernels of a cubin; see `planish.levels.loops.gpu.running.Device`.
 
     Args:
         cubin: the kernels.
@@ -123,12 +123,12 @@ class CudaDevice:
     def run(self, launches: Sequence[Launch]) -> int:
         """Execute kernels one after the other; return nanoseconds between two events around them."""
         self._driver("cuEventRecord", self._begin, None)
-        for name, groups, group, arguments in launches:
+        for name, grid_size, block_size, arguments in launches:
             function = ctypes.c_void_p()
             self._driver("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())
             addresses = [ctypes.cast(ctypes.pointer(each), ctypes.c_void_p) for each in arguments]
             listed = (ctypes.c_void_p * len(addresses))(*addresses)
-            self._driver("cuLaunchKernel", function, groups, 1, 1, group, 1, 1, 0, None, listed, None)
+            self._driver("cuLaunchKernel", function, grid_size, 1, 1, block_size, 1, 1, 0, None, listed, None)
         self._driver("cuEventRecord", self._end, None)
         self._driver("cuEventSynchronize", self._end)
         milliseconds = ctypes.c_float()

@@ -30,18 +30,18 @@ class Gpu:
     """Resources of a device.
 
     Args:
-        units: that execute groups of threads at the same time.
-        group: threads of a group at most.
-        shared: bytes that the threads of a group share.
+        units: that execute blocks at the same time.
+        block_size: threads of a block at most.
+        shared: bytes that the threads of a block share.
         lanes: elements of float32 in a vector that a thread computes at once; 1 where threads are lanes.
         warp: threads that execute one instruction together.
         registers: of 32 bits, for all threads of a unit; 0 where that is not known.
         threads: of a unit at most; 0 where that is not known.
-        processor: whether it is a processor that executes the threads of a group one after the other.
+        processor: whether it is a processor that executes the threads of a block one after the other.
     """
 
     units: int = 1
-    group: int = 1024
+    block_size: int = 1024
     shared: int = 48 << 10
     lanes: int = 1
     warp: int = 32
@@ -55,9 +55,9 @@ class Gpu:
         return frozenset(f"{field.name}={int(getattr(self, field.name))}" for field in fields(self))
 
     @property
-    def flat_group(self) -> int:
-        """Return how many threads a group has where a schedule says nothing."""
-        return min(self.group, 64 if self.processor else 256)
+    def flat_block_size(self) -> int:
+        """Return how many threads a block has where a schedule says nothing."""
+        return min(self.block_size, 64 if self.processor else 256)
 
     @staticmethod
     def of(target: Target) -> Gpu:

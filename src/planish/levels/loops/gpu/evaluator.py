@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, Target, TargetError
 from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path
-from planish.levels.loops.gpu.cuda_driver import CudaDevice, card_architecture
+from planish.levels.loops.gpu.cuda_driver import CudaDevice, gpu_architecture
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.opencl import OpenClDevice
@@ -53,7 +53,7 @@ class GpuEvaluatorSpec:
         """Return how a worker is confined: a driver may start compilers and uses the device's files."""
         from planish.sandbox.confinement import SandboxPolicy
 
-        return SandboxPolicy(("/",), card=not Gpu.of(self.target).processor)
+        return SandboxPolicy(("/",), gpu=not Gpu.of(self.target).processor)
 
     def __call__(self) -> GpuEvaluator:
         return GpuEvaluator(self.program, self.target, final=self.final, folder=self.folder)
@@ -84,7 +84,7 @@ class GpuEvaluator(LoopsEvaluator):
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Compile, verify, then time a candidate; equal kernels have the same outcome in a search."""
         with clock("transform"):
-            kernels = gpu_program_of(self._program, candidate, self._gpu.flat_group)
+            kernels = gpu_program_of(self._program, candidate, self._gpu.flat_block_size)
             source = source_for(kernels, self._target)
         if self._remember and source in self._outcomes:
             return self._outcomes[source]
@@ -131,7 +131,7 @@ def compiled_for(
     """
     kind, name = kind_and_name(target)
     gpu = Gpu.of(target)
-    require_fit(kernels, gpu.group, gpu.shared)
+    require_fit(kernels, gpu.block_size, gpu.shared)
     if kind == "opencl":
         return CompiledKernels(program, kernels, OpenClDevice(source, name, target.cores))
     path = cubin_path(folder, source) if folder else None
@@ -140,7 +140,7 @@ def compiled_for(
 
 
 def has_device(target: Target) -> bool:
-    """Return whether this machine has a card of a target; OpenCL devices were found when it was described."""
+    """Return whether this machine has a GPU of a target; OpenCL devices were found when it was described."""
     try:
         require_device(target)
     except TargetError:
@@ -149,15 +149,15 @@ def has_device(target: Target) -> bool:
 
 
 def require_device(target: Target) -> None:
-    """Raise TargetError where this machine has no card of a target."""
+    """Raise TargetError where this machine has no GPU of a target."""
     kind, name = kind_and_name(target)
     if kind != "cuda":
         return
     batch = f"planish batch PROGRAM --target cuda:{name} -o DIR"
-    hint = f"Compile kernels here: {batch}; execute them where the card is: planish measure DIR."
+    hint = f"Compile kernels here: {batch}; execute them where the GPU is: planish measure DIR."
     try:
-        found = card_architecture()
+        found = gpu_architecture()
     except TargetError as error:
-        raise TargetError("this machine has no CUDA card to execute kernels", hint) from error
+        raise TargetError("this machine has no CUDA GPU to execute kernels", hint) from error
     if found != name:
-        raise TargetError(f"the card of this machine is {found}, not {name}", hint)
+        raise TargetError(f"the GPU of this machine is {found}, not {name}", hint)

@@ -34,10 +34,10 @@ def grids_text(kernels: GpuProgram) -> str:
 def _grid_text(kernel: GpuKernel) -> str:
     threads = ", ".join(f"{loop_text(loop)}: {n}" for loop, n in kernel.threads)
     if kernel.flat:
-        what = f"{kernel.groups} blocks of {kernel.group} threads over {threads or 'nothing'}"
+        what = f"{kernel.grid_size} blocks of {kernel.block_size} threads over {threads or 'nothing'}"
     else:
         blocks = ", ".join(f"{loop_text(loop)}: {n}" for loop, n in kernel.blocks)
-        what = f"{kernel.groups} blocks ({blocks}) of {kernel.group} threads ({threads})"
+        what = f"{kernel.grid_size} blocks ({blocks}) of {kernel.block_size} threads ({threads})"
     own = [f"{b.name}: {b.size} of {b.dtype}" for b in kernel.private]
     shared = [f"{b.name}: {b.size} of {b.dtype}" for b in kernel.shared]
     parts = [f"{kernel.name}: {what}"]
@@ -49,7 +49,7 @@ def _grid_text(kernel: GpuKernel) -> str:
 def describe_gpu(program: Program, candidate: Candidate, target: Target) -> Mapping[str, Any]:
     """Show a candidate: its kernels' grids and memory, their source, and the steps."""
     gpu = Gpu.of(target)
-    kernels = gpu_program_of(program, candidate, gpu.flat_group)
+    kernels = gpu_program_of(program, candidate, gpu.flat_block_size)
     return {
         "kernels": grids_text(kernels),
         "source": source_for(kernels, target),
@@ -63,7 +63,7 @@ def describe_gpu(program: Program, candidate: Candidate, target: Target) -> Mapp
 def export_gpu(task: Task[Program], candidate: Candidate, path: Path, name: str = "") -> Sequence[Path]:
     """Write NAME.cl, or NAME.cu and NAME.cubin; NAME.c, a host program that launches it; and NAME.json.
 
-    A kernel for a card that is not here is compiled, and cannot be verified.
+    A kernel for a GPU that is not here is compiled, and cannot be verified.
 
     Args:
         task: of a program of this level, for a device.
@@ -80,7 +80,7 @@ def export_gpu(task: Task[Program], candidate: Candidate, path: Path, name: str 
     """
     program = task.program
     name = kernel_name(name, program, candidate)
-    kernels = gpu_program_of(program, candidate, Gpu.of(task.target).flat_group)
+    kernels = gpu_program_of(program, candidate, Gpu.of(task.target).flat_block_size)
     kind, arch = kind_and_name(task.target)
     source = source_for(kernels, task.target)
     cubin = compile_cuda(source, arch) if kind == "cuda" else None
@@ -105,8 +105,8 @@ def export_gpu(task: Task[Program], candidate: Candidate, path: Path, name: str 
 def _launch_record(kernel: GpuKernel) -> dict[str, Any]:
     return {
         "name": kernel.name,
-        "blocks": kernel.groups,
-        "threads": kernel.group,
+        "blocks": kernel.grid_size,
+        "threads": kernel.block_size,
         "arguments": [*kernel.inputs, *kernel.outputs],
         "shared_bytes": shared_bytes(kernel),
     }
@@ -126,7 +126,7 @@ class GpuFunction:
 
     def __init__(self, program: Program, candidate: Candidate, target: Target) -> None:
         self._made_of = program, candidate, target
-        kernels = gpu_program_of(program, candidate, Gpu.of(target).flat_group)
+        kernels = gpu_program_of(program, candidate, Gpu.of(target).flat_block_size)
         compiled = compiled_for(program, kernels, source_for(kernels, target), target)
         refuse_wrong(compiled)
         types = program.type

@@ -40,9 +40,9 @@ SCHEMA = FeatureSchema(
     1,
     (
         "kernels",  # no logarithm; the others are logarithms where nothing else is said
-        "groups",
-        "threads of a group",
-        "groups for each unit",
+        "blocks",
+        "threads of a block",
+        "blocks for each unit",
         "idle threads",  # share of the last warp's; no logarithm
         "private elements",
         "shared bytes",
@@ -97,10 +97,10 @@ class _Counted:
                     self.copies = max(self.copies, count if item.unrolled else 1)
                     self.items(item.body, times * count, fastest, kernel)
                 case Cooperative(loops, body):
-                    turns = -(-prod(n for _, n in loops) // kernel.group)
+                    turns = -(-prod(n for _, n in loops) // kernel.block_size)
                     self.items(body, times * turns, loops[-1][0] if loops else None, kernel)
                 case Single(_, body):
-                    self.items(body, times / kernel.group, fastest, kernel)
+                    self.items(body, times / kernel.block_size, fastest, kernel)
                 case Barrier():
                     self.barriers += times
 
@@ -143,17 +143,17 @@ def gpu_features(programs: Sequence[GpuProgram], gpu: Gpu) -> NDArray[np.float32
 
 def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
     counted = [(_count(kernel), kernel) for kernel in program.kernels]
-    main, kernel = max(counted, key=lambda one: one[0].computed * one[1].groups * one[1].group)
+    main, kernel = max(counted, key=lambda one: one[0].computed * one[1].grid_size * one[1].block_size)
     private = sum(b.size for b in kernel.private)
     shared = shared_bytes(kernel)
     accessed = max(main.in_global, 1e-9)
-    warps = -(-kernel.group // gpu.warp)
+    warps = -(-kernel.block_size // gpu.warp)
     return [
         len(program.kernels),
-        _log(kernel.groups),
-        _log(kernel.group),
-        _log(kernel.groups / gpu.units),
-        1 - kernel.group / (warps * gpu.warp),
+        _log(kernel.grid_size),
+        _log(kernel.block_size),
+        _log(kernel.grid_size / gpu.units),
+        1 - kernel.block_size / (warps * gpu.warp),
         _log(private),
         _log(shared),
         shared / max(1, gpu.shared),

@@ -13,7 +13,7 @@ static const struct buffer buffers[] = {{
 enum {{ BUFFERS = sizeof buffers / sizeof buffers[0] }};
 
 
-struct launch {{ const char *name; size_t groups, threads; int once, count, arguments[{most}]; }};
+struct launch {{ const char *name; size_t blocks, threads; int once, count, arguments[{most}]; }};
 static const struct launch launches[] = {{
 {launches}
 }};
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
             CHECK(error);
             for (int a = 0; a < launches[i].count; ++a)
                 CHECK(clSetKernelArg(kernel, a, sizeof(cl_mem), &memory[launches[i].arguments[a]]));
-            size_t threads = launches[i].threads, total = launches[i].groups * threads;
+            size_t threads = launches[i].threads, total = launches[i].blocks * threads;
             cl_event event;
             CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &total, &threads, 0, NULL, &event));
             CHECK(clFinish(queue));
@@ -128,7 +128,7 @@ _CUDA = """
 #include <string.h>
 
 /* Build: cc {name}.c -lcuda -o {name}
- * {name} [N] launches the kernels of {name}.cubin N times on the first card, with inputs of small integers,
+ * {name} [N] launches the kernels of {name}.cubin N times on the first GPU, with inputs of small integers,
  * prints the microseconds of a call, and the sum of each output. */
 
 #define CHECK(call) do {{ \\
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
             void *arguments[{most}];
             CHECK(cuModuleGetFunction(&kernel, module, launches[i].name));
             for (int a = 0; a < launches[i].count; ++a) arguments[a] = &memory[launches[i].arguments[a]];
-            CHECK(cuLaunchKernel(kernel, launches[i].groups, 1, 1, launches[i].threads, 1, 1, 0, NULL,
+            CHECK(cuLaunchKernel(kernel, launches[i].blocks, 1, 1, launches[i].threads, 1, 1, 0, NULL,
                                  arguments, NULL));
         }}
     }}
@@ -215,7 +215,9 @@ def host_program(name: str, program: Program, kernels: GpuProgram, kind: str) ->
     rows: list[str] = []
     for k, once in every:
         arguments = [str(number[n]) for n in (*k.inputs, *k.outputs)]
-        row = f'"{k.name}", {k.groups}, {k.group}, {once}, {len(arguments)}, {{{", ".join(arguments)}}}'
+        row = (
+            f'"{k.name}", {k.grid_size}, {k.block_size}, {once}, {len(arguments)}, {{{", ".join(arguments)}}}'
+        )
         rows.append(f"    {{{row}}},")
     return _HOSTS[kind].format(
         name=name,

@@ -1,6 +1,6 @@
 """GPU kernels: what blocks and threads execute, and where each buffer lies.
 
-A kernel is launched once, with groups of threads in one dimension. The number of a group stands for the
+A kernel is launched once, with blocks of threads in one dimension. The number of a block stands for the
 iterations of its block loops, and that of a thread for those of its thread loops, both in row-major order.
 All else is in the body: counted loops, barriers, and elements that are computed where conditions hold. The
 loop tree that a kernel is made of has these loops at any depth, since their iterations are independent; so an
@@ -18,7 +18,7 @@ from planish.levels.loops.ir.tree import Buffer, Leaf, LoopId, LoopTree, refs
 from planish.levels.loops.lang.program import DTYPES
 
 GLOBAL, SHARED, PRIVATE = "global", "shared", "private"
-"""Memory of all threads, of a group, and of a thread: what is private is in registers where it fits."""
+"""Memory of all threads, of a block, and of a thread: what is private is in registers where it fits."""
 
 Counts = tuple[tuple[LoopId, int], ...]
 """Loops with their iterations, outermost first."""
@@ -74,7 +74,7 @@ class Serial:
 
 @dataclass(frozen=True)
 class Cooperative:
-    """Iterations that the threads of a group share: thread t executes t, t + threads, and so on.
+    """Iterations that the threads of a block share: thread t executes t, t + threads, and so on.
 
     Args:
         loops: whose iterations are counted in row-major order.
@@ -100,7 +100,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Barrier:
-    """Wait until all threads of the group have come so far."""
+    """Wait until all threads of the block have come so far."""
 
 
 Item = Compute | Serial | Cooperative | Single | Barrier
@@ -112,13 +112,13 @@ class GpuKernel:
 
     Args:
         name: of its function.
-        blocks: loops whose iterations groups stand for.
+        blocks: loops whose iterations blocks stand for.
         threads: loops whose iterations threads stand for.
-        group: threads of a group.
-        flat: whether threads of all groups together are numbered, and stand for the iterations of `threads`;
-            then there are no block loops, and the last group may have threads without work.
+        block_size: threads of a block.
+        flat: whether threads of all blocks together are numbered, and stand for the iterations of `threads`;
+            then there are no block loops, and the last block may have threads without work.
         body: what each thread executes.
-        shared: buffers of a group.
+        shared: buffers of a block.
         private: buffers of a thread.
         inputs: global buffers that are only read, in order.
         outputs: global buffers that are written, in order.
@@ -127,7 +127,7 @@ class GpuKernel:
     name: str
     blocks: Counts
     threads: Counts
-    group: int
+    block_size: int
     flat: bool
     body: tuple[Item, ...]
     shared: tuple[Buffer, ...]
@@ -136,10 +136,10 @@ class GpuKernel:
     outputs: tuple[str, ...]
 
     @property
-    def groups(self) -> int:
-        """Return how many groups are launched."""
+    def grid_size(self) -> int:
+        """Return how many blocks are launched."""
         if self.flat:
-            return -(-prod(n for _, n in self.threads) // self.group)
+            return -(-prod(n for _, n in self.threads) // self.block_size)
         return prod(n for _, n in self.blocks)
 
 
@@ -164,17 +164,17 @@ class GpuProgram:
         return tuple(b for b in self.tree.buffers if b.kind in ("ahead", "temporary") and b.name in used)
 
 
-def require_fit(kernels: GpuProgram, group: int, shared: int) -> None:
+def require_fit(kernels: GpuProgram, block_size: int, shared: int) -> None:
     """Raise TargetError where kernels need more threads or shared memory than a device has."""
     for kernel in (*kernels.ahead, *kernels.kernels):
-        if kernel.group > group:
-            raise TargetError(f"a block has {kernel.group} threads, the device allows {group}")
+        if kernel.block_size > block_size:
+            raise TargetError(f"a block has {kernel.block_size} threads, the device allows {block_size}")
         if (needed := shared_bytes(kernel)) > shared:
             raise TargetError(f"a block shares {needed} bytes, the device has {shared}")
 
 
 def shared_bytes(kernel: GpuKernel) -> int:
-    """Count the bytes that the threads of a group share."""
+    """Count the bytes that the threads of a block share."""
     return sum(b.size * DTYPES[b.dtype] for b in kernel.shared)
 
 
@@ -194,8 +194,8 @@ def synchronized(items: tuple[Item, ...], shared: frozenset[str]) -> tuple[Item,
     """Set barriers between threads that write a shared buffer and others that touch it.
 
     Args:
-        items: what the threads of a group execute.
-        shared: the buffers of the group.
+        items: what the threads of a block execute.
+        shared: the buffers of the block.
     """
     return _Barriers(shared).set(items, _Touched())[0] if shared else items
 

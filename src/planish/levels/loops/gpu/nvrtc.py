@@ -1,4 +1,4 @@
-"""NVRTC, CUDA's run-time compiler: a library that compiles kernels without a toolkit and without a card."""
+"""NVRTC, CUDA's run-time compiler: a library that compiles kernels without a toolkit and without a GPU."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compile_by_nvrtc(library: Any, source: str, arch: str) -> tuple[bytes, str]:
     Args:
         library: from `find_nvrtc`.
         source: in CUDA C++, without headers.
-        arch: of the card, such as "sm_90".
+        arch: of the GPU, such as "sm_90".
 
     Raises:
         TargetError: the source is refused; the message has its first error.

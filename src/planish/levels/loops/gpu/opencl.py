@@ -36,7 +36,7 @@ def _environment(cores: int) -> None:
 
 @cache
 def all_devices(cores: int) -> tuple[Any, ...]:
-    """List the devices: cards first, then processors, simulators last.
+    """List the devices: GPUs first, then processors, simulators last.
 
     Raises:
         TargetError: pyopencl is not installed, or there are no devices.
@@ -97,7 +97,7 @@ def opencl_target(name: str, cores: int) -> Target:
     processor = not device.type & cl.device_type.GPU
     gpu = Gpu(
         units=device.max_compute_units,
-        group=device.max_work_group_size,
+        block_size=device.max_work_group_size,
         shared=device.local_mem_size,
         lanes=device.native_vector_width_float,
         warp=1 if processor else 32,
@@ -177,10 +177,12 @@ class OpenClDevice:
         import pyopencl as cl
 
         events: list[Any] = []
-        for name, groups, group, arguments in launches:
+        for name, grid_size, block_size, arguments in launches:
             kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)
             self._kernels[name] = kernel
             kernel.set_args(*arguments)
-            events.append(cl.enqueue_nd_range_kernel(self._queue, kernel, (groups * group,), (group,)))
+            events.append(
+                cl.enqueue_nd_range_kernel(self._queue, kernel, (grid_size * block_size,), (block_size,))
+            )
         self._queue.finish()
         return sum(event.profile.end - event.profile.start for event in events)

@@ -27,14 +27,14 @@ class Launch(NamedTuple):
 
     Args:
         name: of its function.
-        groups: of threads.
-        group: threads of a group.
+        grid_size: blocks.
+        block_size: threads of a block.
         arguments: the memory of its buffers, in order.
     """
 
     name: str
-    groups: int
-    group: int
+    grid_size: int
+    block_size: int
     arguments: tuple[Any, ...]
 
 
@@ -124,7 +124,7 @@ class KernelRun:
 
     def _launch(self, kernel: GpuKernel) -> Launch:
         arguments = tuple(self._buffers[name].inner for name in (*kernel.inputs, *kernel.outputs))
-        return Launch(kernel.name, kernel.groups, kernel.group, arguments)
+        return Launch(kernel.name, kernel.grid_size, kernel.block_size, arguments)
 
     def prepare(self) -> None:
         """Compute what does not change from call to call."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from planish.core import Candidate, ScheduleError, Step, did_you_mean
-from planish.levels.loops.gpu.bind import FLAT_GROUP, Bindings, Layout, bind
+from planish.levels.loops.gpu.bind import FLAT_BLOCK_SIZE, Bindings, Layout, bind
 from planish.levels.loops.gpu.steps import (
     GPU_STEPS,
     BlockTile,
@@ -158,13 +158,13 @@ def _read_first(statements: Sequence[Statement]) -> Iterator[str]:
 # Candidates
 
 
-def gpu_program_of(program: Program, candidate: Candidate, group: int = FLAT_GROUP) -> GpuProgram:
+def gpu_program_of(program: Program, candidate: Candidate, block_size: int = FLAT_BLOCK_SIZE) -> GpuProgram:
     """Make the kernels of a candidate.
 
     Args:
         program: what is computed.
         candidate: of GPU steps.
-        group: threads of a group at most, where nothing is bound.
+        block_size: threads of a block at most, where nothing is bound.
 
     Raises:
         ScheduleError: a step is illegal here, or threads would meet in an element.
@@ -175,7 +175,7 @@ def gpu_program_of(program: Program, candidate: Candidate, group: int = FLAT_GRO
     schedule, bindings, layout = gpu_schedule_of(program, candidate)
     copies = plan(schedule).copies
     pads = {name: layout.pads.get(copy.packed.access.tensor, 0) for name, copy in copies.items()}
-    layout = replace(layout, group=group, pads=pads)
+    layout = replace(layout, block_size=block_size, pads=pads)
     return bind(lower(schedule), bindings, frozenset(copies), layout)
 
 

@@ -39,13 +39,13 @@ class Dialect:
 
     Args:
         name: "opencl" or "cuda".
-        kernel: begins a kernel's function; `{0}` stands for the threads of a group.
+        kernel: begins a kernel's function; `{0}` stands for the threads of a block.
         function: begins any other function.
         memory: memory to the word that begins a pointer to it or an array in it.
         restrict: the word for pointers that share no memory.
-        group: the number of the group.
-        lane: the number of the thread in its group.
-        barrier: waits for the threads of a group.
+        block: the number of the block.
+        thread: the number of the thread in its block.
+        barrier: waits for the threads of a block.
         types: element type to the type that its elements have in memory.
         aligned: ends an array that begins at a multiple of the largest vector.
         vectors: whether there is arithmetic on vectors.
@@ -56,8 +56,8 @@ class Dialect:
     function: str
     memory: Mapping[str, str]
     restrict: str
-    group: str
-    lane: str
+    block: str
+    thread: str
     barrier: str
     types: Mapping[str, str]
     aligned: str
@@ -175,20 +175,20 @@ class _Writer:
             for b in buffers:
                 array = f"{d.types[b.dtype]} {buffer_name(b.name)}[{b.size}]"
                 text.add(f"{d.memory.get(space, '')}{array}{d.aligned};")
-        self.group, self.threads = kernel.group, kernel.threads
-        text.add(f"const int group = {d.group};")
-        text.add(f"const int lane = {d.lane};")
+        self.block_size, self.threads = kernel.block_size, kernel.threads
+        text.add(f"const int block = {d.block};")
+        text.add(f"const int thread = {d.thread};")
         if kernel.flat:
             total = prod(n for _, n in kernel.threads)
-            text.add(f"const {self.index} thread = ({self.index})group * {kernel.group} + lane;")
-            if total % kernel.group:
-                text.add(f"if (thread >= {total}) return;")
-            self._decode("thread", kernel.threads)
+            text.add(f"const {self.index} item = ({self.index})block * {kernel.block_size} + thread;")
+            if total % kernel.block_size:
+                text.add(f"if (item >= {total}) return;")
+            self._decode("item", kernel.threads)
         else:
-            self._decode("group", kernel.blocks)
-            self._decode("lane", kernel.threads)
+            self._decode("block", kernel.blocks)
+            self._decode("thread", kernel.threads)
         self._items(kernel.body)
-        head = f"{d.kernel.format(kernel.group)} {kernel.name}({', '.join(parameters)})"
+        head = f"{d.kernel.format(kernel.block_size)} {kernel.name}({', '.join(parameters)})"
         return "\n".join([f"{head}\n{{", *text.lines, "}"])
 
     def _decode(self, number: str, loops: Counts) -> None:
@@ -212,7 +212,7 @@ class _Writer:
                 case Cooperative():
                     self._cooperative(item)
                 case Single(loops, body):
-                    tests = [f"{self.names[loop]} == 0" for loop in loops] or ["lane == 0"]
+                    tests = [f"{self.names[loop]} == 0" for loop in loops] or ["thread == 0"]
                     self.text.open(f"if ({' && '.join(tests)}) {{")
                     self._items(body)
                     self.text.close()
@@ -232,7 +232,7 @@ class _Writer:
 
     def _cooperative(self, item: Cooperative) -> None:
         text, total = self.text, prod(n for _, n in item.loops)
-        if self.group == 1:
+        if self.block_size == 1:
             for loop, count in item.loops:
                 name = self.names[loop]
                 text.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
@@ -240,12 +240,12 @@ class _Writer:
             for _ in item.loops:
                 text.close()
             return
-        if total % self.group:
-            text.open(f"for (int work = lane; work < {total}; work += {self.group}) {{")
+        if total % self.block_size:
+            text.open(f"for (int work = thread; work < {total}; work += {self.block_size}) {{")
         else:
-            text.add("#pragma unroll" if total // self.group <= 16 else "#pragma unroll 4")
-            text.open(f"for (int turn = 0; turn < {total // self.group}; ++turn) {{")
-            text.add(f"const int work = turn * {self.group} + lane;")
+            text.add("#pragma unroll" if total // self.block_size <= 16 else "#pragma unroll 4")
+            text.open(f"for (int turn = 0; turn < {total // self.block_size}; ++turn) {{")
+            text.add(f"const int work = turn * {self.block_size} + thread;")
         self._decode("work", item.loops)
         self._items(item.body)
         text.close()
@@ -316,12 +316,16 @@ class _Writer:
         at, name, dtype = self._at(ref, lanes), buffer_name(ref.buffer), self.buffers[ref.buffer].dtype
         if lanes and self._is_vector(ref, lanes):
             return self._vector(ref, at, lanes[1], "const ")
+        return self._element(name, at, dtype)
+
+    def _element(self, name: str, at: str, dtype: str) -> str:
+        """Read an element, widened to the type in which it is computed."""
         element = f"{name}[{at}]"
         match dtype:
+            case "float16" if self.dialect is OPENCL:
+                return f"vload_half({at}, {name})"
             case "float16":
-                return (
-                    f"vload_half({at}, {name})" if self.dialect is OPENCL else self._half(element, read=True)
-                )
+                return self._half(element, read=True)
             case "bfloat16":
                 return f"{self._bfloat16(read=True)}({element})"
             case "int8":
@@ -409,18 +413,7 @@ class _Writer:
         )
         found = f"{name}({self._value(index, None)}, {extent})"
         at = f"{self._at(base, None)} + {found} * {stride}"
-        whole = buffer_name(base.buffer)
-        match self.buffers[base.buffer].dtype:
-            case "float16":
-                element = f"{whole}[{at}]"
-                half = self.dialect is OPENCL
-                return f"vload_half({at}, {whole})" if half else self._half(element, read=True)
-            case "bfloat16":
-                return f"{self._bfloat16(read=True)}({whole}[{at}])"
-            case "int8":
-                return f"(int){whole}[{at}]"
-            case _:
-                return f"{whole}[{at}]"
+        return self._element(buffer_name(base.buffer), at, self.buffers[base.buffer].dtype)
 
     def _number(self, value: float) -> str:
         if self.scalar == "int":

@@ -76,7 +76,7 @@ class GpuSpace(Space):
         self._program, self._gpu = program, Gpu.of(target)
         self.conditions: Mapping[str, str | int] = {
             "element type": program.arithmetic,
-            "device": "processor" if self._gpu.processor else "card",
+            "device": "processor" if self._gpu.processor else "gpu",
         }
         inner = accumulated(program)
         graph = graph_of(inner)
@@ -111,16 +111,18 @@ class GpuSpace(Space):
             yield "split", self._split
 
     def _often(self, share: float) -> float:
-        """Return a share for processors, and its complement for cards."""
+        """Return a share for processors, and its complement for GPUs."""
         return share if self._gpu.processor else 1 - share
 
     def _tile(self, axis: str, rng: Generator) -> BlockTile | None:
         if rng.random() < 0.05:
             return None
         extent = self._size[axis]
-        # A processor executes the threads of a group one after the other, and has vectors for that.
+        # A processor executes the threads of a block one after the other, and has vectors for that.
         alone = rng.random() < self._often(0.85)
-        threads = 1 if alone else _pick(rng, [n for n in THREADS if n < 2 * extent and n <= self._gpu.group])
+        threads = (
+            1 if alone else _pick(rng, [n for n in THREADS if n < 2 * extent and n <= self._gpu.block_size])
+        )
         elements = _pick(rng, [n for n in ELEMENTS if n <= extent])
         repeats = _pick(rng, [n for n in REPEATS if n * elements * threads < 2 * extent] or [1])
         return BlockTile(axis, threads, elements, repeats)
@@ -180,7 +182,7 @@ class GpuSpace(Space):
                 yield [*tiles, *rest, *tile, *shared]
                 yield [*tiles, *tile, *shared]
             yield tiles
-        yield [BlockTile(vector, min(256, self._gpu.group))]
+        yield [BlockTile(vector, min(256, self._gpu.block_size))]
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:
         """Return what is recommended, and the default schedule."""
@@ -258,10 +260,10 @@ class GpuSpace(Space):
     def _is_legal(self, candidate: Candidate) -> bool:
         tiles = [step for step in candidate.steps if isinstance(step, BlockTile)]
         held = prod(tile.elements * tile.repeats for tile in tiles)
-        if held > REGISTERS_MAX or prod(tile.threads for tile in tiles) > self._gpu.group:
+        if held > REGISTERS_MAX or prod(tile.threads for tile in tiles) > self._gpu.block_size:
             return False
         try:
-            require_fit(self.kernels(candidate), self._gpu.group, self._gpu.shared)
+            require_fit(self.kernels(candidate), self._gpu.block_size, self._gpu.shared)
         except PlanishError:
             return False
         return True
@@ -285,7 +287,7 @@ class GpuSpace(Space):
 
     def kernels(self, candidate: Candidate) -> GpuProgram:
         """Make the kernels of a candidate; raises ScheduleError where it is illegal."""
-        return gpu_program_of(self._program, candidate, self._gpu.flat_group)
+        return gpu_program_of(self._program, candidate, self._gpu.flat_block_size)
 
 
 def _pick(rng: Generator, options: Sequence[Option]) -> Option:

@@ -33,7 +33,7 @@ class BlockTile(GpuStep):
         axis: one of the result.
         threads: of a block along the axis.
         elements: in sequence, of a thread.
-        repeats: groups of elements of a thread, as far apart as the threads' elements together.
+        repeats: runs of elements of a thread, as far apart as the threads' elements together.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 
