@@ -89,6 +89,12 @@ LANE_WORDS = 8
 
 SPINS = 4000
 """Looks at the flag, some 100 microseconds, before a waiting thread sleeps or, the leader, gives way."""
+LED_SPINS = 400_000
+"""Looks, some 10 milliseconds, before a worker sleeps while a leader still runs a job.
+
+A network's leader runs layers alone that are too small to share. To wake a worker after each of them costs tens of
+microseconds; until then it looks on, and gives way to others that want its processor.
+"""
 LOOKS = 64
 """Looks, a microsecond or two, after which a worker gives way, to see if others want its processor."""
 CHECKS = 1024
@@ -210,7 +216,7 @@ def team_functions(triple: str, functions: Mapping[str, str], placement: str) ->
     values: dict[str, object] = {**FIELDS, **{f"lane.{name}": index for name, index in LANE.items()}}
     values |= {"TEAM_WORDS": TEAM_WORDS, "LANE_WORDS": LANE_WORDS, "MASK_WORDS": MASK_WORDS}
     values |= {"MASK_BYTES": 8 * MASK_WORDS, "MASK_BITS": 64 * MASK_WORDS, "MONOTONIC": _MONOTONIC}
-    values |= {"SPINS": SPINS, "LOOKS": LOOKS, "CHECKS": CHECKS, "PAUSE": pause}
+    values |= {"SPINS": SPINS, "LED_SPINS": LED_SPINS, "LOOKS": LOOKS, "CHECKS": CHECKS, "PAUSE": pause}
     values |= {"WANTED_NS": WANTED_NS, "LEAST_SHARED_NS": LEAST_SHARED_NS, "MOST_SHARED_NS": MOST_SHARED_NS}
     values |= functions
     for name, value in values.items():

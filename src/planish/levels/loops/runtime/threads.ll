@@ -365,7 +365,13 @@ idle:
   br i1 %due, label %long, label %look
 long:
   %is_long = icmp ugt i64 %more, @SPINS@
-  br i1 %is_long, label %sleep, label %led
+  br i1 %is_long, label %patient, label %led
+patient:
+  %is_longer = icmp ule i64 %more, @LED_SPINS@
+  %leads_on = load atomic i64, ptr %busy monotonic, align 8
+  %is_led_on = icmp ne i64 %leads_on, 0
+  %goes_on = and i1 %is_longer, %is_led_on
+  br i1 %goes_on, label %remember, label %sleep
 led:
   %leads = load atomic i64, ptr %busy monotonic, align 8
   %is_led = icmp ne i64 %leads, 0
@@ -391,9 +397,9 @@ wanted:
   %longer = select i1 %is_most, i64 @MOST_SHARED_NS@, i64 %twice
   br label %sleep
 sleep:
-  %known_now = phi i64 [%known, %long], [%known, %remember], [%known_then, %wanted]
-  %until = phi i64 [%shared, %long], [%shared, %remember], [%later, %wanted]
-  %next_span = phi i64 [%span, %long], [%span, %remember], [%longer, %wanted]
+  %known_now = phi i64 [%known, %patient], [%known, %remember], [%known_then, %wanted]
+  %until = phi i64 [%shared, %patient], [%shared, %remember], [%later, %wanted]
+  %next_span = phi i64 [%span, %patient], [%span, %remember], [%longer, %wanted]
   call void @sleep(ptr %team, i64 %lane, i64 @generation@, i64 %known_now)
   br label %look
 end:
