@@ -92,8 +92,8 @@ SPINS = 4000
 LED_SPINS = 400_000
 """Looks, some 10 milliseconds, before a worker sleeps while a leader still runs a job.
 
-A network's leader runs layers alone that are too small to share. To wake a worker after each of them costs tens of
-microseconds; until then it looks on, and gives way to others that want its processor.
+A network's leader runs layers alone that are too small to share. To wake a worker after each of them costs
+tens of microseconds; until then it looks on, and gives way to others that want its processor.
 """
 LOOKS = 64
 """Looks, a microsecond or two, after which a worker gives way, to see if others want its processor."""
