@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,15 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.core import PlanishError
+from planish.core import Objective, PlanishError, SearchContext
 from planish.levels.llvm.ir.features import SIZES, instruction_schema, observe_module
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import passes_of
-from planish.levels.llvm.passes.space import PassSpace
+from planish.levels.llvm.passes.space import PassSpace, pass_space
 from planish.models.named_policies import ListPolicy, policy_of
 from planish.models.networks import HEADS, PackedRows, ReaderShape, list_scores, pack_rows, predict_lists
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, write_policy
 from planish.search.decoding import priority_samples
+from planish.search.minimization import Portfolio
 from planish.search.policies import greedy_rollout
 from planish.train.cost_tables import UNCOUNTED, Columns, CostTable
 from planish.train.samples import ListDataset
@@ -27,6 +29,7 @@ from planish.train.samples import ListDataset
 LISTS = (("sroa<modify-cfg>",), ("sroa<modify-cfg>", "gvn"), ("gvn", "adce"), ("adce",))
 CODE = "define i32 @f(i32 %0) {\n  %2 = add i32 %0, 1\n  ret i32 %2\n}\n"
 MORE = CODE.replace("%2 = add i32 %0, 1", "%3 = mul i32 %0, %0\n  %2 = add i32 %3, 9")
+COUNT = Objective("instructions", exact=True)
 SHAPE = ReaderShape(sizes=tuple(SIZES.values()), rows=448, lists=len(LISTS), width=8, depth=1, heads=2)
 
 
@@ -237,3 +240,34 @@ def test_a_file_that_is_none_is_reported(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(PlanishError, match="cannot read a policy"):
         load_policy(path)
+
+
+def test_a_portfolio_measures_what_a_policy_holds_for_most_probable_before_other_seeds(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "lists.safetensors"
+    write_policy(made(), path)
+    known = pass_space("passes", tuple(elements().values()), ir=CODE)
+    oz, first, *others = known.seeds()
+    similar = others[3]
+    context = SearchContext(warm_start=[similar])
+    likely = [*priority_samples(policy_of(made()), known, samples=2, by="whole")]
+
+    searcher = Portfolio(known, [COUNT], 0, context, policy=str(path), proposed=2)
+    asked = searcher.ask(5)
+    assert asked == [oz, similar, *likely, first]
+    assert searcher.model_s > 0
+    assert Portfolio(known, [COUNT], 0, policy="none").ask(2) == [oz, first]
+    with pytest.raises(PlanishError, match="writes lists of steps that there are not here"):
+        Portfolio(space("dce"), [COUNT], 0, policy=str(path))
+
+
+def test_no_policy_proposes_where_it_has_not_read_the_whole_program() -> None:
+    long = CODE.replace(
+        "  %2 = add i32 %0, 1\n", "".join(f"  %{n} = add i32 %0, {n}\n" for n in range(2, 400))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for code, begins in ((CODE, False), (long.replace("ret i32 %2", "ret i32 %399"), True)):
+            known = pass_space("passes", tuple(elements().values()), ir=code)
+            assert (Portfolio(known, [COUNT], 0).ask(4) == list(known.seeds()[:4])) == begins

@@ -27,13 +27,13 @@ from planish.core import (
 )
 from planish.core.registry import load_program
 from planish.search import make_searcher
-from planish.store import open_store
+from planish.store import ResultRow, open_store
 from planish.testing.lattice import Set
 from planish.testing.stores import begin
 from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Budget, Settings
-from planish.tuning.transfer import Past, context_of, tried_elsewhere
+from planish.tuning.transfer import Past, context_of, tried_elsewhere, winners_elsewhere
 from tuning.tradeoff_level import Plain, Text
 
 SIZE, RATE = Objective("size", exact=True), Objective("rate", direction="up")
@@ -105,6 +105,34 @@ def test_a_resumed_run_knows_of_others_what_it_knew_when_it_began(
                 compares=False,
             )
     assert known == [{}, {}]
+
+
+def test_finalists_of_other_programs_that_were_better_are_winners(tmp_path: Path) -> None:
+    level, settings = Plain(), Settings(objectives=("time",))
+    good, better, same = (Candidate((Set(0, value),)) for value in (1, 2, 3))
+    found = [ResultRow(good, 4.0), ResultRow(better, 2.0), ResultRow(same, 1.0)]
+    with open_store(tmp_path / "a.db") as store:
+        task = task_of(level, Text(), settings)
+        others = Settings(objectives=("error",))
+        for text, chosen in (
+            ("old", settings),
+            ("new", settings),
+            ("error", others),
+            (Text().text, settings),
+        ):
+            run = begin(store, task_of(level, Text(text), chosen))
+            store.save_result(run, found[: 1 if text == "new" else 3])
+            store.finish_run(run, "finished", {})
+        before = time.time()
+        late = begin(store, task_of(level, Text("late"), settings))
+        store.save_result(late, found)
+        expected = {"new": [(good, 0.25)], "old": [(good, 0.25), (better, 0.5)]}
+        known = winners_elsewhere(store, level, task)
+        assert known == expected
+        assert list(known) == ["new", "old"]
+        store.finish_run(late, "finished", {})
+        assert winners_elsewhere(store, level, task, before) == expected
+        assert list(context_of(store, level, task).winners()) == ["late", "new", "old"]
 
 
 pytest.importorskip("onnxruntime", reason="the level graph is not installed")

@@ -16,7 +16,7 @@ from planish.core.task import Objective, ProgramT, Target, Task
 from planish.core.verdicts import FinalChecks
 
 if TYPE_CHECKING:
-    from planish.core.protocols import EvaluatorSpec, Executor, Space, Tried
+    from planish.core.protocols import EvaluatorSpec, Executor, SearchContext, Space
 
 NO_ANALYSIS: Mapping[str, Any] = MappingProxyType({})
 """The analysis of a candidate that was not analyzed."""
@@ -176,16 +176,16 @@ class Level(ABC, Generic[ProgramT]):
         del task
         return ()
 
-    def warm_start(self, task: Task[ProgramT], history: Callable[[], Tried]) -> Sequence[Candidate]:
+    def warm_start(self, task: Task[ProgramT], context: SearchContext) -> Sequence[Candidate]:
         """Return candidates that did well on other programs, the best first: a search begins with them.
 
         They are stored with the run, because the space is rebuilt when the run is resumed.
 
         Args:
             task: what is to be tuned.
-            history: reads what was tried on other programs, by their canonical text; that takes time.
+            context: reads what is known of other programs, by their canonical text.
         """
-        del task, history
+        del task, context
         return ()
 
     def with_correct_baseline(self, task: Task[ProgramT], executor: Executor) -> ProgramT | None:

@@ -59,6 +59,8 @@ class SearchContext:
         warm_start: candidates that other programs recommend, the best first; they are stored with the run.
         history: reads what was tried on other programs on the same target until this run began; it takes a
             while where the store has much.
+        winners: reads the finalists of runs for other programs on the same target that were better than their
+            baselines, those of the last runs first; it takes milliseconds.
         models: what can predict or propose, by name.
         seconds: of the budget, for searchers that have phases; None where it has no such limit. The loop ends
             the search, whatever it is.
@@ -66,6 +68,7 @@ class SearchContext:
 
     warm_start: Sequence[Candidate] = ()
     history: Callable[[], Tried] = dict[str, Outcomes]
+    winners: Callable[[], Tried] = dict[str, Outcomes]
     models: Mapping[str, object] = field(default_factory=dict[str, object])
     seconds: float | None = None
 

@@ -8,7 +8,8 @@ Hildebrandt, 2002), for tests that can answer for several candidates side by sid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, count
@@ -18,11 +19,15 @@ from planish.core import (
     EMPTY_CONTEXT,
     Candidate,
     CanEvolve,
+    CanObserve,
     CanSample,
     CanSeed,
     CanShrink,
+    CanStep,
     Objective,
+    PlanishError,
     SearchContext,
+    Space,
 )
 from planish.search.factory import Option
 from planish.search.proposals import Archive, changed, new_candidates, new_from, new_sample
@@ -30,6 +35,8 @@ from planish.search.rounds import Recall, Rounds, RoundSearcher, recording
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from planish.search.policies import TimedPolicy
 
 Indices = tuple[int, ...]
 WillDo = Callable[[Sequence[Candidate]], Sequence[bool] | None]
@@ -190,6 +197,62 @@ def random_minimize(space: Shrinkable, seed: int, samples: int, recall: Recall |
             return
 
 
+PROPOSED = 8
+"""Candidates of a policy that are measured before the other seeds (`experiments/first_lists.py`)."""
+
+
+class PolicyProposals:
+    """Most probable candidates of a policy; none where it did not read the whole program.
+
+    Args:
+        policy: is asked when the first candidate is taken.
+        space: where it proposes.
+        count: how many candidates.
+    """
+
+    def __init__(self, policy: TimedPolicy, space: CanStep, count: int) -> None:
+        self._policy, self._space, self._count = policy, space, count
+
+    def __iter__(self) -> Iterator[Candidate]:
+        from planish.search.decoding import PrefixTree, prioritized
+
+        # A policy that reads a program in part warns of it: then its proposals are no better than the seeds.
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tree = PrefixTree(self._policy, self._space)
+            found = [each.candidate for each in prioritized(tree, samples=self._count, by="whole")]
+        yield from () if caught else found
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the policy took."""
+        return self._policy.seconds
+
+
+def policy_proposals(space: Space, name: str, count: int, context: SearchContext) -> PolicyProposals | None:
+    """Find the policy that proposes candidates of a space; None where none fits, or none is wanted.
+
+    Args:
+        space: of the candidates.
+        name: of a policy, a file, "auto" or "none".
+        count: how many candidates it proposes.
+        context: what was learned before.
+
+    Raises:
+        PlanishError: the named policy cannot be read, or does not fit.
+    """
+    from planish.search.policies import timed_policy
+
+    if name == "none" or not isinstance(space, CanObserve):
+        return None
+    try:
+        return PolicyProposals(timed_policy(space, name, context), space, count)
+    except PlanishError:
+        if name == "auto":
+            return None
+        raise
+
+
 CROSSED = 0.25
 """The share of variations that begin with two of the best."""
 
@@ -213,10 +276,17 @@ class Portfolio(RoundSearcher):
         stage: Annotated[int, Option("new candidates before each minimization", least=1)] = 64,
         few: Annotated[int, Option("best candidates that are varied", least=1)] = 8,
         explore: Annotated[float, Option("share of new candidates drawn afresh", least=0, most=1)] = 0.3,
+        policy: Annotated[str, Option("proposes candidates early: auto, none, or a name or file")] = "auto",
+        proposed: Annotated[int, Option("candidates that the policy proposes", least=1)] = PROPOSED,
     ) -> None:
-        recall = Recall()
-        rounds = portfolio(space, seed, Mixture(stage, few, explore), context, recall)
+        recall, self._proposals = Recall(), policy_proposals(space, policy, proposed, context)
+        rounds = portfolio(space, seed, Mixture(stage, few, explore), context, recall, self._proposals)
         super().__init__(objectives, rounds, recall)
+
+    @property
+    def model_s(self) -> float:
+        """Seconds that the policy took; see `planish.core.Searcher`."""
+        return self._proposals.seconds if self._proposals else 0.0
 
 
 @dataclass(frozen=True)
@@ -240,6 +310,7 @@ def portfolio(
     mixture: Mixture,
     context: SearchContext = EMPTY_CONTEXT,
     recall: Recall | None = None,
+    proposals: PolicyProposals | None = None,
 ) -> Rounds:
     """Measure the space's seeds, then stages of samples and variations, until nothing new is found.
 
@@ -252,9 +323,12 @@ def portfolio(
         mixture: what a stage is made of.
         context: what was learned before.
         recall: what was proposed before.
+        proposals: of a policy; they come after the first seed and what other programs recommend.
     """
     archive, minimized = Archive(space, mixture.few, recall), None
-    yield from archive.measure_new(space.seeds(context))
+    seeds = space.seeds(context)
+    head = next((i for i, seed in enumerate(seeds) if i and seed not in context.warm_start), len(seeds))
+    yield from archive.measure_new(chain(seeds[:head], proposals or (), seeds[head:]))
     for first in count(0, mixture.stage):
         best = archive.best()
         variation = _Variation(space, best, mixture.explore, archive)

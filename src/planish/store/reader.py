@@ -21,6 +21,7 @@ from planish.store.rows import (
     run_from_row,
     subject,
     task_from_row,
+    task_row,
     trials_from_rows,
 )
 from planish.store.schema import COVERED, checksum, damaged, results, runs, tasks, total, trials
@@ -269,6 +270,32 @@ class Reader:
         query = _RESULTS.select_from(whole).where(*same)
         best = query.order_by(results.c.ratio.desc(), runs.c.started.desc())
         return results_from_rows(self._rows(best), steps, self._session.label)
+
+    def winners(self, task: Task, steps: Steps, before: float, most: int) -> list[tuple[str, ResultRow]]:
+        """List finalists of runs for other programs that are better than their baselines, with the programs.
+
+        They are of runs on the task's target with its leading objective, by the same version of the level.
+
+        Args:
+            task: whose program is left out.
+            steps: step name to class.
+            before: runs count that had ended then, in seconds since the epoch.
+            most: how many are read at most: of the runs that ended last, and of each run the best.
+
+        Returns:
+            The text of each one's program, and the finalist.
+        """
+        own = task_row(task)
+        alike = [tasks.c[name] == own[name] for name in ("level", "level_version", "target", "objective")]
+        whole = results.join(tasks, results.c.task_key == tasks.c.key).join(
+            runs, results.c.run_id == runs.c.id
+        )
+        query = select(tasks.c.program, *results.c).select_from(whole)
+        other = tasks.c.program != own["program"], results.c.ratio > 1, runs.c.ended < before
+        newest = query.where(*alike, *other).order_by(runs.c.ended.desc(), results.c.rank).limit(most)
+        rows = self._rows(newest)
+        found = results_from_rows((row[1:] for row in rows), steps, self._session.label)
+        return [(row[0], finalist) for row, finalist in zip(rows, found, strict=True)]
 
     def parcel(self, run_id: str) -> Parcel:
         """Return all rows of a run, for another store.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from planish.core import (
+    Candidate,
     Level,
     Objective,
     Outcomes,
@@ -115,9 +116,12 @@ def context_of(
         warm_start: what it began with then, as `stored` returns it; None where the run begins now.
     """
     tried = cache(partial(tried_elsewhere, store, level, task, before))
+    winners = cache(partial(winners_elsewhere, store, level, task, before))
+    context = SearchContext(history=tried, winners=winners)
     if warm_start is not None:
-        return SearchContext([candidate_from_json(each, level.steps) for each in warm_start], tried)
-    return SearchContext(level.warm_start(task, tried), tried)
+        known = [candidate_from_json(each, level.steps) for each in warm_start]
+        return replace(context, warm_start=known)
+    return replace(context, warm_start=level.warm_start(task, context))
 
 
 def stored(context: SearchContext) -> list[Any]:
@@ -148,6 +152,25 @@ def tried_elsewhere(
             left -= len(each.trials)
         if left <= 0 or len(found) == most_programs:
             break
+    return found
+
+
+MOST_WINNERS = 96
+"""Finalists that are read: those of some fifty runs, in a few milliseconds."""
+
+
+def winners_elsewhere(store: Reader, level: Level, task: Task, before: float = math.inf) -> Tried:
+    """Return the finalists of runs for other programs that were better than their baselines.
+
+    Args:
+        store: open for reading, at least.
+        level: the task's.
+        task: its target and its leading objective are those of the runs.
+        before: only runs that had ended at that time, in seconds since the epoch.
+    """
+    found = dict[str, list[tuple[Candidate, float | None]]]()
+    for program, finalist in store.winners(task, level.steps, before, MOST_WINNERS):
+        found.setdefault(program, []).append((finalist.candidate, 1 / finalist.ratio))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -18,11 +18,11 @@ from planish.core import (
     Identify,
     Level,
     Objective,
+    SearchContext,
     Space,
     Step,
     Target,
     Task,
-    Tried,
     unknown,
 )
 
@@ -141,11 +141,11 @@ class GraphLevel(Level["GraphProgram"]):
             raise unknown("level 'graph' has no space", name, self.spaces)
         return space_of(task, name)
 
-    def warm_start(self, task: Task[GraphProgram], history: Callable[[], Tried]) -> Sequence[Candidate]:
+    def warm_start(self, task: Task[GraphProgram], context: SearchContext) -> Sequence[Candidate]:
         """Return the lists that did best on other models of the same class."""
         from planish.levels.graph.starting_lists import known_list, recognition_of
 
-        if not (tried := history()):
+        if not (tried := context.history()):
             return ()
         known = known_list(tried, recognition_of(task.program).classes)
         return known.ranked[:LEARNT] if known else ()

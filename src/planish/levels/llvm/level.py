@@ -17,6 +17,7 @@ from planish.core import (
     Level,
     Objective,
     PlanishError,
+    SearchContext,
     Space,
     Step,
     Target,
@@ -154,6 +155,12 @@ class LlvmLevel(Level[IRProgram]):
         if space != "functions":
             return super().default_searcher(task, space)
         return "hottest-first" if task.objectives[0].name == "time_s" else "parts"
+
+    def warm_start(self, task: Task[IRProgram], context: SearchContext) -> Sequence[Candidate]:
+        """Return the lists that were best on similar modules."""
+        from planish.levels.llvm.similar import recommended
+
+        return recommended(task.program.ir, context.winners())
 
     def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.

@@ -317,7 +317,7 @@ def search(
     """
     objectives = (objective,)
     if searcher == "portfolio":
-        made: Searcher = Portfolio(space, objectives, seed)
+        made: Searcher = Portfolio(space, objectives, seed, policy="none")
     else:
         made = RandomMinimize(space, objectives, seed, samples=budget.trials or _SAMPLES)
     _search(made, costs, FunctionLimits(costs.ranking, budget, give_up))

@@ -313,9 +313,13 @@ class PassSpace(Space):
         second = (b.steps[:other] + a.steps[cut:])[: self.longest]
         return Candidate(first), Candidate(second)
 
-    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:  # noqa: ARG002
-        """List what is known to be good elsewhere, the best first."""
-        return self._seeds
+    def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
+        """List what is known to be good elsewhere: the best, those of similar modules, and the others."""
+        similar = [each for each in context.warm_start if self._holds(each)]
+        return tuple(dict.fromkeys((*self._seeds[:1], *similar, *self._seeds[1:])))
+
+    def _holds(self, candidate: Candidate) -> bool:
+        return len(candidate.steps) <= self.longest and set(self._steps).issuperset(candidate.steps)
 
     def selected(self, candidate: Candidate, indices: Sequence[int]) -> Candidate:
         """Return the passes at these indices alone; every list is legal."""
