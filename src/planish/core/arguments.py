@@ -6,6 +6,7 @@ options of the command line, which shows the same errors.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
@@ -66,6 +67,22 @@ def check_type(name: str, value: object, types: type | tuple[type, ...], takes: 
     """Raise ArgumentError unless an argument is of a type; `takes` names the type for people."""
     if not isinstance(value, types):
         raise wrong_argument(name, value, takes, hint)
+
+
+def check_path(name: str, value: object, *, optional: bool = False) -> None:
+    """Raise ArgumentError unless an argument is a text or an `os.PathLike`; None passes where optional."""
+    if not (isinstance(value, str | os.PathLike) or (optional and value is None)):
+        raise wrong_argument(name, value, "a path")
+
+
+def check_paths(name: str, values: object) -> None:
+    """Raise ArgumentError unless an argument is a list of paths."""
+    if isinstance(values, str | os.PathLike):
+        raise wrong_argument(name, values, "a list of paths", f"Write {name}=[{os.fspath(values)!r}].")
+    check_type(name, values, Iterable, "a list of paths")
+    for each in values if isinstance(values, list | tuple) else ():
+        if not isinstance(each, str | os.PathLike):
+            raise wrong_argument(name, each, "paths")
 
 
 def check_keywords(synonyms: Mapping[str, str]) -> Callable[[type[T]], type[T]]:

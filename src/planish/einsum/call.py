@@ -322,7 +322,11 @@ def einsum(
     # The same as `Dispatcher.__call__`: to call that would take as long as some kernels.
     if arguments:
         return np.einsum(*operands, **arguments)
-    call = _calls.get(cores)
+    try:
+        call = _calls.get(cores)
+    except TypeError:
+        EinsumRequest(budget_s, cores, store)  # refuses what is no number
+        raise
     if call is not None:
         found = call(*operands)
         if found is not _MISS:

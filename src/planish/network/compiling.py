@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import ProgramError, Target, TargetError
-from planish.core.arguments import check_number
+from planish.core.arguments import (
+    check_path,
+    check_positive,
+    check_type,
+    check_whole_number,
+    wrong_argument,
+)
 from planish.core.installation import install_command
 from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
 from planish.measure import PairedSamples, Plan
@@ -141,6 +148,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
         The network, which takes and returns NumPy arrays.
 
     Raises:
+        ArgumentError: an argument has a wrong type or value.
         ProgramError: the model cannot be read or is not covered, or the library computes a wrong answer.
         TargetError: a package is missing, or the machine has fewer cores.
 
@@ -148,6 +156,15 @@ def compile(  # noqa: A001 (of `planish.compile`)
         >>> net = planish.compile("model.onnx", output="net")  # doctest: +SKIP
         >>> y = net(x)  # doctest: +SKIP
     """
+    check_path("model", model)
+    for name, path in {"output": output, "inputs": inputs}.items():
+        check_path(name, path, optional=True)
+    if not isinstance(store, str | os.PathLike | None) and not hasattr(store, "runs"):
+        raise wrong_argument("store", store, "an open store, a file or a URL")
+    check_type("shape", shape, (str, Mapping), 'a text such as "x=1x3x224x224", or a dict')
+    check_whole_number("cores", cores, 1)
+    if tolerance is not None:
+        check_positive("tolerance", tolerance)
     text = (
         shape
         if isinstance(shape, str)
@@ -192,7 +209,7 @@ def compile_model(
         say: is called with lines on the progress.
     """
     if seconds is not None:
-        check_number("seconds", seconds)
+        check_positive("seconds", seconds)
         if processor:
             what = f"kernels for '{processor}' cannot be tuned on this machine"
             raise TargetError(what, "Leave seconds= out: then they have the default schedules.")

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 
 from planish.core import ArgumentError
+from planish.core.arguments import check_type
 from planish.core.errors import did_you_mean
 from planish.core.wording import HOUR_S, MINUTE_S, scale
 
@@ -171,10 +172,9 @@ def blank(template: str, height: int, *, legend: bool = True) -> go.Figure:
     Raises:
         ArgumentError: plotly has no such template.
     """
+    check_type("template", template, str, "the name of a template of plotly")
     if template not in pio.templates:
-        raise ArgumentError(
-            f"plotly has no template {template!r}", did_you_mean(str(template), pio.templates)
-        )
+        raise ArgumentError(f"plotly has no template {template!r}", did_you_mean(template, pio.templates))
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
     return go.Figure(
         layout={

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import PlanishError
+from planish.core.arguments import check_path, check_type
 from planish.core.files import StrPath, replace_text
 
 if TYPE_CHECKING:
@@ -29,15 +30,20 @@ def write_report(results: Result | Sequence[Result], path: StrPath) -> Path:
         The path.
 
     Raises:
+        ArgumentError: an argument has a wrong type.
         StoreError: the store cannot be read.
         ProgramError: the level does not have a step of a trial.
         PlanishError: the runs cannot be compared, or the file cannot be written.
     """
     from planish.report.comparison import runs_page
     from planish.report.page import run_page
+    from planish.tuning.result import Result
 
-    path = Path(path)
+    check_path("path", path)
     runs = list(results) if isinstance(results, Sequence) else [results]
+    for each in runs:
+        check_type("results", each, Result, "a Result or a list of them")
+    path = Path(path)
     page = run_page(runs[0]) if len(runs) == 1 else runs_page(runs)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

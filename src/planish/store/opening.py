@@ -27,6 +27,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from planish.core import StoreError
+from planish.core.arguments import check_number, check_path, check_type
 from planish.core.errors import redact
 from planish.core.files import StrPath
 from planish.core.installation import install_command
@@ -392,6 +393,7 @@ def open_store(
         The store; close it, or use it in a `with` statement.
 
     Raises:
+        ArgumentError: an argument has a wrong type.
         StoreError: it cannot be opened; the message says why and the hint what to do.
 
     Examples:
@@ -401,6 +403,10 @@ def open_store(
         ...     planish.runs(store)[0].level
         'loops'
     """
+    check_path("url", url, optional=True)
+    check_type("read_only", read_only, bool, "True or False")
+    check_number("timeout", timeout)
+    check_number("patience", patience)
     return _open(locate(url), read_only=read_only, timeout=timeout, patience=patience)
 
 

@@ -25,7 +25,7 @@ from planish.core import (
     describe,
     register_file,
 )
-from planish.core.arguments import check_type, check_whole_number, wrong_argument
+from planish.core.arguments import check_path, check_paths, check_type, check_whole_number
 from planish.core.files import StrPath
 from planish.core.registry import level_named
 from planish.core.wording import title, verdict_word
@@ -318,8 +318,11 @@ class Result(StoredRun):
             The files.
 
         Raises:
+            ArgumentError: an argument has a wrong type.
             PlanishError: there is nothing to export, or a file cannot be written.
         """
+        check_path("path", path)
+        check_type("name", name, str, "a name")
         if name:
             return self.level.export_as(self.task, self.exported, Path(path), name)
         return self.level.export(self.task, self.exported, Path(path))
@@ -404,8 +407,7 @@ def load_run(
     check_type("run_id", run_id, (str, type(None)), "the id of a run")
     check_type("store", store, STORES, A_STORE)
     check_whole_number("pick", pick)
-    if isinstance(files, str | os.PathLike):
-        raise wrong_argument("files", files, "a list of paths", f"Write files=[{os.fspath(files)!r}].")
+    check_paths("files", files)
     with _open_to_read(store) as opened:
         run = opened.last_run() if run_id is None else opened.run(run_id)
         if run is None:

@@ -17,7 +17,7 @@ from planish.core import (
     PlanishError,
     ProgramError,
 )
-from planish.core.arguments import check_type, check_whole_number
+from planish.core.arguments import check_paths, check_type, check_whole_number, wrong_argument
 from planish.core.files import StrPath
 from planish.measure import PairedSamples, Plan, Variant
 from planish.measure.comparison import remeasure_all
@@ -142,6 +142,12 @@ def validate(
     check_type("run_id", run_id, str, "the id of a run")
     check_type("store", store, (Reader, *STORES), A_STORE)
     check_whole_number("processes", processes, 1)
+    if pick is not None:
+        check_whole_number("pick", pick)
+    check_type("run", run, bool, "True or False")
+    check_paths("files", files)
+    if not callable(start):
+        raise wrong_argument("start", start, "a factory of executors, as planish.RayCluster(...)")
     if not isinstance(store, Reader):
         with open_store(store, read_only=True) as opened:
             return validate(
