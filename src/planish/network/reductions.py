@@ -172,7 +172,8 @@ def softmax(network: Network, node: Node) -> Draft:
     else:
         power = draft.write("E", [i, k, j], "=", f"exp({x}-{most})")
         total = draft.write("S", [i, j], "+=", power)
-        result = f"({power}/{total})"
+        # The same for a row, so that it is divided once.
+        result = f"({power}*(1/{total}))"
     return draft.finish(shape, tuple(axis for axis in axes if axis.extent > 1), result)
 
 
@@ -182,7 +183,8 @@ def _normalized(draft: Draft, x: str, outer: Sequence[str], inner: Sequence[str]
     total = draft.write("S", outer, "+=", x)
     rest = draft.write("D", [*outer, *inner], "=", f"{x}-{total}*{share}")
     squares = draft.write("V", outer, "+=", f"{rest}*{rest}")
-    return f"({rest}/sqrt({squares}*{share}+{number(eps)}))"
+    # The root and its reciprocal are the same for a row.
+    return f"({rest}*(1/sqrt({squares}*{share}+{number(eps)})))"
 
 
 def layer_normalization(network: Network, node: Node) -> Draft:

@@ -31,6 +31,10 @@ def _ldexp(x: Array, n: Array) -> Array:
     return x * np.exp2(half) * np.exp2(n - half)
 
 
+def _scale(x: Array, n: Array) -> Array:
+    return x * np.exp2(n)
+
+
 def _fma(a: Array, b: Array, c: Array) -> Array:
     """Fused for float32, not for float64."""
     return (np.float64(1) * a * b + c).astype(a.dtype) if a.dtype == np.float32 else a * b + c
@@ -53,7 +57,8 @@ def _min(a: Array, b: Array) -> Array:
 
 NUMPY: Mapping[str, Callable[..., Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
-    "abs": np.abs, "sqrt": np.sqrt, "round": np.rint, "fma": _fma, "ldexp": _ldexp, "exponent": _exponent,
+    "abs": np.abs, "sqrt": np.sqrt, "round": np.rint, "fma": _fma, "ldexp": _ldexp, "scale": _scale,
+    "exponent": _exponent,
     "mantissa": _mantissa,
     "max": _max, "min": _min,
     "<": _choosing(np.less), "<=": _choosing(np.less_equal),

@@ -33,7 +33,7 @@ class Vectors(NamedTuple):
         registers: how many there are.
         masks: whether parts of a vector are handled as cheaply as whole ones.
         compiled: whether a compiler allocates the registers, for instructions that it keeps in order. Then
-            loops in a region may write to memory, and read again what they have written.
+            loops in a region may read again whatever they have written; else what the same iteration wrote.
     """
 
     lanes: int

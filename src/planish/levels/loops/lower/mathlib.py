@@ -28,6 +28,7 @@ class Fits:
 
     Args:
         exp_range: arguments of exp outside give 0 or inf anyway.
+        normal_range: for arguments from here on, exp's power of 2 is a normal number, up to infinity.
         tanh_range: tanh is +-1 outside.
         ln2: a part with enough trailing zeros that its products with exponents are exact, and the rest;
             the rest is positive, so that log(0) adds two equal infinities.
@@ -40,6 +41,7 @@ class Fits:
     """
 
     exp_range: tuple[float, float]
+    normal_range: tuple[float, float]
     tanh_range: float
     ln2: tuple[float, float]
     exp: tuple[float, ...]
@@ -52,6 +54,7 @@ class Fits:
 FITS: Mapping[str, Fits] = {
     "float32": Fits(
         exp_range=(-104.0, 89.0),
+        normal_range=(-87.0, 88.8),
         tanh_range=10.0,
         ln2=(0.693115234375, 3.1946184945309416e-05),
         exp=(
@@ -94,6 +97,7 @@ FITS: Mapping[str, Fits] = {
     ),
     "float64": Fits(
         exp_range=(-746.0, 710.0),
+        normal_range=(-708.0, 709.8),
         tanh_range=20.0,
         ln2=(0.6931471803691238, 1.9082149292705877e-10),
         exp=(
@@ -174,6 +178,7 @@ PRIMITIVES: Mapping[str, int] = {
     "fma": 3,
     "round": 1,
     "ldexp": 2,
+    "scale": 2,
     "exponent": 1,
     "mantissa": 1,
     **dict.fromkeys(COMPARISONS, 4),
@@ -184,7 +189,8 @@ max(a, b) is `a > b ? a : b` and min(a, b) is `a < b ? a : b`: a NaN in either g
 <(a, b, x, y) is `a < b ? x : y`, and so are the other comparisons; a NaN is less than nothing, and equal to
 nothing.
 fma(a, b, c) is a * b + c, fused or not. round goes to the nearest integer, halves to even.
-ldexp(a, n) is a * 2**n for an integral n within +-2200 (float64) or +-250 (float32).
+ldexp(a, n) is a * 2**n for an integral n within +-2000 (float64) or +-250 (float32).
+scale(a, n) is the same where 2**n is a normal number, or infinite: for n from -1022 to 1024 or -126 to 128.
 exponent(x) is floor(log2(abs(x))), -inf for 0, inf for +-inf.
 mantissa(x) is abs(x) * 2**n with the n that brings it into [0.75, 1.5); 1 for 0 and +-inf, NaN for x < 0.
 All give NaN for NaN, max, min and the comparisons excepted.
@@ -240,20 +246,27 @@ class _Program:
         n, e = self.exp_parts(self("min", high, self("max", low, x)))
         return self("ldexp", self("add", e, 1.0), n)
 
+    def normal_exp(self, x: int) -> int:
+        """Compute exp of an argument within `Fits.normal_range`."""
+        n, e = self.exp_parts(x)
+        return self("scale", self("add", e, 1.0), n)
+
     def tanh(self, x: int) -> int:
         """(e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 computed without cancellation."""
         limit = self.fits.tanh_range
         # As in exp, the constant comes first, so that NaN passes.
         x = self("min", limit, self("max", -limit, x))  # 2^n stays finite
         n, e = self.exp_parts(self("add", x, x))
-        power = self("ldexp", 1.0, n)
+        power = self("scale", 1.0, n)
         # e^2x - 1 = 2^n (e^r - 1) + (2^n - 1).
         e = self("fma", power, e, self("sub", power, 1.0))
         return self("div", e, self("add", e, 2.0))
 
     def sigmoid(self, x: int) -> int:
-        # exp of a large argument is inf, and 1 / inf is 0, as it should be: no range needs to be cut.
-        return self("div", 1.0, self("add", self.exp(self("neg", x)), 1.0))
+        # Below this range the result is 1; at its end exp is inf, or so large that the result is almost 0.
+        low, high = self.fits.normal_range
+        negative = self("min", high, self("max", low, self("neg", x)))
+        return self("div", 1.0, self("add", self.normal_exp(negative), 1.0))
 
     def relu(self, x: int) -> int:
         # The constant first: a NaN is then the second argument, which is what max gives.
@@ -284,7 +297,7 @@ class _Program:
         size = self("abs", x)
         a = self("min", self.fits.erf_range, size)
         # Of the magnitude, which the fit is for; erf is odd, so the sign comes last.
-        far = self("sub", 1.0, self.exp(self.polynomial(a, self.fits.erf_far)))
+        far = self("sub", 1.0, self.normal_exp(self.polynomial(a, self.fits.erf_far)))
         far = self("<", x, 0.0, self("neg", far), far)
         return self("<", size, 1.0, near, far)
 

@@ -474,9 +474,9 @@ class _Annotator:
 
     # Regions
 
-    def _is_short(self, node: Loop, inside: Inside) -> bool:
+    def _is_short(self, node: Loop, inside: Inside, held: Held) -> bool:
         """Return whether a nest along all of whose loops something is written is unrolled."""
-        if not self.vectors.compiled:
+        if not self.vectors.compiled and held.counted.isdisjoint(map(id, loops((node,)))):
             return True
         return instances(self.tree, (node,), inside, self.vectors.lanes, UNROLL_WORK) <= UNROLL_WORK
 
@@ -515,7 +515,9 @@ class _Annotator:
         )
 
     def _inside(self, node: Node, inside: Inside, vector: Loop | None, held: Allocation) -> Item:
-        if isinstance(node, Leaf) or (self.analyzer.unrolls(node) and self._is_short(node, inside)):
+        if isinstance(node, Leaf) or (
+            self.analyzer.unrolls(node) and self._is_short(node, inside, held.held)
+        ):
             return Unrolled(node, inside, vector)
         # One that is reduced a vector at a time, or in turn.
         inner = node if node.side_by_side else None
@@ -527,7 +529,8 @@ class _Annotator:
             return items[0] if len(items) == 1 else Block(node.body, tuple(items))
 
         def how(full: int, _item: Item) -> Pass:
-            if inner is None and self.analyzer.moves_target(node) and not self.vectors.compiled:
+            in_registers = not self.vectors.compiled and id(node) not in held.held.counted
+            if inner is None and in_registers and self.analyzer.moves_target(node):
                 return "unrolled", full, ()
             work = len(node.body)
             if inner is None:

@@ -195,6 +195,7 @@ class Held:
 
     Args:
         local: buffers that live inside the scope only, so that memory is not written.
+        counted: loops, by identity, along which memory alone is written.
         reduce: how the parts of a buffer's vectors are combined, for buffers that are reduced.
         lanewise: vectors that are summed lane by lane until the scope's end, as reduced buffers' scalars.
         fresh: buffers that the scope initializes, so that memory is not read.
@@ -206,6 +207,7 @@ class Held:
     """
 
     local: set[str]
+    counted: set[int] = field(default_factory=set[int])
     reduce: dict[str, str] = field(default_factory=dict[str, str])
     lanewise: set[str] = field(default_factory=set[str])
     fresh: set[str] = field(default_factory=set[str])
@@ -248,8 +250,8 @@ class Scope:
 
     @lazy
     def counted(self) -> set[int]:
-        """The loops, by identity, along which memory alone is written, which a compiler need not unroll."""
-        if not self._vectors.compiled or not self.buffers:
+        """The loops, by identity, along which memory alone is written, which need not be unrolled."""
+        if not self.buffers:
             return set()
         inner = {id(loop) for site in self.sites for loop in site.path[self.depth :]}
         return inner - self._moving(self.buffers)
@@ -288,18 +290,41 @@ class Scope:
             for ref in site.leaf.refs[1:]:
                 if ref.buffer in self.buffers:
                     found.update([id(loop) for loop in inner if loop.id in ref.stride])
-        targets = {site.leaf.target.buffer for site in self.sites}
-        return found - self._moving(self.buffers if self._vectors.compiled else targets)
+        return found - self._moving(self.buffers)
+
+    @lazy
+    def reread(self) -> set[str]:
+        """The buffers in memory that are read again, but for elements that the same iteration has written.
+
+        Where no compiler keeps the order of loads and stores, such a load might come too early.
+        """
+        if self._vectors.compiled:
+            return set()
+        writers: dict[str, list[int]] = {}
+        for number, site in enumerate(self.sites):
+            if site.leaf.target.buffer not in self.buffers:
+                writers.setdefault(site.leaf.target.buffer, []).append(number)
+        return {
+            ref.buffer
+            for number, site in enumerate(self.sites)
+            for ref in site.leaf.refs[1:]
+            if ref.buffer in writers and not self._passes_on(writers[ref.buffer], number, ref)
+        }
+
+    def _passes_on(self, writers: Sequence[int], reader: int, ref: Ref) -> bool:
+        """Return whether what a leaf reads was written just before, in the same iteration of all loops."""
+        (first, *others), site = writers, self.sites[reader]
+        writer = self.sites[first]
+        return not others and first < reader and writer.path == site.path and writer.leaf.target == ref
 
     @lazy
     def held(self) -> Held | None:
         """Plan what is held; None if the leaves do not agree on it."""
-        held = Held(self.local)
+        held = Held(self.local, self.counted)
+        if self.reread:
+            return None
         if not self.buffers:
-            written = {site.leaf.target.buffer for site in self.sites}
-            reads = [ref for site in self.sites for ref in site.leaf.refs if ref is not site.leaf.target]
-            again = True in [ref.buffer in written for ref in reads]
-            return None if again and not self._vectors.compiled else held
+            return held
         if not self._same_addresses() or not all(self._add_target(held, site) for site in self.sites):
             return None
         if not all(self._add_reads(held, site) for site in self.sites):
@@ -331,8 +356,7 @@ class Scope:
         return base + _depth(leaf.value) + spare + (6 if _expanded(leaf.value) else 0)
 
     def _same_addresses(self) -> bool:
-        """Return whether outer loops move all uses of a held buffer alike, and nothing else is read back."""
-        written = set() if self._vectors.compiled else {site.leaf.target.buffer for site in self.sites}
+        """Return whether outer loops move all uses of a held buffer alike."""
         outer: dict[str, tuple[tuple[LoopId, int], ...]] = {}
         for site in self.sites:
             inner = {loop.id for loop in site.path[self.depth :]}
@@ -341,8 +365,6 @@ class Scope:
                     outside = tuple([item for item in ref.strides if item[0] not in inner])
                     if outer.setdefault(ref.buffer, outside) != outside:
                         return False
-                elif ref is not site.leaf.target and ref.buffer in written:
-                    return False
         return True
 
     def _add_target(self, held: Held, site: Site) -> bool:

@@ -248,6 +248,7 @@ class Arithmetic:
             case _:
                 on_exponents: dict[str, Callable[..., str]] = {
                     "ldexp": self._ldexp,
+                    "scale": self._scale,
                     "exponent": self._exponent,
                     "mantissa": self._mantissa,
                 }
@@ -301,17 +302,28 @@ class Arithmetic:
     def _ldexp(self, x: str, n: str, lanes: int) -> str:
         """Multiply by two powers of 2, for the range of one does not suffice."""
         w, i = self.writer, self.writer.integer(lanes)
-        mantissa, bias = _MANTISSA[w.bits], _BIAS[w.bits]
-        bits = self._cast(self._shifted(n, lanes), lanes, True)
-        # The integer is in the lowest bits of the fraction, below those of 1.5 * 2 ** mantissa.
-        magic = (bias + mantissa) << mantissa | 1 << (mantissa - 1)
-        whole = w.define(f"sub {i} {bits}, {w.splat(magic, lanes)}")
-        half = w.define(f"ashr {i} {whole}, {w.splat(1, lanes)}")
-        for part in (half, w.define(f"sub {i} {whole}, {half}")):
-            biased = w.define(f"add {i} {part}, {w.splat(bias, lanes)}")
-            power = w.define(f"shl {i} {biased}, {w.splat(mantissa, lanes)}")
-            x = w.define(f"fmul {w.type(lanes)} {x}, {self._cast(power, lanes, False)}")
+        both = self._biased(n, 2, lanes)
+        half = w.define(f"lshr {i} {both}, {w.splat(1, lanes)}")
+        for part in (half, w.define(f"sub {i} {both}, {half}")):
+            x = w.define(f"fmul {w.type(lanes)} {x}, {self._power(part, lanes)}")
         return x
+
+    def _scale(self, x: str, n: str, lanes: int) -> str:
+        """Multiply by one power of 2."""
+        power = self._power(self._biased(n, 1, lanes), lanes)
+        return self.writer.define(f"fmul {self.writer.type(lanes)} {x}, {power}")
+
+    def _biased(self, n: str, times: int, lanes: int) -> str:
+        """Return bits whose lowest ones are an integral number, plus the bias of exponents so many times."""
+        bits = self.writer.bits
+        magic = self._number(1.5 * 2.0 ** _MANTISSA[bits] + times * _BIAS[bits], lanes)
+        return self._cast(self.writer.define(f"fadd {self.writer.type(lanes)} {n}, {magic}"), lanes, True)
+
+    def _power(self, biased: str, lanes: int) -> str:
+        """Return the power of 2 whose biased exponent is in the lowest bits; those above it are lost."""
+        w, i = self.writer, self.writer.integer(lanes)
+        shifted = w.define(f"shl {i} {biased}, {w.splat(_MANTISSA[w.bits], lanes)}")
+        return self._cast(shifted, lanes, False)
 
     def _normal(self, x: str, lanes: int) -> tuple[str, str, str]:
         """Return abs(x), the bits of abs(x) scaled to be normal, and the exponent of the scale."""

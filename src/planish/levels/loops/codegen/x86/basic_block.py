@@ -8,8 +8,9 @@ Element-wise functions that the processor lacks are expanded as `planish.levels.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TypeGuard
 
 from planish.core import TargetError
@@ -45,6 +46,8 @@ from planish.levels.loops.lower.mathlib import EXPANDED, expansion
 
 # Items: so long before its first use a value is loaded.
 LOOK_AHEAD = 6
+FEW = 8
+"""Where fewer registers are free, a constant of a function stays in memory, if it is not in one already."""
 
 
 class BasicBlock:
@@ -88,6 +91,8 @@ class BasicBlock:
         for load in loads:
             load.uses += 1
             load.last = len(self._items)
+        if isinstance(target, Element):
+            target.stored = len(self._items)
         self._loads.append(loads)
         self._items.append(Item(target, reduce, value, lanes))
 
@@ -143,7 +148,7 @@ class BasicBlock:
         """Load what these items and others too will need; returns the item for which registers run out."""
         for number in range(begin, end):
             for load in self._loads[number]:
-                if load.register < 0 and load.uses > 1:
+                if load.register < 0 and load.uses > 1 and load.stored < self._registers.now:
                     if len(self._free) < 2:  # one stays for what an item needs itself
                         return number
                     self._hold(load)
@@ -171,6 +176,12 @@ class BasicBlock:
             self._pinned.add(register)
             self.transfers.store(register, target)
             self._pinned.discard(register)
+            if target.last > self._registers.now and isinstance(value, Operation):
+                # What is stored is read again: it stays in its register as if it had been loaded.
+                if target.register >= 0:
+                    self._registers.let_go(target)
+                self._registers.hold(target, register)
+                return
         else:
             partial = item.lanes < self.isa.lanes and item.reduce is not None
             mask = self.transfers.mask(item.lanes) if partial and self.isa.wide else 0
@@ -319,21 +330,96 @@ class BasicBlock:
         """Write a function of `EXPANDED`; its result is in a new register."""
         registers = {0: argument}
         for number, (primitive, args, done) in enumerate(_operations(function, self.isa.dtype), 1):
-            loaded: list[int] = []
-            constants: list[int] = []
-            for arg in args:
-                if isinstance(arg, Const):
-                    constants.append(self.take())
-                    loaded.append(constants[-1])
-                    self.load_number(constants[-1], arg.value)
-                else:
-                    loaded.append(registers[arg])
-            result = self.take()
-            self._instruct(primitive, result, loaded)
-            for register in (*constants, *[registers.pop(value) for value in done]):
-                self.release(register)
+            write = self._fused if primitive == "fma" else partial(self._primitive, primitive)
+            result = write(args, done, registers)
+            for register in {registers.pop(value) for value in done}:
+                if register != result:
+                    self.release(register)
             registers[number] = result
         return registers.popitem()[1]
+
+    def _primitive(
+        self, name: str, args: Sequence[Operand], done: Sequence[int], registers: Mapping[int, int]
+    ) -> int:
+        """Write an operation of an expansion; one instruction may overwrite an operand that ends there."""
+        if code := self.forms.functions.get(name):
+            result = registers[done[0]] if done else self.take()
+            self._emit_with(code, result, args, registers)
+            return result
+        result, constants = self.take(), [self._constant(arg) for arg in args if isinstance(arg, Const)]
+        known = iter(constants)
+        operands = [next(known)[0] if isinstance(arg, Const) else registers[arg] for arg in args]
+        self._instruct(name, result, operands)
+        for constant in constants:
+            self._registers.keep(*constant)
+        return result
+
+    def _fused(self, args: Sequence[Operand], done: Sequence[int], registers: Mapping[int, int]) -> int:
+        """Write a * b + c of an expansion, over an operand that ends there, if there is one."""
+        # A constant factor comes last, where it may stay in memory.
+        factors, addend = sorted(args[:2], key=lambda arg: isinstance(arg, Const)), args[2]
+        ends = [arg for arg in factors if arg in done]
+        if ends:
+            result = registers[_number_of(ends[0])]
+            factors.remove(ends[0])
+            self._emit_with(self.forms.fma_to_factor, result, (*factors, addend), registers)
+        elif addend not in done and isinstance(addend, Const) and isinstance(factors[1], Const):
+            result = self.take()
+            self._copy(result, factors[1], registers)
+            self._emit_with(self.forms.fma_to_factor, result, (factors[0], addend), registers)
+        else:
+            result = registers[_number_of(addend)] if addend in done else self.take()
+            if addend not in done:
+                self._copy(result, addend, registers)
+            self._emit_with(self.forms.fma, result, factors, registers)
+        return result
+
+    def _copy(self, result: int, operand: Operand, registers: Mapping[int, int]) -> None:
+        """Put an operand of an expansion into a register."""
+        if not isinstance(operand, Const):
+            self.emit(self.forms.copy, result, registers[operand])
+        elif (register := self._registers.constants.get(self._bytes(operand))) is not None:
+            self.emit(self.forms.copy, result, register)
+        else:
+            self.load_number(result, operand.value)
+
+    def _emit_with(
+        self, code: int, result: int, operands: Sequence[Operand], registers: Mapping[int, int]
+    ) -> None:
+        """Append an instruction of an expansion; its last operand stays in memory if registers are few."""
+        named, constants = list[int](), list[tuple[int, bytes]]()
+        last = operands[-1]
+        for operand in operands[:-1] if self._stays_in_memory(last) else operands:
+            if isinstance(operand, Const):
+                constants.append(self._constant(operand))
+                named.append(constants[-1][0])
+            else:
+                named.append(registers[operand])
+        if len(named) == len(operands):
+            self.emit(code, result, *named)
+        elif isinstance(last, Const):
+            first = self._first_vector
+            vectors = [first + register for register in (result, *named)]
+            self.asm.emit_constant(code, *vectors, data=self._bytes(last), broadcast=True)
+        for constant in constants:
+            self._registers.keep(*constant)
+
+    def _stays_in_memory(self, operand: Operand) -> bool:
+        if not isinstance(operand, Const) or not self.isa.wide:
+            return False
+        return len(self._free) < FEW and self._bytes(operand) not in self._registers.constants
+
+    def _constant(self, constant: Const) -> tuple[int, bytes]:
+        """Return a register with a constant, which is to be given back with these bytes."""
+        data = self._bytes(constant)
+        register = self._registers.constants.pop(data, None)
+        if register is None:
+            register = self.take()
+            self.load_number(register, constant.value)
+        return register, data
+
+    def _bytes(self, constant: Const) -> bytes:
+        return struct.pack("<f" if self.isa.itemsize == 4 else "<d", constant.value)
 
     def _instruct(self, function: str, result: int, args: Sequence[int]) -> None:
         """Write a function that is a few instructions at most, or one of `_EXPONENTS`."""
@@ -375,6 +461,15 @@ class BasicBlock:
         self.emit(self.forms.bit_and, result, result, value)
 
 
+Operand = int | Const
+"""Of an operation of an expansion: the number of a value, or a constant."""
+
+
+def _number_of(operand: Operand) -> int:
+    assert isinstance(operand, int)
+    return operand
+
+
 @cache
 def _operations(function: str, dtype: str) -> list[tuple[str, tuple[int | Const, ...], tuple[int, ...]]]:
     """List the operations of a function, their operands, and the values that nothing behind them needs."""
@@ -399,6 +494,16 @@ _EQUAL, _LESS, _UNORDERED, _NOT_LESS = Imm(0), Imm(1), Imm(3), Imm(5)
 def _field(block: BasicBlock) -> tuple[int, int]:
     """Return the bits of the fraction, and the exponent's bias."""
     return (23, 127) if block.isa.itemsize == 4 else (52, 1023)
+
+
+def _scale(block: BasicBlock, result: int, value: int, power: int) -> None:
+    """value * 2**power, for an exponent of normal numbers; see `_ldexp`."""
+    forms, emit = block.forms, block.emit
+    fraction, bias = _field(block)
+    block.load_number(result, float(2**fraction + bias))
+    emit(forms.functions["add"], result, result, power)
+    emit(forms.shift_left, result, result, Imm(fraction))
+    emit(forms.functions["mul"], result, result, value)
 
 
 def _ldexp(block: BasicBlock, result: int, value: int, power: int) -> None:
@@ -488,6 +593,7 @@ def _mantissa(block: BasicBlock, result: int, value: int) -> None:
 
 _EXPONENTS: Mapping[str, Callable[..., None]] = {
     "ldexp": _ldexp,
+    "scale": _scale,
     "exponent": _exponent,
     "mantissa": _mantissa,
 }

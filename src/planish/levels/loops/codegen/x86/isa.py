@@ -130,6 +130,7 @@ class Forms:
         self.mantissa = code(f"GETMANT{p}_ZMM_K1Z_ZMMM512B{bits}_IMM8_SAE", "")
         self.sqrt = code(f"SQRT{p}_ZMM_K1Z_ZMMM512B{bits}_ER", f"SQRT{p}_YMM_YMMM256")
         self.fma = code(f"FMADD231{p}{evex}_ER", f"FMADD231{p}{vex}")
+        self.fma_to_factor = code(f"FMADD213{p}{evex}_ER", f"FMADD213{p}{vex}")
         self.greater = code("", "PCMPGTD_YMM_YMM_YMMM256")
         if isa.is_integer:
             # Bits of integers are moved as those of float32 are. What multiplies pairs of 16 bits is
@@ -142,7 +143,7 @@ class Forms:
             return
         self.functions["sqrt"] = self.sqrt
         if isa.wide:
-            self.functions["ldexp"] = code(f"SCALEF{p}{evex}_ER", "")
+            self.functions["ldexp"] = self.functions["scale"] = code(f"SCALEF{p}{evex}_ER", "")
             self.functions["exponent"] = code(f"GETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE", "")
 
 

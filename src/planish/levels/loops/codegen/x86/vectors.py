@@ -27,6 +27,7 @@ class Element:
         register: where it is held; -1 for none.
         uses: how many operands of the block's items it is.
         last: the last item that uses it.
+        stored: the last item that writes it; until then, no load of it may come early.
     """
 
     pointer: Pointer
@@ -38,6 +39,7 @@ class Element:
     register: int = -1
     uses: int = 0
     last: int = -1
+    stored: int = -1
 
 
 @dataclass(eq=False, slots=True)
@@ -49,6 +51,7 @@ class Number:
     uses: int = 0
     last: int = -1
     folds: ClassVar[bool] = False
+    stored: ClassVar[int] = -1
 
 
 class Accumulator(NamedTuple):
