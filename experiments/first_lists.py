@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from planish.core import Candidate, Measured, Objective, SearchContext, Stage, Trial, Tried
 from planish.levels.llvm.backend.libraries import open_backend
+
+from planish.core import Candidate, Measured, Objective, SearchContext, Stage, Trial, Tried
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline

@@ -196,7 +196,7 @@ def test_what_is_remembered_does_not_matter() -> None:
 
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
-    seeds = [seed.steps for seed in space.seeds()]
+    seeds = [seed.steps for seed in space.suggested]
     lower, fold, tile = exact = seeds[0]
     assert (lower, tile) == (Lower("0", "product"), TileBatch(10, loop=True))
     assert isinstance(fold, Fold)
@@ -243,7 +243,7 @@ def test_the_papers_space_begins_with_nothing(kinds: tuple[str, ...], count: int
 
 
 def test_a_step_of_training_begins_with_larger_learning_rates_and_its_blocks() -> None:
-    seeds = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir")).seeds()
+    seeds = PatchSpace(read_program(EXAMPLES / "2fcnet.mlir")).suggested
     rates = ("68", "72", "76", "80")
     steps = [Candidate(tuple(ScaleConstant(uid, factor) for uid in rates)) for factor in (3.0, 10.0, 30.0)]
     assert seeds[:3] == steps

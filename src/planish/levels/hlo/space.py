@@ -30,6 +30,7 @@ from planish.core import (
     Step,
     did_you_mean,
 )
+from planish.levels.hlo.edit_gains import by_expected_gain, gains_of_runs, shipped_gains
 from planish.levels.hlo.edits import (
     EDITS,
     CopyOp,
@@ -592,12 +593,13 @@ class PatchSpace(Space):
         return Structure(self.module(self.start()), self._kinds)
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
-        """List what a module's structure suggests, exact edits first; of the kinds asked for alone."""
-        del context
-        return self._seeds
+        """List what a module's structure suggests, by what such edits gained on other modules."""
+        known = [*shipped_gains(), *gains_of_runs(context.winners())]
+        return by_expected_gain(self.program.text, self.suggested, known)
 
     @cached_property
-    def _seeds(self) -> Sequence[Candidate]:
+    def suggested(self) -> Sequence[Candidate]:
+        """What the module's structure suggests, exact edits first; of the kinds asked for alone."""
         # Most patches begin as one before them, which is not edited again.
         patches = dict.fromkeys(Candidate(tuple(edits)) for edits in self._structure.patches())
         begun = (candidate for candidate in patches if self._is_valid(Candidate(candidate.steps[:-1])))

@@ -1,0 +1,136 @@
+"""Gains of kinds of edits on other modules, by which a search orders the patches that it begins with.
+
+A table that comes with planish has what kinds of patches gained on generated modules
+(`experiments/first_answers/edit_gains.py`); finalists of the user's own runs are further rows. The gain of a
+kind of patch is predicted by kernel regression: rows count by how similar their modules and kinds of edits
+are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from statistics import fmean
+
+from planish.core import Candidate, Step, Tried
+
+Kinds = tuple[str, ...]
+"""Kinds of the edits of a patch, each once, sorted."""
+
+_OPERATION = re.compile(r"\bstablehlo\.(\w+)")
+_CLOSE = 30
+"""Power of the cosine between modules: what is similar by 0.95 counts a fifth."""
+_ALIKE = 6
+"""Power of the share of kinds that two patches have in common."""
+PRIOR = 0.1
+"""Rows with the mean gain of all that are added, so that one row of a different module says little."""
+DECAY = 0.8
+"""What is expected of each further patch of the same kinds, as a share of the one before it.
+
+These constants were chosen by leaving out one module of the table after the other (`edit_gains.py judge`)."""
+
+
+@dataclass(frozen=True)
+class GainRow:
+    """Gain of patches of some kinds on one module.
+
+    Args:
+        module: operations of the module, as `module_profile` describes them.
+        kinds: of the patches' edits.
+        gain: the mean of their gains: the logarithm of the speed-up where the error stays within bounds, less
+            the more it grows; 0 where they gain nothing, or fail.
+    """
+
+    module: Mapping[str, float]
+    kinds: Kinds
+    gain: float
+
+
+def kinds_of(candidate: Candidate) -> Kinds:
+    """Return the kinds of a patch's edits; tiles in a loop are a kind of their own."""
+    return tuple(sorted({_kind(step) for step in candidate.steps}))
+
+
+def _kind(step: Step) -> str:
+    name = type(step).__name__
+    return f"{name} in a loop" if getattr(step, "loop", False) is True else name
+
+
+@lru_cache(maxsize=256)
+def module_profile(text: str) -> Mapping[str, float]:
+    """Describe a module by its operations: name to log(1 + count), as a vector of length 1."""
+    counts = Counter(_OPERATION.findall(text))
+    length = math.sqrt(sum(math.log1p(count) ** 2 for count in counts.values())) or 1.0
+    return {name: round(math.log1p(count) / length, 4) for name, count in sorted(counts.items())}
+
+
+@lru_cache(maxsize=1)
+def shipped_gains() -> Sequence[GainRow]:
+    """Read the table that comes with planish."""
+    data = json.loads((files("planish.levels.hlo") / "edit_gains.json").read_text(encoding="utf-8"))
+    return [
+        GainRow(module["operations"], tuple(kinds), gain)
+        for module in data["modules"]
+        for kinds, gain in module["gains"]
+    ]
+
+
+def gains_of_runs(winners: Tried) -> list[GainRow]:
+    """Make rows of the finalists of the user's own runs: of each module the best of each kinds."""
+    found = list[GainRow]()
+    for text, outcomes in winners.items():
+        best = dict[Kinds, float]()
+        for candidate, ratio in outcomes:
+            if ratio is not None and 0 < ratio < 1:
+                kinds = kinds_of(candidate)
+                best[kinds] = max(best.get(kinds, 0.0), -math.log(ratio))
+        found += [GainRow(module_profile(text), kinds, gain) for kinds, gain in best.items()]
+    return found
+
+
+def expected_gain(text: str, kinds: Kinds, rows: Sequence[GainRow]) -> float:
+    """Predict the gain of patches of some kinds on a module.
+
+    Args:
+        text: the module.
+        kinds: of the patches' edits.
+        rows: what such patches gained on other modules.
+    """
+    profile, wanted = module_profile(text), set(kinds)
+    usual = fmean(row.gain for row in rows) if rows else 0.0
+    total, weight = PRIOR * usual, PRIOR
+    for row in rows:
+        shared = len(wanted.intersection(row.kinds)) / len(wanted.union(row.kinds))
+        if shared:
+            close = sum(value * row.module.get(name, 0.0) for name, value in profile.items())
+            share = close**_CLOSE * shared**_ALIKE
+            total, weight = total + share * row.gain, weight + share
+    return total / weight
+
+
+def by_expected_gain(text: str, patches: Sequence[Candidate], rows: Sequence[GainRow]) -> list[Candidate]:
+    """Order patches by the gain that is expected of them, the best first.
+
+    Of patches of the same kinds, each further one is expected to gain less, so that kinds alternate.
+
+    Args:
+        text: the module.
+        patches: what its structure suggests; of the same kinds the first is the most promising.
+        rows: what patches gained on other modules.
+    """
+    expected, seen = dict[Kinds, float](), Counter[Kinds]()
+    worth = list[float]()
+    for patch in patches:
+        kinds = kinds_of(patch)
+        if kinds not in expected:
+            expected[kinds] = expected_gain(text, kinds, rows)
+        worth.append(expected[kinds] * DECAY ** seen[kinds])
+        seen[kinds] += 1
+    # Stable: of equals the structure's own order holds.
+    return [patches[index] for index in sorted(range(len(patches)), key=lambda index: -worth[index])]
