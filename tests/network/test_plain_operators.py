@@ -254,22 +254,22 @@ def test_resize_without_aliasing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_recurrent_layers(tmp_path: Path, operator: str, direction: str) -> None:
+@pytest.mark.parametrize(("direction", "hidden"), [("forward", 11), ("reverse", 32), ("bidirectional", 11)])
+def test_recurrent_layers(tmp_path: Path, operator: str, direction: str, hidden: int) -> None:
     def build(w: ModelWriter) -> tuple[str, ...]:
         x = w.input("x", (5, 2, 6))
         more = {"linear_before_reset": 1} if operator == "GRU" else {}
         size = 2 if direction == "bidirectional" else 1
         lengths = w.constant(np.array([3, 5], np.int32))
-        states = [w.input(name, (size, 2, 11)) for name in ("h", "c")[: 2 if operator == "LSTM" else 1]]
+        states = [w.input(name, (size, 2, hidden)) for name in ("h", "c")[: 2 if operator == "LSTM" else 1]]
         gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[operator]
         weights = (
-            w.weight(size, gates * 11, 6),
-            w.weight(size, gates * 11, 11),
-            w.weight(size, 2 * gates * 11),
+            w.weight(size, gates * hidden, 6),
+            w.weight(size, gates * hidden, hidden),
+            w.weight(size, 2 * gates * hidden),
         )
         count = 3 if operator == "LSTM" else 2
-        common: dict[str, Any] = {"hidden_size": 11, "direction": direction, "count": count}
+        common: dict[str, Any] = {"hidden_size": hidden, "direction": direction, "count": count}
         return (
             *w.add(operator, x, *weights, "", *states, **common, **more),
             *w.add(operator, x, *weights, lengths, *states, **common),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from planish.network.layouts import with_channels_last
 from planish.network.model import Network
 from planish.network.transposed import with_tap_sums
+from planish.network.trimming import with_read_taps
 from planish.network.views import with_views_behind
 from planish.network.winograd import expected_tiles, with_winograd
 
 
 def arranged(network: Network) -> Network:
     """Return a network with its layouts, whose convolutions are direct."""
-    return with_tap_sums(with_channels_last(with_views_behind(network)))
+    return with_tap_sums(with_channels_last(with_read_taps(with_views_behind(network))))
 
 
 def rewritten(network: Network, tolerance: float) -> Network:

@@ -31,23 +31,52 @@ _DEFAULT: Mapping[str, Sequence[str]] = {
 }
 _ROWS = 8
 """Rows of the weights that one pass over the gates reads."""
+_LANES = 16
+"""Columns of the widest vectors."""
 
 
-def accumulate(state: Array, weights: Array, gates: Array, hidden: int, wide: int, stride: int) -> None:
-    """Add the product of a state and of rows of weights, which are `stride` apart, to gates."""
-    for k in range(hidden // _ROWS):
+def accumulate(
+    state: Array, weights: Array, gates: Array, hidden: int, first: int, wide: int, stride: int, block: int,
+    turns: Any,
+) -> None:  # fmt: skip
+    """Add the product of a state and of weights, from a column on, to gates.
+
+    The weights are as `blocked` stores them, in rows of `stride`. Every other time they are read from their
+    end, so that what the cache nearest to the core still has of them is read first.
+    """
+    last = hidden // _ROWS - 1
+    for n in range(hidden // _ROWS):
+        k = n + (last - 2 * n) * turns
         s = state[_ROWS * k :]
-        w = weights[_ROWS * k * stride :]
-        for j in range(wide):
-            low = fused(s[0], w[j], fused(s[1], w[stride + j], gates[j]))
-            low = fused(s[2], w[2 * stride + j], fused(s[3], w[3 * stride + j], low))
-            high = fused(s[4], w[4 * stride + j], s[5] * w[5 * stride + j])
-            high = fused(s[6], w[6 * stride + j], fused(s[7], w[7 * stride + j], high))
-            gates[j] = low + high
+        for b in range(wide // block):
+            w = weights[_ROWS * (k * stride + first + b * block) :]
+            g = gates[b * block :]
+            for j in range(block):
+                low = fused(s[0], w[j], fused(s[1], w[block + j], g[j]))
+                low = fused(s[2], w[2 * block + j], fused(s[3], w[3 * block + j], low))
+                high = fused(s[4], w[4 * block + j], s[5] * w[5 * block + j])
+                high = fused(s[6], w[6 * block + j], fused(s[7], w[7 * block + j], high))
+                g[j] = low + high
     for k in range(hidden // _ROWS * _ROWS, hidden):
-        w = weights[k * stride :]
+        w = weights[k * stride + first :]
         for j in range(wide):
             gates[j] = fused(state[k], w[j], gates[j])
+
+
+def blocked(weights: Array, block: int) -> Array:
+    """Store weights [directions, rows, columns] in the order in which `accumulate` reads them.
+
+    Of so many rows, blocks of columns follow each other; the rows that are left at the end are as they were.
+    """
+    directions, rows, columns = weights.shape
+    whole = rows // _ROWS * _ROWS
+    parts = weights[:, :whole].reshape(directions, -1, _ROWS, columns // block, block).swapaxes(2, 3)
+    return np.concatenate([parts.reshape(directions, -1), weights[:, whole:].reshape(directions, -1)], 1)
+
+
+def block_of(hidden: int) -> int:
+    """Return the columns of a block of weights: those of the widest vectors, or all of a gate."""
+    return _LANES if hidden % _LANES == 0 else hidden
 
 
 def begin(start: Any, state: Array, size: int) -> None:
@@ -82,8 +111,8 @@ def zero(target: Array, count: int) -> None:
 
 def lstm(
     x: Array, r: Array, lengths: Any, h0: Any, c0: Any, peep: Any, y: Array, y_h: Array, y_c: Array,
-    gates: Array, steps: int, batch: int, hidden: int, directions: int, backward: bool, f: Any, g: Any,
-    h: Any, limit: Any,
+    gates: Array, steps: int, batch: int, hidden: int, block: int, directions: int, backward: bool, f: Any,
+    g: Any, h: Any, limit: Any,
 ) -> None:  # fmt: skip
     """Compute LSTM; its gates are i, o, f and c."""
     begin(h0, y_h, directions * batch * hidden)
@@ -98,7 +127,8 @@ def lstm(
                 out = y[((t * directions + d) * batch + b) * hidden :]
                 if s < count:
                     copy(x[((t * batch + b) * directions + d) * 4 * hidden :], gates, 4 * hidden)
-                    accumulate(state, r[d * hidden * 4 * hidden :], gates, hidden, 4 * hidden, 4 * hidden)
+                    weights = r[d * hidden * 4 * hidden :]
+                    accumulate(state, weights, gates, hidden, 0, 4 * hidden, 4 * hidden, block, s & 1)
                     if peep is not None:
                         look(peep[d * 3 * hidden :], cell, gates, hidden)
                         look(peep[(d * 3 + 2) * hidden :], cell, gates[2 * hidden :], hidden)
@@ -123,7 +153,8 @@ def look(weights: Array, cell: Array, gates: Array, count: int) -> None:
 
 def gru(
     x: Array, r: Array, lengths: Any, h0: Any, shift: Array, y: Array, y_h: Array, gates: Array, steps: int,
-    batch: int, hidden: int, directions: int, backward: bool, f: Any, g: Any, linear: bool, limit: Any,
+    batch: int, hidden: int, block: int, directions: int, backward: bool, f: Any, g: Any, linear: bool,
+    limit: Any,
 ) -> None:  # fmt: skip
     """Compute GRU; its gates are z, r and h, and `shift` is what is added to the last one's product."""
     begin(h0, y_h, directions * batch * hidden)
@@ -141,14 +172,15 @@ def gru(
                     row = x[((t * batch + b) * directions + d) * 3 * hidden :]
                     copy(row, gates, 2 * hidden)
                     copy(shift[d * hidden :], last, hidden)
-                    accumulate(state, weights, gates, hidden, (3 if linear else 2) * hidden, 3 * hidden)
+                    wide = (3 if linear else 2) * hidden
+                    accumulate(state, weights, gates, hidden, 0, wide, 3 * hidden, block, s & 1)
                     limited(gates, 2 * hidden, limit)
                     for j in range(2 * hidden):
                         gates[j] = f(gates[j])
                     if not linear:
                         for j in range(hidden):
                             reset[j] = gates[hidden + j] * state[j]
-                        accumulate(reset, weights[2 * hidden :], last, hidden, hidden, 3 * hidden)
+                        accumulate(reset, weights, last, hidden, 2 * hidden, hidden, 3 * hidden, block, s & 1)
                     for j in range(hidden):
                         last[j] = row[2 * hidden + j] + (gates[hidden + j] * last[j] if linear else last[j])
                     limited(last, hidden, limit)
@@ -161,7 +193,7 @@ def gru(
 
 def rnn(
     x: Array, r: Array, lengths: Any, h0: Any, y: Array, y_h: Array, gates: Array, steps: int, batch: int,
-    hidden: int, directions: int, backward: bool, f: Any, limit: Any,
+    hidden: int, block: int, directions: int, backward: bool, f: Any, limit: Any,
 ) -> None:  # fmt: skip
     """Compute RNN."""
     begin(h0, y_h, directions * batch * hidden)
@@ -174,7 +206,8 @@ def rnn(
                 out = y[((t * directions + d) * batch + b) * hidden :]
                 if s < count:
                     copy(x[((t * batch + b) * directions + d) * hidden :], gates, hidden)
-                    accumulate(state, r[d * hidden * hidden :], gates, hidden, hidden, hidden)
+                    weights = r[d * hidden * hidden :]
+                    accumulate(state, weights, gates, hidden, 0, hidden, hidden, block, s & 1)
                     limited(gates, hidden, limit)
                     for j in range(hidden):
                         state[j] = f(gates[j])
@@ -236,7 +269,7 @@ def divided(
     values |= {each: Value(shape) for each, shape in zip(names, shapes, strict=False)}
     optional = {"lengths": 4, "h0": 5, "c0": 6, "peep": 7}
     given = {key: node.inputs[n] for key, n in optional.items() if node.has(n)}
-    inputs = {"x": added.output, "r": constant("r", r.transpose(0, 2, 1)), **given}
+    inputs = {"x": added.output, "r": constant("r", blocked(r.transpose(0, 2, 1), block_of(hidden))), **given}
     if operator == "GRU":
         inputs["shift"] = constant("shift", shift)
     yield Node(
@@ -268,7 +301,7 @@ def recurrence(network: Network, node: Node) -> PlainKernel:
     names: Sequence[str] = ("y", "y_h", "y_c")
     outputs = dict[str, str](zip(names, (node.output, *node.more), strict=False))
     constants: dict[str, Any] = {
-        "steps": steps, "batch": batch, "hidden": hidden, "directions": directions,
+        "steps": steps, "batch": batch, "hidden": hidden, "block": block_of(hidden), "directions": directions,
         "backward": attributes.get("direction", "forward") == "reverse", **dict(functions),
         "limit": attributes.get("clip"), **{key: None for key in optional if key not in parameters},
     }  # fmt: skip
