@@ -39,7 +39,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from planish import Budget, Settings, load_run
-from planish.levels.registry import load_program
+from planish.core.registry import load_program
 from planish.store import open_store
 from planish.tuning.api import tune_program
 

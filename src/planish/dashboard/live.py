@@ -12,7 +12,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ _PAUSE_S = 0.1
 """Between two parts of a run that is long to read."""
 _SHARE = 0.012
 """Share of a core for rendering all sections of all views."""
-_THREADS = 2
+_THREADS = 3
 """Threads that may read or wait for one store at a time."""
 _KEEP_ALIVE_S = 15.0
 _STILL_HERE = b": still here\n\n"
@@ -90,16 +90,17 @@ class _Publisher:
         sections: by name.
         clients: a queue of messages for each.
         gone: why there is nothing to be seen any more; empty where there is.
-        changed: set when its store has changed.
-        task: renders and sends.
+        changed: for each task, set when its store has changed.
+        tasks: render and send: one the sections that come first and are cheap, which do not wait until the
+            other one has drawn a chart.
     """
 
     view: View
     sections: dict[str, Section]
     clients: set[asyncio.Queue[bytes]] = field(default_factory=set["asyncio.Queue[bytes]"])
     gone: str = ""
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
+    changed: Sequence[asyncio.Event] = field(default_factory=lambda: (asyncio.Event(), asyncio.Event()))
+    tasks: Sequence[asyncio.Task[None]] = ()
 
     def send(self, message: bytes) -> None:
         """Send a message to all clients; one that does not read gets no more until it does."""
@@ -168,7 +169,8 @@ class Live:
                 changed, took = await self.in_thread(poll, source.key)
                 pause = max(_POLL_S, took / _POLL_SHARE)
                 for publisher in shown if changed else ():
-                    publisher.changed.set()
+                    for event in publisher.changed:
+                        event.set()
 
     async def end(self) -> None:
         """Let all clients go."""
@@ -176,13 +178,18 @@ class Live:
         for publisher in self._publishers.values():
             publisher.send(_STILL_HERE)
 
-    async def events(self, view: View) -> AsyncIterator[bytes]:
+    async def events(self, view: View) -> AsyncGenerator[bytes]:
         """Yield the events of a view: first all sections, then those that change."""
         publisher = self._publishers.get(view)
         if publisher is None:
             sections = {name: Section() for name in view.sections()}
             publisher = self._publishers[view] = _Publisher(view, sections)
-            publisher.task = asyncio.create_task(self._publish(publisher))
+            first = {name: each for name, each in sections.items() if name in view.first}
+            others = {name: each for name, each in sections.items() if name not in view.first}
+            publisher.tasks = [
+                asyncio.create_task(self._publish(publisher, group, changed))
+                for group, changed in zip((first, others), publisher.changed, strict=True)
+            ]
         queue = asyncio.Queue[bytes](8)
         publisher.clients.add(queue)
         try:
@@ -197,17 +204,19 @@ class Live:
             publisher.clients.discard(queue)
             if not publisher.clients and self._publishers.get(view) is publisher:
                 del self._publishers[view]
-                if publisher.task:
-                    publisher.task.cancel()
+                for task in publisher.tasks:
+                    task.cancel()
 
-    async def _publish(self, publisher: _Publisher) -> None:
-        """Render what has changed, when it is due, and send it."""
+    async def _publish(
+        self, publisher: _Publisher, sections: Mapping[str, Section], changed: asyncio.Event
+    ) -> None:
+        """Render the sections that have changed, when they are due, and send them."""
         while True:
-            publisher.changed.clear()
-            with anyio.move_on_after(await self._render(publisher)):
-                await publisher.changed.wait()
+            changed.clear()
+            with anyio.move_on_after(await self._render(publisher, sections)):
+                await changed.wait()
 
-    async def _render(self, publisher: _Publisher) -> float | None:
+    async def _render(self, publisher: _Publisher, sections: Mapping[str, Section]) -> float | None:
         """Render what is due; return the seconds until something else is, None where nothing will be."""
         view = publisher.view
         try:
@@ -219,7 +228,7 @@ class Live:
             return None
         publisher.gone = ""
         left = list[float]()
-        for name, section in publisher.sections.items():
+        for name, section in sections.items():
             if section.stamp == stamp:
                 continue
             now = time.monotonic()

@@ -1,0 +1,70 @@
+"""Sections of a page that clients look at: a chart that takes long delays no other section."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from planish.dashboard.live import Live
+from planish.dashboard.runs import Runs
+from planish.dashboard.source import Source
+from planish.dashboard.views import Rendered, Sections, View
+
+
+class Changing(Source):
+    """A store that changes when the test says so."""
+
+    changed = False
+
+    def poll(self) -> bool:
+        changed, self.changed = self.changed, False
+        self.version += changed
+        return changed
+
+
+@dataclass(frozen=True)
+class Page(View):
+    """A page with the number of changes, and a chart that is drawn until the test lets it end."""
+
+    drawn_chart: threading.Event = field(default_factory=threading.Event)
+    first = ("count",)
+    shares: ClassVar[Mapping[str, float]] = {"count": 0.5}
+
+    def stamp(self) -> object:
+        return self.runs.source.version
+
+    def sections(self) -> Sections:
+        return {"chart": self._chart, "count": lambda: Rendered(f"version {self.runs.source.version}")}
+
+    def _chart(self) -> Rendered:
+        assert self.drawn_chart.wait(60)
+        return Rendered("chart")
+
+
+def test_a_cheap_section_does_not_wait_for_a_chart() -> None:
+    source = Changing("main", None)
+    page = Page(Runs(source), "main")
+
+    async def follow() -> None:
+        live = Live(lambda: [source])
+        poller = asyncio.create_task(live.poll())
+        try:
+            async with asyncio.timeout(60), aclosing(live.events(page)) as events:
+                for version in range(3):
+                    async for message in events:
+                        if f"version {version}".encode() in message:
+                            break
+                    source.changed = True
+                page.drawn_chart.set()
+                async for message in events:
+                    if b'"chart": "chart"' in message:
+                        break
+        finally:
+            page.drawn_chart.set()
+            poller.cancel()
+
+    with ThreadPoolExecutor(1) as threads:  # the main thread may have the loop of a browser
+        threads.submit(asyncio.run, follow()).result()
