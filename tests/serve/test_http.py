@@ -82,7 +82,6 @@ def test_a_history_and_the_best(service: Service) -> None:
         ('{"steps": [["Sett", {}]]}', 422, "unknown_step", "Did you mean 'Set'?"),
         ('{"steps": [["Set", {"knob": 0, "size": 1}]]}', 422, "unknown_step", "'Set' does not take"),
         ('{"steps": [], "baseline": 1}', 400, "bad_request", "no argument 'baseline'"),
-        ("{}", 400, "bad_request", "needs the argument 'steps'"),
         ("[]", 400, "bad_request", "JSON object"),
         ('{"steps"', 400, "bad_request", "no JSON"),
         ('{"steps": [["Set", {"knob": 0, "value": NaN}]]}', 400, "bad_request", "NaN is no number"),
@@ -90,6 +89,11 @@ def test_a_history_and_the_best(service: Service) -> None:
         (json.dumps({"steps": [["Set", {"knob": 0, "value": 1}]] * 501}), 400, "bad_request", "501 steps"),
         ("x" * 300_000, 413, "too_large", "262,144 bytes"),
         (b"\xff\xfe", 400, "bad_request", "no JSON"),
+        ('{"steps": [["\\ud800", {}]]}', 400, "bad_request", "no JSON"),
+        ("{}", 400, "bad_request", "needs the argument 'steps', or 'text'"),
+        ('{"steps": [], "text": ""}', 400, "bad_request", "needs the argument 'steps', or 'text'"),
+        ('{"text": ""}', 422, "unknown_step", "not read from text"),
+        ('{"text": 3}', 400, "bad_request", "text is a text"),
     ],
 )
 def test_what_is_no_candidate_is_refused(
@@ -189,12 +193,18 @@ def test_a_restarted_service_measures_nothing_twice(tmp_path: Path) -> None:
         assert service.call("evaluate", steps=steps(5, 4))["cached"] is False
 
 
-def test_a_quota_is_kept(tmp_path: Path) -> None:
+def test_a_quota_is_kept_after_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path, "--quota", "2") as service:
-        for value in (3, 4):
-            service.call("evaluate", steps=steps(value))
+        service.call("evaluate", steps=steps(3))
+        service.process.send_signal(signal.SIGKILL)
+        service.process.wait()
+    with serving(tmp_path, "--quota", "2") as service:
+        assert service.call("describe")["used"]["evaluations"] == 1
+        assert service.call("describe", "other")["used"]["evaluations"] == 0
+        service.call("evaluate", steps=steps(4))
         status, answer = service.post("evaluate", steps=steps(5))
         assert (status, answer["error"]["code"]) == (429, "quota")
+        assert [each["client"] for each in service.call("history", limit=2)["trials"]] == ["agent"] * 2
         service.call("evaluate", steps=steps(4))  # what is known costs nothing
         service.call("evaluate", "other", steps=steps(5))
 

@@ -85,7 +85,6 @@ def serve(
 
     try:
         from planish.serve.server import read_tokens, serve_streams, serve_tools
-        from planish.serve.service import ServiceLimits
 
         if stdio:
             import_module("mcp")
@@ -103,10 +102,9 @@ def serve(
 
     settings = Settings(objectives=names(objective), space=space, seed=seed, cores=cores)
     found, read = load_program(program, level, level_options(reading))
-    limits = ServiceLimits(quota=quota)
     if stdio:
-        serve_streams(found, read, settings, store, limits, compare_seconds)
+        serve_streams(found, read, settings, store, quota, compare_seconds)
         return
     known = read_tokens(tokens)
     show(f"Tokens of {', '.join(known)}: {tokens}")
-    serve_tools(found, read, settings, store, host, port, known, limits, compare_seconds, show)
+    serve_tools(found, read, settings, store, host, port, known, quota, compare_seconds, show)

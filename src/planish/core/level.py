@@ -143,6 +143,24 @@ class Level(ABC, Generic[ProgramT]):
         del task, candidate, path, name
         raise PlanishError(f"exports of level '{self.name}' have fixed names", "Leave name= out.")
 
+    def public_text(self, program: ProgramT) -> str:
+        """Return the text of a program for clients of a service: without what they could cheat by."""
+        return program.text
+
+    def text_format(self, task: Task[ProgramT]) -> str:
+        """Return what a candidate is as text, for `candidate_of_text`; empty where it has no such form."""
+        del task
+        return ""
+
+    def candidate_of_text(self, task: Task[ProgramT], text: str) -> Candidate:
+        """Read a candidate from text that is not trusted: nothing is executed.
+
+        Raises:
+            PlanishError: it is none, or candidates of the task have no such form.
+        """
+        del task, text
+        raise PlanishError("candidates of this program are not read from text", "Submit steps.")
+
     def baseline(self, task: Task[ProgramT]) -> Candidate:
         """Return what a user has without planish; results are reported relative to it."""
         del task

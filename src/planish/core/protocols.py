@@ -164,6 +164,14 @@ class Searcher(Protocol):
         del candidate
         return None
 
+    def client(self, candidate: Candidate) -> str:
+        """Return the client of a service that submitted a candidate; it is stored with the trial.
+
+        Called once for each proposal, right after `ask`. Empty where the searcher proposed it by itself.
+        """
+        del candidate
+        return ""
+
     def importance(
         self, candidate: Candidate, others: Callable[[], Sequence[Candidate]]
     ) -> Sequence[tuple[str, float]]:

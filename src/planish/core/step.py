@@ -1,5 +1,6 @@
 """Steps and candidates: a candidate is a frozen, replayable sequence of transformations."""
 
+import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -53,6 +54,39 @@ def step_from_json(data: Sequence[Any], known: Mapping[str, type[Step]]) -> Step
         return known[name](**{k: _frozen(v) if isinstance(v, _LISTS) else v for k, v in options.items()})
     except TypeError as error:
         raise ProgramError(f"step '{name}' does not take these options: {error}") from error
+
+
+_LINE_MOST = 1000
+
+
+def steps_from_text(text: str, known: Mapping[str, type[Step]]) -> tuple[Step, ...]:
+    """Read steps from text: one a line, as `Split(axis='m', factor=16)`; empty lines are skipped.
+
+    Args:
+        text: what is not trusted; nothing in it is executed.
+        known: step name to class, as the level lists them.
+
+    Raises:
+        ProgramError: a line is no step, or its name or an option is unknown.
+    """
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    return tuple(step_from_json(_call(number, line), known) for number, line in lines if line)
+
+
+def _call(number: int, line: str) -> list[Any]:
+    wrong = ProgramError(f"line {number} is no step: '{line[:100]}'", "Write NAME(option=value).")
+    if len(line) > _LINE_MOST:
+        raise wrong
+    try:
+        match ast.parse(line, mode="eval").body:
+            case ast.Call(ast.Name(name), [], options):
+                found = [name, {str(each.arg): ast.literal_eval(each.value) for each in options}]
+                json.dumps(found, allow_nan=False)  # plain values alone
+                return found
+            case _:
+                raise wrong
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise wrong from error
 
 
 @dataclass(frozen=True)

@@ -250,6 +250,7 @@ class Trial:
         time: when it ended, in seconds since the epoch; 0 when unknown.
         cached: whether the outcome was taken from the store instead of measured.
         prediction: what the searcher predicted before; None where it predicts nothing.
+        client: the client of a service that submitted it; empty where a searcher proposed it.
     """
 
     candidate: Candidate
@@ -261,6 +262,7 @@ class Trial:
     time: float = 0.0
     cached: bool = False
     prediction: TrialPrediction | None = None
+    client: str = ""
 
     def cost(self, objective: Objective) -> float | None:
         """Return the objective's cost (less is better), or None where the trial failed or was lost."""

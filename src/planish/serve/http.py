@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from planish.serve.service import Kind, MeasuringService, ToolError
+from planish.serve.service import ErrorCode, MeasuringService, ToolError
 from planish.serve.tools import TOOLS, call
 
 BODY_MOST = 256 * 1024
@@ -23,14 +23,14 @@ BODY_MOST = 256 * 1024
 _DISCARDED_MOST = 4 << 20
 _BODY_S = 10.0
 """Seconds in which a body must be there."""
-STATUS: Mapping[Kind, int] = {
+STATUS: Mapping[ErrorCode, int] = {
     "bad_request": 400,
     "unknown_step": 422,
     "busy": 429,
     "quota": 429,
     "unavailable": 503,
 }
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Tokens:
@@ -55,7 +55,7 @@ class Tokens:
 
 def error_response(status: int, code: str, message: str) -> JSONResponse:
     """Return an error as JSON."""
-    headers = dict(_HEADERS)
+    headers = dict(HEADERS)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="planish"'
     if code == "busy":  # a quota that is used up stays so
@@ -90,21 +90,26 @@ def api(service: MeasuringService, tokens: Tokens) -> Starlette:
                 404, "unknown_tool", f"There is no such tool; there are: {', '.join(TOOLS)}."
             )
         try:
-            arguments = await _arguments(request)
-            return JSONResponse(await call(service, client, name, arguments), headers=_HEADERS)
+            arguments = await read_arguments(request)
+            return JSONResponse(await call(service, client, name, arguments), headers=HEADERS)
         except ToolError as error:
-            return error_response(STATUS[error.kind], error.kind, str(error))
+            return error_response(STATUS[error.code], error.code, str(error))
 
     async def openapi(_: Request) -> Response:
-        return JSONResponse(openapi_document(), headers=_HEADERS)
+        return JSONResponse(openapi_document(), headers=HEADERS)
 
     return Starlette(
         routes=[
             Route("/api/openapi.json", openapi),
             Route("/api/{tool}", tool, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _refused, ClientDisconnect: _gone, Exception: _failed},
+        exception_handlers=handlers(),
     )
+
+
+def handlers() -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
+    """Return what answers errors, in JSON."""
+    return {HTTPException: _refused, ClientDisconnect: _gone, Exception: _failed}
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -125,7 +130,7 @@ async def _failed(_: Request, error: Exception) -> Response:
     return error_response(500, "internal", "The service failed; its log says why.")
 
 
-async def _arguments(request: Request) -> object:
+async def read_arguments(request: Request) -> object:
     """Read the JSON body of a request."""
     length = request.headers.get("content-length", "0")
     body = bytearray()
@@ -147,7 +152,10 @@ async def _arguments(request: Request) -> object:
         return {}
     try:
         # NaN and Infinity are no JSON; to some steps they would be numbers.
-        return json.loads(bytes(body), parse_constant=_no_number)
+        found = json.loads(bytes(body), parse_constant=_no_number)
+        # Half a character, such as "\\ud800", could not be written into an answer.
+        json.dumps(found, ensure_ascii=False).encode()
+        return found
     except RecursionError:
         raise ToolError("bad_request", "The body is nested too deeply.") from None
     except ValueError as error:

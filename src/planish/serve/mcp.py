@@ -69,7 +69,7 @@ def mcp_server(
         try:
             return _result(await call(service, client_of(ctx), params.name, params.arguments))
         except ToolError as error:
-            return _result({"error": {"code": error.kind, "message": str(error)}}, failed=True)
+            return _result({"error": {"code": error.code, "message": str(error)}}, failed=True)
 
     return Server(
         "planish",

@@ -21,7 +21,8 @@ from planish.dashboard.server import listening, names_of, run_server, url_of
 from planish.dashboard.source import Source
 from planish.sandbox.scratch import Scratch
 from planish.serve.http import Tokens, api
-from planish.serve.service import MeasuringService, ServiceLimits
+from planish.serve.openenv import PATH, openenv
+from planish.serve.service import MeasuringService
 from planish.store import open_store
 from planish.tuning.settings import Settings
 
@@ -89,7 +90,7 @@ def serve_tools(
     host: str,
     port: int,
     tokens: Mapping[str, str],
-    limits: ServiceLimits,
+    quota: int | None,
     compare_s: float,
     say: Callable[[str], None],
 ) -> None:
@@ -103,7 +104,7 @@ def serve_tools(
         host: the address to listen at. Where other machines can reach it, the pages need a token too.
         port: 0 chooses a free one.
         tokens: client name to token.
-        limits: of each client.
+        quota: candidates that each client may have measured; None for no limit.
         compare_s: seconds that a comparison may take.
         say: is called with each line for the user.
 
@@ -111,7 +112,7 @@ def serve_tools(
         PlanishError: the address cannot be listened at, or the baseline cannot be measured.
     """
     with listening(host, port) as listener, open_store(location) as store:
-        service = MeasuringService(level, program, settings, store, limits, compare_s)
+        service = MeasuringService(level, program, settings, store, quota, compare_s)
         shown = None
         try:
             service.start()
@@ -126,12 +127,13 @@ def serve_tools(
                 say(f"Tools of {len(tokens)} client{'' if len(tokens) == 1 else 's'}: {address}api{also}")
                 say(f"Dashboard of {source.label}: {url_of(name, chosen, page_token)}")
             say("Ctrl-C ends it.")
-            tools: dict[str, ASGIApp] = {"/api": api(service, Tokens(tokens))}
+            known = Tokens(tokens)
+            tools: dict[str, ASGIApp] = {"/api": api(service, known), PATH: openenv(service, known)}
             beside = None
             if find_spec("mcp"):
-                from planish.serve.mcp import PATH, over_http
+                from planish.serve import mcp
 
-                tools[PATH], running = over_http(service, Tokens(tokens))
+                tools[mcp.PATH], running = mcp.over_http(service, known)
                 beside = running()
             app = Sorted(application(shown, page_token, chosen), tools)
             run_server(app, shown, listener, beside, service.stop)
@@ -146,7 +148,7 @@ def serve_streams(
     program: Program,
     settings: Settings,
     location: StrPath | None,
-    limits: ServiceLimits,
+    quota: int | None,
     compare_s: float,
 ) -> None:
     """Serve the tools as MCP over standard input and output, until the client closes them.
@@ -156,7 +158,7 @@ def serve_streams(
         program: that the client tunes.
         settings: objectives, space, cores and seed.
         location: the store: a file or a URL; None for the default one.
-        limits: of the client.
+        quota: candidates that the client may have measured; None for no limit.
         compare_s: seconds that a comparison may take.
 
     Raises:
@@ -165,7 +167,7 @@ def serve_streams(
     from planish.serve.mcp import over_streams
 
     with open_store(location) as store:
-        service = MeasuringService(level, program, settings, store, limits, compare_s)
+        service = MeasuringService(level, program, settings, store, quota, compare_s)
         try:
             service.start()
             asyncio.run(over_streams(service))

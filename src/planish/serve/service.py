@@ -1,29 +1,21 @@
-"""Tools of the measuring service: what clients may ask for, and the thread in which the engine answers.
-
-Everything that is measured is a trial of one run of the engine, whose searcher proposes what clients submit:
-so candidates are verified, timed one at a time on the machine, stored, and shown by the dashboard as those of
-any search. A comparison is the end of the run; what is submitted later resumes it.
-"""
+"""Tools of the measuring service: what clients may ask for, within their limits."""
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, Literal
 
 from planish.core import (
-    AllFailedError,
     Candidate,
     CanEvolve,
     CanStep,
     Level,
     Lost,
-    Measured,
     PlanishError,
     Program,
     ScheduleError,
@@ -31,83 +23,70 @@ from planish.core import (
     Trial,
     rng,
 )
-from planish.serve.answers import (
+from planish.serve.documents import (
+    MalformedError,
     catalogue,
     comparison_document,
     finalist_document,
-    has_no_regression,
     objective_document,
     outcome_document,
+    read_candidate,
     steps_of,
 )
-from planish.serve.candidates import MalformedError, read_candidate
-from planish.serve.submissions import FullError, Submissions
+from planish.serve.engine import ServedRun
+from planish.serve.submissions import FullError
 from planish.store import Store
-from planish.tuning.api import task_of, tune_program
-from planish.tuning.budget import FinalLimits
-from planish.tuning.recorder import Progress
-from planish.tuning.result import Result
-from planish.tuning.settings import Budget, Settings
+from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
-SEARCHER = "clients"
-"""The searcher of a served run."""
-_ENDLESS = Budget(trials=10**9)
-_ASKED = "a client asked for the comparison"
-_STOP_S = 10.0
-"""Seconds in which the engine ends what is under way, when the service ends."""
+STEPS_MOST = 500
+"""Steps of a candidate."""
+WAITING_MOST = 16
+"""Candidates of one client that wait at a time."""
+RATE, BURST = 50.0, 100
+"""Requests of one client: a second, on average, and at once."""
 _NEIGHBORS = 32
 """Neighbors that are drawn where a space has no steps."""
 _STEPS_SHOWN = 256
 _HISTORY_MOST = 100
-_ANSWERS_KEPT = 20_000
 
-_log = logging.getLogger("planish")
 
-Kind = Literal["bad_request", "unknown_step", "busy", "quota", "unavailable"]
+@dataclass(frozen=True)
+class Pending:
+    """Answer that is not there yet.
+
+    Args:
+        result: what is waited for; it cannot be canceled.
+        make: computes the answer from it.
+    """
+
+    result: Future[Any]
+    make: Callable[[Any], dict[str, Any]]
+
+
+ErrorCode = Literal["bad_request", "unknown_step", "busy", "quota", "unavailable"]
 
 
 class ToolError(Exception):
     """A tool cannot do what a client asks for.
 
     Args:
-        kind: what is wrong, for programs.
+        code: what is wrong, for programs.
         message: what is wrong and how to fix it, in one line.
     """
 
-    def __init__(self, kind: Kind, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
-        self.kind: Kind = kind
-
-
-@dataclass(frozen=True)
-class ServiceLimits:
-    """Limits of what a client may ask for.
-
-    Args:
-        steps: of a candidate.
-        waiting: candidates that wait at a time.
-        quota: candidates in all, since the service was started; None for no limit.
-        comparisons: in all; None for no limit.
-        rate: requests a second, on average.
-        burst: requests at once.
-    """
-
-    steps: int = 500
-    waiting: int = 16
-    quota: int | None = None
-    comparisons: int | None = None
-    rate: float = 50.0
-    burst: int = 100
+        self.code: ErrorCode = code
 
 
 @dataclass
-class Client:
-    """Usage of a client."""
+class _Client:
+    """Requests that a client has left, and the comparisons that it asked for."""
 
-    evaluations: int = 0
-    comparisons: int = 0
-    tokens: float = 0.0
+    tokens: float = BURST
     refilled: float = field(default_factory=time.monotonic)
+    comparisons: int = 0
 
 
 class MeasuringService:
@@ -118,7 +97,7 @@ class MeasuringService:
         program: that is tuned.
         settings: objectives, space, cores and seed; their searcher does not count.
         store: where the run is kept; the service writes to it from a thread of its own.
-        limits: of each client.
+        quota: candidates that each client may have measured, before restarts too; None for no limit.
         compare_s: seconds that a comparison may take; repeated because it was undecided, three times as long.
     """
 
@@ -128,31 +107,18 @@ class MeasuringService:
         program: Program,
         settings: Settings,
         store: Store,
-        limits: ServiceLimits,
+        quota: int | None,
         compare_s: float,
     ) -> None:
-        self._level, self._compare_s = level, compare_s
-        self.limits = limits
+        self._level, self._quota = level, quota
         self._space_name = settings.space or _stepwise(level, task_of(level, program, settings))
-        self._settings = replace(settings, searcher=SEARCHER, space=self._space_name, searcher_options={})
-        self.task = task_of(level, program, self._settings)
+        settings = replace(settings, space=self._space_name, searcher_options={})
+        self.task = task_of(level, program, settings)
         self._space = level.space(self.task, self._space_name)
-        self._store = store
-        self._queue = Submissions(self.limits.waiting, self._on_end)
-        self._clients: dict[str, Client] = {}
-        self._busy = Lock()
-        self._progress: Progress | None = None
-        self._answers: dict[str, Trial] = {}
-        self._baseline: Trial | None = None
-        self._first: Trial | None = None
-        self._comparing: Future[Result] | None = None
-        self._compared: Result | None = None
-        self._compared_trials = -1
-        self._stopping = False
-        self._engine = Thread(target=self._run, name="engine", daemon=True)
+        self._run = ServedRun(level, self.task, settings, store, WAITING_MOST, compare_s)
+        self._clients: dict[str, _Client] = {}
+        self._lock = Lock()
         self._description: dict[str, Any] = {}
-
-    # Life
 
     def start(self) -> None:
         """Start the engine; measure the baseline and the first candidate of the space.
@@ -160,136 +126,50 @@ class MeasuringService:
         Raises:
             PlanishError: the engine cannot be started, or the baseline fails.
         """
-        self._engine.start()
-        baseline, first = self._level.baseline(self.task), self._space.start()
-        futures = [self._queue.submit("", each) for each in dict.fromkeys((baseline, first))]
-        found = [future.result() for future in futures]
-        self._baseline, self._first = found[0], found[-1]
-        outcome = self._baseline.outcome
-        if not isinstance(outcome, Measured):
-            what = f"the baseline failed: {outcome.stage}: {outcome.reason}: {outcome.detail}"
-            raise PlanishError(what, "Fix the program, data or metric.")
+        self._run.start(self._space.start())
         self._description = self._describe()
 
     def stop(self) -> None:
         """End the run, without a comparison; what waits is answered with an error. Harmless when repeated."""
-        self._stopping = True
-        if not self._engine.is_alive():
-            return
-        if self._progress is not None and self._comparing is None:
-            self._progress.compares = False
-        self._queue.end()
-        # A comparison may take longer: the run is then as one that is killed, and can be resumed.
-        self._engine.join(_STOP_S)
-        self._fail(ToolError("unavailable", "The service has ended."))
-
-    def _run(self) -> None:
-        while not self._stopping:
-            if not (self._queue.wait(1.0) or self._comparing):
-                continue
-            try:
-                self._search()
-            except Exception as error:  # noqa: BLE001  (what waits has to be answered)
-                self._fail(self._reported(error))
-
-    def _reported(self, error: Exception) -> ToolError:
-        """Log why the engine ended; return the error that clients receive."""
-        if isinstance(error, AllFailedError):  # each has its answer
-            return ToolError("unavailable", f"Nothing to be compared: {error}")
-        if not isinstance(error, PlanishError):
-            _log.error("the engine ended", exc_info=error)
-            return ToolError("unavailable", f"The engine ended: {type(error).__name__}.")
-        if not self._stopping:  # else the store was closed before the engine had ended
-            _log.warning("the engine ended: %s", error)
-        return ToolError("unavailable", f"The engine ended: {error}")
-
-    def _fail(self, error: ToolError) -> None:
-        self._queue.fail(error)
-        with self._busy:
-            comparing, self._comparing = self._comparing, None
-        if comparing is not None:
-            comparing.set_exception(error)
-
-    def _search(self) -> None:
-        """Run the engine until a comparison is asked for, or the service ends; then compare."""
-        self._queue.begin()
-        if self._comparing is not None:
-            self._queue.end()
-        trials = self._trials
-        # Without limits, a comparison that was undecided is repeated with more time.
-        again = self._comparing is not None and self._compared_trials == trials
-        found = tune_program(
-            self._level,
-            self.task.program,
-            budget=Budget() if again else _ENDLESS,
-            settings=self._settings,
-            store=self._store,
-            listener=self,
-            searcher=self._queue,
-            limits=FinalLimits(searched_s=self._compare_s),
-        )
-        with self._busy:
-            comparing, self._comparing = self._comparing, None
-            if comparing is not None:
-                self._compared, self._compared_trials = found, self._trials
-        if comparing is not None:
-            comparing.set_result(found)
-
-    # Listener of the engine
-
-    def started(self, progress: Progress) -> None:
-        """Note the state of the run; the search begins."""
-        self._progress = progress
-        progress.compares = self._comparing is not None or not self._stopping
-
-    def _on_end(self) -> None:
-        if self._progress is not None:
-            self._progress.stop_reason = "the service has ended" if self._stopping else _ASKED
-
-    def trial(self, trial: Trial, progress: Progress) -> None:
-        """Note what became of a candidate."""
-        del progress
-        if len(self._answers) < _ANSWERS_KEPT:
-            self._answers[trial.candidate.hash] = trial
-
-    def ending(self, progress: Progress, what: str) -> None:
-        """Log a step of the comparison."""
-        _log.info("run %s: %s", progress.run_id, what)
-
-    # Tools
-
-    @property
-    def _trials(self) -> int:
-        return self._progress.trials if self._progress else 0
+        self._run.stop()
 
     def describe(self, client: str) -> dict[str, Any]:
         """Return the task: program, objectives, target, baseline, steps, rules and limits."""
         return {**self._description, "used": self._used(client)}
 
     def _describe(self) -> dict[str, Any]:
-        assert self._baseline is not None
-        assert self._first is not None
-        task, objectives = self.task, self.task.objectives
+        run, task, objectives = self._run, self.task, self.task.objectives
+        baseline, first = run.baseline, run.first
+        assert baseline is not None
+        assert first is not None
+        text = self._level.text_format(task)
         return {
             "task": task.key,
-            "run": self._progress.run_id if self._progress else "",
+            "run": run.run_id,
             "level": self._level.name,
-            "program": task.program.text,
+            "program": self._level.public_text(task.program),
             "target": task.target.text,
             "machine": dict(self._level.machine()),
             "objectives": [objective_document(each) for each in objectives],
             "baseline": {
-                "steps": steps_of(self._baseline.candidate),
-                **outcome_document(self._baseline, objectives, None),
+                "steps": steps_of(baseline.candidate),
+                **outcome_document(baseline, objectives, None),
             },
             "start": {
-                "steps": steps_of(self._first.candidate),
-                **outcome_document(self._first, objectives, self._baseline),
+                "steps": steps_of(first.candidate),
+                **outcome_document(first, objectives, baseline),
             },
             "space": self._space_name,
             "steps": catalogue(self._level.steps),
+            **({"text": text} if text else {}),
             "rules": list(RULES),
-            "limits": {name: getattr(self.limits, name) for name in self.limits.__dataclass_fields__},
+            "limits": {
+                "steps": STEPS_MOST,
+                "waiting": WAITING_MOST,
+                "quota": self._quota,
+                "rate": RATE,
+                "burst": BURST,
+            },
         }
 
     def legal_steps(self, client: str, steps: object = ()) -> dict[str, Any]:
@@ -316,12 +196,13 @@ class MeasuringService:
             return {"next_steps": [], "complete": True, "note": str(error)[:500]}
         return {"next_steps": [], "complete": False}
 
-    def evaluate(self, client: str, steps: object) -> Callable[[], dict[str, Any]] | Future[dict[str, Any]]:
+    def evaluate(self, client: str, steps: object = None, text: object = None) -> dict[str, Any] | Pending:
         """Have a candidate verified and measured.
 
         Args:
             client: asks.
             steps: of the candidate, from the unchanged program.
+            text: of the candidate, in place of steps, as the level reads it: see `text` in `describe`.
 
         Returns:
             The answer, once it is there.
@@ -329,75 +210,52 @@ class MeasuringService:
         Raises:
             ToolError: the steps are none, or the client has used up what it may.
         """
-        candidate = self._candidate(steps)
-        known = self._answers.get(candidate.hash)
-        if known is not None and not isinstance(known.outcome, Lost):
-            return partial(self._answer, client, known, cached=True)
-        user = self._user(client)
-        with self._busy:
-            if self.limits.quota is not None and user.evaluations >= self.limits.quota:
-                raise ToolError("quota", f"All {self.limits.quota} evaluations of client {client} are used.")
+        if (steps is None) == (text is None):
+            raise ToolError("bad_request", "'evaluate' needs the argument 'steps', or 'text' in its place.")
+        candidate = self._candidate(steps) if text is None else self._candidate_of_text(text)
+        known = self._run.answer(candidate)
+        if known is not None:
+            return self._answer(client, replace(known, cached=True))
+        with self._lock:
+            if self._quota is not None and self._run.used(client) >= self._quota:
+                raise ToolError("quota", f"All {self._quota} evaluations of client {client} are used.")
             try:
-                future = self._queue.submit(client, candidate)
+                future = self._run.submit(client, candidate)
             except FullError:
-                what = f"{self.limits.waiting} candidates of client {client} wait already"
+                what = f"{WAITING_MOST} candidates of client {client} wait already"
                 raise ToolError("busy", f"{what}. Wait for an answer first.") from None
-            user.evaluations += 1
-        found = _answer_to_come()
-        future.add_done_callback(lambda done: _pass_on(done, found, partial(self._answer, client)))
-        return found
+        return Pending(future, partial(self._answer, client))
 
-    def _answer(self, client: str, trial: Trial, *, cached: bool = False) -> dict[str, Any]:
-        if cached:
-            trial = replace(trial, cached=True)
-        document = outcome_document(trial, self.task.objectives, self._baseline)
+    def _answer(self, client: str, trial: Trial) -> dict[str, Any]:
+        document = outcome_document(trial, self.task.objectives, self._run.baseline)
         if isinstance(trial.outcome, Lost):
             document["note"] = "The worker was lost through no fault of the candidate: submit it again."
-        return {
-            **document,
-            **self._conclusion(trial.candidate),
-            **self._after(trial),
-            "used": self._used(client),
-        }
-
-    def _after(self, trial: Trial) -> dict[str, Any]:
-        return self._next(trial.candidate) if isinstance(self._space, CanStep) else {}
+        after = self._next(trial.candidate) if isinstance(self._space, CanStep) else {}
+        return {**document, **self._conclusion(trial.candidate), **after, "used": self._used(client)}
 
     def _conclusion(self, candidate: Candidate) -> dict[str, Any]:
         """Return the verdict of the last comparison on a candidate; nothing where it was none of it."""
-        found = self._compared.finalists if self._compared else ()
-        for each in found:
-            if each.candidate == candidate:
-                document = finalist_document(each)
-                return {name: document[name] for name in ("gain", "interval", "verdict", "conclusive")}
-        return {}
+        found = self._run.finalist(candidate)
+        if found is None:
+            return {}
+        document = finalist_document(found)
+        return {name: document[name] for name in ("gain", "interval", "verdict", "conclusive")}
 
-    def compare(self, client: str) -> Callable[[], dict[str, Any]] | Future[dict[str, Any]]:
+    def compare(self, client: str) -> dict[str, Any] | Pending:
         """Have the best candidates measured again, interleaved with the baseline, in fresh processes.
 
         Returns:
             The verdict, once it is there.
-
-        Raises:
-            ToolError: the client has used up what it may.
         """
-        user = self._user(client)
-        with self._busy:
-            compared = self._compared
-            if compared is not None and self._compared_trials == self._trials:
-                document = comparison_document(compared)
-                if document["conclusive"]:
-                    return lambda: document
-            limit = self.limits.comparisons
-            if self._comparing is None:
-                if limit is not None and user.comparisons >= limit:
-                    raise ToolError("quota", f"All {limit} comparisons of client {client} are used.")
-                user.comparisons += 1
-                self._comparing = Future[Result]()
-            found, comparing = _answer_to_come(), self._comparing
-        self._queue.end()
-        comparing.add_done_callback(lambda done: _pass_on(done, found, comparison_document))
-        return found
+        compared = self._run.compared
+        if compared is not None and self._run.is_compared:
+            document = comparison_document(compared)
+            if document["conclusive"]:
+                return document
+        comparing, new = self._run.compare()
+        with self._lock:
+            self._client(client).comparisons += new
+        return Pending(comparing, comparison_document)
 
     def history(self, client: str, after: object = None, limit: object = 20) -> dict[str, Any]:
         """Return trials of the run, the newest last.
@@ -411,16 +269,19 @@ class MeasuringService:
         if not _is_count(limit) or (after is not None and not _is_count(after)):
             raise ToolError("bad_request", "after and limit are whole numbers, not negative.")
         assert isinstance(limit, int)
-        trials = [*self._answers.values()]  # a copy: the engine adds to them
-        trials.sort(key=lambda each: each.index)
+        trials = self._run.answers()
         if isinstance(after, int):
             chosen = [each for each in trials if each.index > after][: min(limit, _HISTORY_MOST)]
         else:
             chosen = trials[-min(limit, _HISTORY_MOST) :] if limit else []
         return {
             "trials": [
-                {"steps": steps_of(e.candidate), **outcome_document(e, self.task.objectives, self._baseline)}
-                for e in chosen
+                {
+                    "steps": steps_of(each.candidate),
+                    "client": each.client,
+                    **outcome_document(each, self.task.objectives, self._run.baseline),
+                }
+                for each in chosen
             ],
             "count": len(trials),
         }
@@ -428,51 +289,34 @@ class MeasuringService:
     def best(self, client: str) -> dict[str, Any]:
         """Return the best candidate so far, and the last comparison."""
         del client
-        best = self._best()
+        best, compared = self._run.best, self._run.compared
         return {
             "best": None
             if best is None
             else {
                 "steps": steps_of(best.candidate),
-                **outcome_document(best, self.task.objectives, self._baseline),
+                **outcome_document(best, self.task.objectives, self._run.baseline),
                 **self._conclusion(best.candidate),
             },
-            "comparison": comparison_document(self._compared) if self._compared else None,
+            "comparison": comparison_document(compared) if compared else None,
         }
-
-    def _best(self) -> Trial | None:
-        """Return the best trial; of several objectives the best by the first that is worse in no other."""
-        lead, *others = self.task.objectives
-        if not others:
-            return self._progress.best if self._progress else None
-        accepted = [
-            (cost, each.index, each)
-            for each in [*self._answers.values()]
-            if (cost := each.cost(lead)) is not None
-            and has_no_regression(each, self.task.objectives, self._baseline)
-        ]
-        return min(accepted, key=lambda found: found[:2])[2] if accepted else None
-
-    # Clients
 
     def admit(self, client: str) -> bool:
         """Count a request; return whether it is within the rate."""
-        user, now = self._user(client), time.monotonic()
-        with self._busy:
-            gained = (now - user.refilled) * self.limits.rate
-            user.tokens, user.refilled = min(self.limits.burst, user.tokens + gained), now
+        with self._lock:
+            user, now = self._client(client), time.monotonic()
+            gained = (now - user.refilled) * RATE
+            user.tokens, user.refilled = min(float(BURST), user.tokens + gained), now
             if user.tokens < 1:
                 return False
             user.tokens -= 1
             return True
 
-    def _user(self, client: str) -> Client:
-        with self._busy:
-            return self._clients.setdefault(client, Client(tokens=float(self.limits.burst)))
+    def _client(self, name: str) -> _Client:
+        return self._clients.setdefault(name, _Client())
 
     def _used(self, client: str) -> dict[str, Any]:
-        user = self._user(client)
-        return {"evaluations": user.evaluations, "comparisons": user.comparisons}
+        return {"evaluations": self._run.used(client), "comparisons": self._client(client).comparisons}
 
     def _candidate(self, steps: object) -> Candidate:
         """Read a candidate that a client submits.
@@ -481,7 +325,18 @@ class MeasuringService:
             ToolError: it is none.
         """
         try:
-            return read_candidate(steps, self._level.steps, self.limits.steps)
+            return read_candidate(steps, self._level.steps, STEPS_MOST)
+        except MalformedError as error:
+            raise ToolError("bad_request", f"{error}"[:500]) from None
+        except PlanishError as error:
+            raise ToolError("unknown_step", f"{error}"[:500]) from None
+
+    def _candidate_of_text(self, text: object) -> Candidate:
+        if not isinstance(text, str):
+            raise ToolError("bad_request", "text is a text.")
+        try:
+            found = self._level.candidate_of_text(self.task, text)
+            return read_candidate(steps_of(found), self._level.steps, STEPS_MOST)
         except MalformedError as error:
             raise ToolError("bad_request", f"{error}"[:500]) from None
         except PlanishError as error:
@@ -489,7 +344,7 @@ class MeasuringService:
 
 
 RULES = (
-    "A candidate is a list of steps from the unchanged program.",
+    "A candidate is a list of steps from the unchanged program, or a text where `describe` has `text`.",
     "It is verified on inputs of the service before it is timed, and afterwards.",
     "The task fixes shapes, inputs, tolerance, timer and baseline; nothing that is submitted changes them.",
     "One candidate is timed at a time on this machine, whoever submits it.",
@@ -497,20 +352,6 @@ RULES = (
     "A single measurement is never conclusive, unless it is exact.",
     "compare measures the best again, interleaved with the baseline, in fresh processes.",
 )
-
-
-def _answer_to_come() -> Future[dict[str, Any]]:
-    """Return a future that a request which is given up does not cancel."""
-    found = Future[dict[str, Any]]()
-    found.set_running_or_notify_cancel()
-    return found
-
-
-def _pass_on(done: Future[Any], found: Future[Any], make: Callable[[Any], Any]) -> None:
-    try:
-        found.set_result(make(done.result()))
-    except Exception as error:  # noqa: BLE001  (it is for whoever waits)
-        found.set_exception(error)
 
 
 def _stepwise(level: Level, task: Task) -> str:

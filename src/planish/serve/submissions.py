@@ -7,13 +7,22 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Condition
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from planish.core import Candidate, Searcher, Space, Trial
 
 
 class FullError(Exception):
     """A client has as many candidates waiting as it may have."""
+
+
+FutureT = TypeVar("FutureT", bound="Future[Any]")
+
+
+def uncancelable(future: FutureT) -> FutureT:
+    """Return a future that a request which is given up does not cancel."""
+    future.set_running_or_notify_cancel()
+    return future
 
 
 class Submissions(Searcher):
@@ -35,6 +44,7 @@ class Submissions(Searcher):
         self._changed = Condition()
         self._queues: OrderedDict[str, deque[Candidate]] = OrderedDict()
         self._futures: dict[str, Future[Trial]] = {}
+        self._clients: dict[str, str] = {}
         self._asked: dict[str, Candidate] = {}
         self._ending = False
         self._idle_s = 0.0
@@ -55,7 +65,8 @@ class Submissions(Searcher):
             if len(queue) >= self._most:
                 raise FullError
             queue.append(candidate)
-            found = self._futures[candidate.hash] = Future[Trial]()
+            found = self._futures[candidate.hash] = uncancelable(Future[Trial]())
+            self._clients[candidate.hash] = client
             self._changed.notify_all()
             return found
 
@@ -64,6 +75,15 @@ class Submissions(Searcher):
         """Return how many candidates have no outcome yet."""
         with self._changed:
             return len(self._futures)
+
+    def waiting_of(self, client: str) -> int:
+        """Return how many candidates of a client have no outcome yet."""
+        with self._changed:
+            return sum(each == client for each in self._clients.values())
+
+    def client(self, candidate: Candidate) -> str:
+        """Return the client that submitted a candidate."""
+        return self._clients.get(candidate.hash, "")
 
     def wait(self, seconds: float) -> bool:
         """Wait until a candidate is submitted, or until `end` is called; return whether one is there."""
@@ -91,6 +111,7 @@ class Submissions(Searcher):
         with self._changed:
             futures = list(self._futures.values())
             self._futures.clear()
+            self._clients.clear()
             self._queues.clear()
             self._asked.clear()
         for future in futures:
@@ -119,6 +140,7 @@ class Submissions(Searcher):
             with self._changed:
                 self._asked.pop(trial.candidate.hash, None)
                 future = self._futures.pop(trial.candidate.hash, None)
+                self._clients.pop(trial.candidate.hash, None)
             if future is not None:
                 future.set_result(trial)
 

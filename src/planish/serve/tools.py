@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 
-from planish.serve.service import MeasuringService, ToolError
+from planish.serve.engine import UnavailableError
+from planish.serve.service import RATE, MeasuringService, Pending, ToolError
 
 _STEP = {
     "type": "array",
@@ -20,7 +21,13 @@ _STEP = {
     "maxItems": 2,
 }
 _STEPS = {"type": "array", "items": _STEP, "description": "the steps of a candidate, in their order"}
+_TEXT = {
+    "type": "string",
+    "description": "a candidate as text, in place of steps, in the language that `text` of `describe` names",
+}
 _COUNT = {"type": "integer", "minimum": 0}
+_COMPUTING = CapacityLimiter(1)
+"""Answers are computed in one thread: each further one would have the loop of events wait for it, too."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,8 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             "evaluate",
             "Verify and measure a candidate. A single measurement is not conclusive: see `compare`.",
-            {"steps": _STEPS},
-            ("steps",),
+            {"steps": _STEPS, "text": _TEXT},
+            (),
             MeasuringService.evaluate,
         ),
         Tool(
@@ -121,13 +128,14 @@ async def call(service: MeasuringService, client: str, name: str, arguments: obj
         if key not in given:
             raise ToolError("bad_request", f"'{name}' needs the argument '{key}'.")
     if not service.admit(client):
-        raise ToolError("busy", f"More than {service.limits.rate:g} requests a second. Wait a moment.")
+        raise ToolError("busy", f"More than {RATE:g} requests a second. Wait a moment.")
     if name == "describe":  # at hand, and to be answered at once while others are computed
         return service.describe(client)
-    found: Any = await to_thread.run_sync(lambda: tool.work(service, client, **given))
-    if isinstance(found, Future):
-        waiting: Future[Any] = found
-        found = await asyncio.wrap_future(waiting)
-    elif callable(found):
-        found = await to_thread.run_sync(found)
+    found: Any = await to_thread.run_sync(partial(tool.work, service, client, **given), limiter=_COMPUTING)
+    if isinstance(found, Pending):
+        try:
+            result = await asyncio.wrap_future(found.result)
+        except UnavailableError as error:
+            raise ToolError("unavailable", str(error)) from None
+        found = await to_thread.run_sync(found.make, result, limiter=_COMPUTING)
     return dict(found)

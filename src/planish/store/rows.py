@@ -186,6 +186,7 @@ def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
         "time": float(trial.time) + 0.0,  # SQLite has no -0.0
         "cached": bool(trial.cached),
         "prediction": None if trial.prediction is None else to_json(astuple(trial.prediction)),
+        "client": trial.client,
     }
     return sealed("trials", row)
 
@@ -217,11 +218,27 @@ def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[T
             for row in rows:
                 if row[-1] != checksum(row[1:-1]):
                     raise damaged_trial(label, row[0], row[2])
-                *_, index, name, candidate, outcome, seconds, seed, host, ended, cached, predicted, _ = row
+                (
+                    *_,
+                    index,
+                    name,
+                    candidate,
+                    outcome,
+                    seconds,
+                    seed,
+                    host,
+                    ended,
+                    cached,
+                    predicted,
+                    client,
+                    _,
+                ) = row
                 became, spent, guess = read(f"[{outcome},{seconds},{predicted or 'null'}]")
                 sequence, known = stored_candidate(candidate, name, steps, seen), outcome_from_json(became)
                 prediction = None if guess is None else TrialPrediction(*guess)
-                found.append(Trial(sequence, known, index, seed, spent, host, ended, cached, prediction))
+                found.append(
+                    Trial(sequence, known, index, seed, spent, host, ended, cached, prediction, client)
+                )
     except _UNREADABLE as error:
         raise _unreadable(label, f"row {row[0]} of table trials", error, row[2]) from error
     return found

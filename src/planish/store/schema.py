@@ -62,7 +62,7 @@ def damaged(label: str, what: str, run_id: str = "") -> StoreError:
     return StoreError(f"the store {label} is damaged: {what}", f"Go back to a copy of the store, {rest}.")
 
 
-SCHEMA = 5
+SCHEMA = 6
 """Raised whenever a table below changes. A store of any other number is refused."""
 
 metadata = MetaData()
@@ -118,6 +118,7 @@ trials = Table(
     Column("time", Double, nullable=False),
     Column("cached", Boolean, nullable=False),
     Column("prediction", Text),
+    Column("client", Text, nullable=False),
     Column("checksum", BigInteger),
     UniqueConstraint("run_id", "index", name="one_trial_per_index"),
     Index("trials_by_candidate", "task_key", "candidate_hash"),

@@ -271,6 +271,10 @@ class Recorder(ABC):
         """Note what was predicted for a candidate, to be stored with its trial; not stored by default."""
         del candidate, prediction
 
+    def attribute(self, candidate: Candidate, client: str) -> None:
+        """Note which client submitted a candidate, to be stored with its trial; not stored by default."""
+        del candidate, client
+
     def assign_index(self, candidate: Candidate) -> None:
         """Assign an index to a candidate; it has none by default."""
         del candidate
@@ -326,6 +330,7 @@ class TrialRecorder(Recorder):
 
     Attributes:
         predictions: what the searcher predicted for candidates without a trial, by hash.
+        clients: the clients that submitted candidates without a trial, by hash.
     """
 
     level: Level
@@ -340,6 +345,7 @@ class TrialRecorder(Recorder):
     where: Constraint | None = None
     _rejected: dict[str, bool] = field(default_factory=dict[str, bool], init=False)
     predictions: dict[str, TrialPrediction] = field(default_factory=dict[str, TrialPrediction], init=False)
+    clients: dict[str, str] = field(default_factory=dict[str, str], init=False)
 
     @property
     def run_id(self) -> str:
@@ -364,6 +370,11 @@ class TrialRecorder(Recorder):
         """Note what was predicted for a candidate that has no trial yet."""
         if not self.has(candidate):
             self.predictions[candidate.hash] = prediction
+
+    def attribute(self, candidate: Candidate, client: str) -> None:
+        """Note which client submitted a candidate that has no trial yet."""
+        if not self.has(candidate):
+            self.clients[candidate.hash] = client
 
     def assign_index(self, candidate: Candidate) -> None:
         """Assign an index to a candidate: it is that of its first proposal."""
@@ -406,9 +417,16 @@ class TrialRecorder(Recorder):
             if (old := elsewhere.get(candidate.hash)) is not None:
                 index = self.trials.index(candidate)
                 guess = self.predictions.pop(candidate.hash, None)
+                client = self.clients.get(candidate.hash, "")
                 found.append(
                     replace(
-                        old, candidate=candidate, index=index, seed=self.seed, cached=True, prediction=guess
+                        old,
+                        candidate=candidate,
+                        index=index,
+                        seed=self.seed,
+                        cached=True,
+                        prediction=guess,
+                        client=client,
                     )
                 )
                 self._add(found[-1])
@@ -422,7 +440,10 @@ class TrialRecorder(Recorder):
         index, host = self.trials.index(candidate), evaluation.host or platform.node()
         outcome = checked_for(evaluation.outcome, self.task.objectives)
         guess = self.predictions.get(candidate.hash)
-        trial = Trial(candidate, outcome, index, self.seed, seconds, host, time.time(), prediction=guess)
+        client = self.clients.get(candidate.hash, "")
+        trial = Trial(
+            candidate, outcome, index, self.seed, seconds, host, time.time(), prediction=guess, client=client
+        )
         if isinstance(outcome, Lost):
             self.lost[candidate.hash] = trial
             self.progress.lost = len(self.lost)
@@ -432,6 +453,7 @@ class TrialRecorder(Recorder):
 
     def _add(self, trial: Trial) -> None:
         self.predictions.pop(trial.candidate.hash, None)
+        self.clients.pop(trial.candidate.hash, None)
         if self.lost.pop(trial.candidate.hash, None):
             self.progress.lost = len(self.lost)
         with self.timed("store"):

@@ -383,6 +383,8 @@ class SearchLoop:
             for candidate in asked:
                 if prediction := self._searcher.prediction(candidate):
                     self._recorder.predict(candidate, prediction)
+                if client := self._searcher.client(candidate):
+                    self._recorder.attribute(candidate, client)
         if asked:
             self._recorder.introduce()
         self._unreported.update(candidate.hash for candidate in asked)

@@ -12,7 +12,7 @@ import pytest
 from levels.llvm.modules import require_linker
 from planish.core import TargetError
 from planish.levels.llvm.bindings.libraries import open_bindings
-from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answer
+from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, find_linker, reference_answers
 from planish.levels.llvm.program import Harness, Running
 
 pytestmark = pytest.mark.usefixtures("linker")
@@ -98,7 +98,7 @@ def test_a_program_that_gives_different_answers_is_not_run() -> None:
     )
     module = bindings.parse(asks + "  %d = and i32 %c, 63\n  ret i32 %d\n}\n")
     with pytest.raises(NotRunnableError, match="two runs of the unoptimized program differ: exit code"):
-        reference_answer(module.object_code(), Runner(Running(), bindings))
+        reference_answers(module.object_code(), Runner(Running(), bindings))
 
 
 def test_nothing_is_left_behind(temporary: Path) -> None:

@@ -25,6 +25,7 @@ from planish.core import (
     outcome_from_json,
     outcome_to_json,
 )
+from planish.levels.llvm.c_source import is_source, source_of
 from planish.levels.llvm.evaluator import NOT_RUN
 from planish.levels.llvm.export import commands
 from planish.levels.llvm.function_steps import FunctionPlan, is_of_functions, plan_of
@@ -84,6 +85,8 @@ _CHECKED = "verified"
 _BEFORE, _AFTER = "seconds by function, baseline", "seconds by function"
 _REPEAT = "'planish export' writes prepared.ll and repeat.sh, by which LLVM's opt and llc alone make it again"
 
+_REPEAT_SOURCE = "'planish export' writes source.c, and the objects of it and of the rest of the program"
+
 _NOISY = "(Each was timed for a moment: differences of some percent are noise.)"
 _IDLE = "(Without those of +0.000 ms the code is the same: there was no time to leave them out.)"
 _MISSING = "not measured"
@@ -107,6 +110,10 @@ def described(task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str
         candidate: the pass list.
         analysis: what `measured` returned for it; empty where it was not asked.
     """
+    if is_source(candidate):
+        text, passes = source_of(candidate)
+        shown = {"source": text, "passes": "\n".join(passes or baseline_passes(task))}
+        return {**shown, "verified": _verified(task, analysis), "repeat": _REPEAT_SOURCE}
     base, leads = baseline_passes(task), task.objectives[0].name
     ends = {"verified": _verified(task, analysis), "repeat": _REPEAT}
     if leads == _TIME and (is_of_functions(candidate) or task.program.linked):
@@ -141,6 +148,8 @@ def measured(task: Task[IRProgram], candidate: Candidate, executor: Executor) ->
         candidates are run: whether the answer was compared, and else why not.
     """
     leads = task.objectives[0].name
+    if is_source(candidate):
+        return {_CHECKED: []}  # it is measured only where its answers are compared
     if is_of_functions(candidate) and leads != _TIME:
         sizes = _measure_functions(task, candidate, executor)
         return {**sizes, **_verification(task, candidate, executor)}

@@ -28,6 +28,7 @@ from planish.core import (
 from planish.levels.llvm.bindings.elf import code_bytes, function_bytes
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
+from planish.levels.llvm.c_source import SourceBuild, SourceBuilder, is_source
 from planish.levels.llvm.execution import (
     CLOCKS,
     EndedError,
@@ -35,7 +36,7 @@ from planish.levels.llvm.execution import (
     RunAnswer,
     Runner,
     linker_folders,
-    reference_answer,
+    reference_answers,
 )
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.functions import sampled_seconds
@@ -84,6 +85,7 @@ def fingerprint(module: Module) -> bytes:
 
 
 NOT_SAMPLED = "it is not known where the time goes"
+_NOT_COMPARED = "C is measured only where the program is run: for its time, or with run=yes"
 NOT_RUN = "not run"
 """The first words of the warning that gives the reason why no candidate of a program with a `main` is run."""
 TIMING = Timing(budget_s=0.2, block_s=2e-3, fewest=3, most=30, slow_factor=2.0)
@@ -122,6 +124,7 @@ class LlvmEvaluatorSpec:
         parts: whether the sizes of single functions are measured of pass lists, too.
         linked: the program that the module is a part of; None: it is the whole program.
         builder: makes what builds programs whose functions have lists of their own.
+        passes: that are run on a source in C where its candidate names none.
     """
 
     ir: str
@@ -134,6 +137,7 @@ class LlvmEvaluatorSpec:
     parts: bool = False
     linked: LinkedObject | None = None
     builder: Callable[[str, Bindings], ProgramBuilder] = ProgramBuilder
+    passes: tuple[str, ...] = ()
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -207,6 +211,9 @@ class _Evaluator:
         self._codes: dict[str, bytes] = {}
         self._runner: Runner | None = None
         self._expected = RunAnswer(0, b"", 0.0)
+        self._answers: list[RunAnswer] = []
+        self._passes = spec.passes
+        self._sources: dict[str, SourceBuild] = {}
         self.notes: tuple[str, ...] = ()
         if spec.running is None:
             return
@@ -214,7 +221,8 @@ class _Evaluator:
             linked = spec.linked
             runner = Runner(spec.running, bindings, linked.link if linked else None)
             code = linked.code if linked else self._module.object_code()
-            self._expected = reference_answer(code, runner)
+            self._answers = reference_answers(code, runner)
+            self._expected = self._answers[0]
         except (NotRunnableError, IRError, TargetError) as error:
             if self._timed:
                 raise
@@ -224,6 +232,8 @@ class _Evaluator:
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Run the passes on a clone; verify it and measure."""
+        if is_source(candidate):
+            return self._of_source(candidate, clock)
         if self._timed and (self._linked or is_of_functions(candidate)):
             return self._by_function(candidate, clock)
         if is_of_functions(candidate):
@@ -257,6 +267,28 @@ class _Evaluator:
 
     def _run_by_function(self, code: bytes, clock: StageClock) -> Outcome:
         return self._run(code, clock, {})
+
+    def _of_source(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Evaluate functions that a client wrote in C: the answer of each timed run is compared, too."""
+        if self._runner is None or self._linked is not None:
+            return Failed("verify", "not run", _NOT_COMPARED)
+        try:
+            with clock("build"):
+                build = self._sources.get(candidate.hash) or self._source_builder.build(candidate)
+        except (PassError, IRError, ProgramError, TargetError) as error:
+            return Failed("build", "refused", str(error))
+        if not self._remember:  # it comes in each round of a comparison
+            self._sources[candidate.hash] = build
+        values = {"instructions": float(build.instructions)}
+        if self._sized:
+            values["text_bytes"] = float(sum(map(code_bytes, build.codes)))
+        measure = self._time_alone if self._timed else None
+        found = self._run_programs(self._runner, [build.codes], clock, measure, compared=True)
+        return Measured({**values, **found.values}, found.samples) if isinstance(found, Measured) else found
+
+    @cached_property
+    def _source_builder(self) -> SourceBuilder:
+        return SourceBuilder(self._ir, self._bindings, timed=self._timed, passes=self._passes)
 
     def _of_functions(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Evaluate steps on functions; the whole module is made where it is run, and at the end of a run."""
@@ -355,51 +387,72 @@ class _Evaluator:
 
     def _tried(self, runner: Runner, code: bytes, clock: StageClock) -> Outcome:
         """Run code that is new: its answer, then its time where that is wanted."""
+        return self._run_programs(runner, [(code,)], clock, self._time_alone if self._timed else None)
 
-        def time_alone(run: Callable[[int], None]) -> Samples:
-            return time_call(run, self._timing, self._best, CLOCKS)
-
-        return self._run_programs(runner, [code], clock, time_alone if self._timed else None)
+    def _time_alone(self, run: Callable[[int], None]) -> Samples:
+        return time_call(run, self._timing, self._best, CLOCKS)
 
     def _run_programs(
         self,
         runner: Runner,
-        codes: Sequence[bytes],
+        codes: Sequence[Sequence[bytes]],
         clock: StageClock,
         measure: Callable[..., Samples] | None,
+        *,
+        compared: bool = False,
     ) -> Outcome:
-        """Verify the first of some programs, and measure them together: functions that run each so often."""
+        """Verify the first of some programs, and measure them together: functions that run each so often.
+
+        Args:
+            runner: links and runs them.
+            codes: the objects of each program.
+            clock: of the stages.
+            measure: takes what runs each program so often; None where no time is wanted.
+            compared: whether the answer of each timed run is compared.
+        """
         with ExitStack() as stack:
             try:
                 with clock("build"):
-                    programs = [stack.enter_context(runner.executable(code)) for code in codes]
+                    programs = [stack.enter_context(runner.executable(*each)) for each in codes]
             except NotRunnableError as error:
                 return Failed("build", "does not link", error.message)
             with clock("verify"):
                 wrong = self._wrong(runner, programs[0])
             if wrong or measure is None:
                 return wrong or Measured({})
-            runs = [partial(runner.repeat, program, self._expected.code) for program in programs]
+            expected, limit = self._expected, self._limit(self._expected)
+            if compared:
+                runs = [partial(runner.repeat_compared, each, expected, limit) for each in programs]
+            else:
+                runs = [partial(runner.repeat, each, expected.code) for each in programs]
             try:
                 with clock("run"):
                     found = measure(*runs)
             except EndedError as ended:
                 if is_external_signal(ended.code):
                     return Lost("run", "killed", f"its program was {describe_exit(ended.code)}")
-                return Failed("run", "wrong answer", f"one of many runs {describe_exit(ended.code)}")
+                what = ended.detail if compared else describe_exit(ended.code)
+                return Failed("run", "wrong answer", f"one of many runs{':' if compared else ''} {what}")
         self._best = min(self._best, found.median)
         return Measured({"time_s": found.median}, found.named({"time_s": float}, one_core=True))
 
     def _wrong(self, runner: Runner, program: Path) -> Failed | Lost | None:
-        """Return how an executable's answer is not the expected one; None where it is."""
-        try:
-            answer = runner.answer(program, max(_LEAST_S, _SLOWER * self._expected.seconds))
-        except NotRunnableError as error:
-            return Failed("verify", "wrong answer", error.message)
-        if answer.code != self._expected.code and is_external_signal(answer.code):
-            return Lost("verify", "killed", f"its program was {describe_exit(answer.code)}")
-        wrong = answer.differs(self._expected)
-        return Failed("verify", "wrong answer", wrong) if wrong else None
+        """Return how an executable's answer to some input is not the expected one; None where all are."""
+        for given, expected in zip(runner.inputs, self._answers, strict=True):
+            try:
+                answer = runner.answer(program, self._limit(expected), given=given)
+            except NotRunnableError as error:
+                return Failed("verify", "wrong answer", error.message)
+            if answer.code != expected.code and is_external_signal(answer.code):
+                return Lost("verify", "killed", f"its program was {describe_exit(answer.code)}")
+            if wrong := answer.differs(expected):
+                return Failed("verify", "wrong answer", wrong)
+        return None
+
+    @staticmethod
+    def _limit(expected: RunAnswer) -> float:
+        """Return the seconds that a run may take."""
+        return max(_LEAST_S, _SLOWER * expected.seconds)
 
 
 class _TimedEvaluator(_Evaluator):
@@ -446,7 +499,7 @@ class _TimedEvaluator(_Evaluator):
         name = hashlib.sha256(code).digest()
         if name in self._paired:
             return self._paired[name]
-        found = self._run_programs(self._runner, (code, self._baseline), clock, self._time_interleaved)
+        found = self._run_programs(self._runner, [(code,), (self._baseline,)], clock, self._time_interleaved)
         if not isinstance(found, Lost):
             self._paired[name] = found
         return found

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from planish.core import ProgramError, TargetError
 from planish.levels.llvm.bindings.protocol import Bindings
-from planish.levels.llvm.program import OBJECTS, PROGRAM, Harness, LinkCommand, Running
+from planish.levels.llvm.program import OBJECTS, PROGRAM, Harness, LinkCommand, RunInput, Running
 from planish.measure import Clocks
 from planish.sandbox.confinement import end_orphans, launch, program_environment
 from planish.sandbox.tool import run_tool
@@ -49,15 +49,16 @@ class NotRunnableError(ProgramError):
 
 
 class EndedError(Exception):
-    """A program that was run again ended in another way than before.
+    """A program that was run again ended in another way than before, or with another answer.
 
     Args:
         code: how; negative for a signal.
+        detail: what is wrong.
     """
 
-    def __init__(self, code: int) -> None:
-        super().__init__(_ending(code))
-        self.code = code
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(detail)
+        self.code, self.detail = code, detail
 
 
 @dataclass(frozen=True)
@@ -126,17 +127,28 @@ class Runner:
             _call(self._linker, self._link.filled(objects, program), "linked", folder)
             yield program
 
-    def answer(self, program: Path, seconds: float = LIMIT_S, most: int = OUTPUT_MOST) -> RunAnswer:
-        """Run an executable once, in its folder.
+    @property
+    def inputs(self) -> Sequence[RunInput]:
+        """Return the inputs on which answers are compared; the first is the one that is timed."""
+        return self._running.inputs
+
+    def answer(
+        self,
+        program: Path,
+        seconds: float = LIMIT_S,
+        most: int = OUTPUT_MOST,
+        given: RunInput | None = None,
+    ) -> RunAnswer:
+        """Run an executable once, in its folder; with the first input, or another one.
 
         Raises:
             NotRunnableError: it runs for longer, or writes more bytes than `most`.
         """
-        return launch(partial(self._answer, program, seconds, most))
+        return launch(partial(self._answer, program, seconds, most, given or self.inputs[0]))
 
-    def _answer(self, program: Path, seconds: float, most: int) -> RunAnswer:
+    def _answer(self, program: Path, seconds: float, most: int, given: RunInput) -> RunAnswer:
         start = time.monotonic()
-        with self._started(program, subprocess.PIPE) as process:
+        with self._started(program, subprocess.PIPE, given) as process:
             try:
                 output = _read(process, start + seconds, most)
                 # It has closed its output: then it ends in a moment.
@@ -160,22 +172,38 @@ class Runner:
 
     def _repeat(self, program: Path, code: int, calls: int) -> None:
         for _ in range(calls):
-            with self._started(program, subprocess.DEVNULL) as process:
+            with self._started(program, subprocess.DEVNULL, self.inputs[0]) as process:
                 process.wait()
             if process.returncode != code:
-                raise EndedError(process.returncode)
+                raise EndedError(process.returncode, _ending(process.returncode))
         end_orphans()
 
+    def repeat_compared(self, program: Path, expected: RunAnswer, seconds: float, calls: int) -> None:
+        """Run an executable so many times, and compare each answer.
+
+        It takes a little longer than `repeat`, since what the program writes is read.
+
+        Raises:
+            EndedError: an answer differs, or takes longer than `seconds`.
+        """
+        for _ in range(calls):
+            try:
+                answer = self.answer(program, seconds, len(expected.output) + _PIECE)
+            except NotRunnableError as error:
+                raise EndedError(0, error.message) from error
+            if wrong := answer.differs(expected):
+                raise EndedError(answer.code, wrong)
+
     @contextmanager
-    def _started(self, program: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
-        words = [str(program), *self._running.args]
+    def _started(self, program: Path, output: int, given: RunInput) -> Generator[subprocess.Popen[bytes]]:
+        words = [str(program), *given.args]
         # A file, not a pipe: no thread has to write to it while the program runs.
-        with tempfile.TemporaryFile() as given:
-            given.write(self._running.stdin)
-            given.seek(0)
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(given.stdin)
+            stdin.seek(0)
             with subprocess.Popen(
                 words,
-                stdin=given,
+                stdin=stdin,
                 stdout=output,
                 stderr=subprocess.DEVNULL,
                 cwd=program.parent,
@@ -184,14 +212,18 @@ class Runner:
                 yield process
 
 
-def reference_answer(code: bytes, runner: Runner) -> RunAnswer:
-    """Run the unoptimized program twice, and return its answer.
+def reference_answers(code: bytes, runner: Runner) -> list[RunAnswer]:
+    """Run the unoptimized program twice with each input, and return its answers.
 
     Raises:
         NotRunnableError: it cannot be linked or ended, or its two answers differ.
     """
     with runner.executable(code) as path:
-        first, second = runner.answer(path), runner.answer(path)
+        return [_reference_answer(runner, path, given) for given in runner.inputs]
+
+
+def _reference_answer(runner: Runner, path: Path, given: RunInput) -> RunAnswer:
+    first, second = (runner.answer(path, given=given) for _ in range(2))
     if wrong := second.differs(first):
         raise NotRunnableError(f"two runs of the unoptimized program differ: {wrong}")
     # The lesser: the first run may have waited for the disk.

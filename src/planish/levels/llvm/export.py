@@ -17,6 +17,7 @@ from pathlib import Path
 from planish.core import Candidate, PlanishError, Task
 from planish.core.documents import versioned
 from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.c_source import SourceBuild, SourceBuilder, is_source, source_of
 from planish.levels.llvm.function_steps import is_of_functions, plan_of
 from planish.levels.llvm.hot.programs import ProgramBuilder, function_lists
 from planish.levels.llvm.modules.evaluator import recipe_of
@@ -34,10 +35,11 @@ from planish.levels.llvm.modules.transform import (
 )
 from planish.levels.llvm.passes.pipeline import parse_pipeline, passes_of, print_pipeline
 from planish.levels.llvm.program import IRProgram
-from planish.levels.llvm.task_setup import prepared
+from planish.levels.llvm.task_setup import baseline_passes, prepared
 
 PREPARED, OPTIMIZED, OBJECT = "prepared.ll", "optimized.ll", "optimized.o"
 PIPELINE, READ_ME = "pipeline.txt", "README.txt"
+SOURCE, REST = "source.c", "rest.o"
 MANIFEST, BITCODE = "manifest.json", "optimized.bc"
 
 
@@ -58,6 +60,8 @@ def export_module(task: Task[IRProgram], candidate: Candidate, path: Path) -> Se
     """
     ir, leads, backend = prepared(task), task.objectives[0].name, task.target.toolchain["backend"]
     path.mkdir(parents=True, exist_ok=True)
+    if is_source(candidate):
+        return _export_source(task, candidate, path)
     if not is_of_functions(candidate):
         return _export_list(task, ir, passes_of(candidate), path)
     if leads == "time_s":
@@ -107,6 +111,32 @@ To repeat it:
     _write_text(path / OPTIMIZED, text)
     (path / OBJECT).write_bytes(code)
     return [path / name for name in (PREPARED, OPTIMIZED, OBJECT, PIPELINE, READ_ME)]
+
+
+def _export_source(task: Task[IRProgram], candidate: Candidate, path: Path) -> Sequence[Path]:
+    """Write a source in C, and the objects of it and of the rest of the program."""
+    (text, named), usual = source_of(candidate), baseline_passes(task)
+    ir, backend = prepared(task), task.target.toolchain["backend"]
+    timed = task.objectives[0].name == "time_s"
+
+    def built() -> SourceBuild:
+        return SourceBuilder(ir, open_bindings(backend), timed=timed, passes=usual).build(candidate)
+
+    source, rest = survived(built, SourceBuild, "this source").codes
+    (path / SOURCE).write_text(text)
+    (path / OBJECT).write_bytes(source)
+    (path / REST).write_bytes(rest)
+    (path / PIPELINE).write_text(print_pipeline(named or usual) + "\n")
+    (path / READ_ME).write_text(
+        f"""{SOURCE}     functions of the program, written anew
+{OBJECT}  the same, compiled
+{REST}       the other functions of the program, compiled
+{PIPELINE} the passes that were run on both, as opt takes them
+
+Link the two objects in place of that of the program.
+"""
+    )
+    return [path / name for name in (SOURCE, OBJECT, REST, PIPELINE, READ_ME)]
 
 
 @dataclass(frozen=True)

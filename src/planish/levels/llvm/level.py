@@ -29,7 +29,7 @@ from planish.levels.llvm.program import IRProgram, is_ir
 if TYPE_CHECKING:
     from planish.levels.llvm.evaluator import LlvmEvaluatorSpec
 
-OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "processor", "backend")
+OPTIONS = ("function", "args", "stdin", "harness", "run", "link", "cases", "processor", "backend")
 SUFFIXES = (".ll", ".bc", ".c")
 
 
@@ -37,7 +37,7 @@ class LlvmLevel(Level[IRProgram]):
     """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
 
     name = "llvm"
-    version = "3"
+    version = "4"
     objectives: Mapping[str, Objective] = {
         "instructions": Objective("instructions", exact=True),
         "text_bytes": Objective("text_bytes", "bytes", exact=True),
@@ -50,10 +50,11 @@ class LlvmLevel(Level[IRProgram]):
     @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class."""
+        from planish.levels.llvm.c_source import CSource
         from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses
         from planish.levels.llvm.passes.pipeline import Pass
 
-        return {each.__name__: each for each in (Pass, FunctionAttribute, FunctionPasses)}
+        return {each.__name__: each for each in (Pass, FunctionAttribute, FunctionPasses, CSource)}
 
     def accepts(self, source: str) -> bool:
         """Return whether it is IR, or a file named `*.ll`, `*.bc` or `*.c`."""
@@ -67,8 +68,9 @@ class LlvmLevel(Level[IRProgram]):
             options: `function` (tune this one alone), `args` ("-n 5"), `stdin` (a file), `harness` (a `.c`
                 or `.ll` file with the `main` that a library lacks), `run` (yes: candidates are run and their
                 answers compared, also where no objective needs it; or how it is run, "./prog 5 < input"),
-                `link` (libraries: "-lz -pthread"), `processor` (native, or a name of clang's), and `backend`
-                (libllvm or llvmlite).
+                `link` (libraries: "-lz -pthread"), `cases` (a file of further inputs, on which answers are
+                compared: in each line arguments, and perhaps `< FILE`), `processor` (native, or a name of
+                clang's), and `backend` (libllvm or llvmlite).
 
         Raises:
             ProgramError: as `read_program`.
@@ -194,6 +196,26 @@ class LlvmLevel(Level[IRProgram]):
         from planish.levels.llvm.describe import measured
 
         return partial(measured, task)
+
+    def public_text(self, program: IRProgram) -> str:
+        """Return the module, without the inputs with which it is run, and the harness that runs it."""
+        return f"; {program.title}\n{program.ir}"
+
+    def text_format(self, task: Task[IRProgram]) -> str:
+        """Return the rules of a source in C, which is taken where the answers of candidates are compared."""
+        from planish.levels.llvm.c_source import FORMAT
+        from planish.levels.llvm.task_setup import is_run
+
+        return FORMAT if is_run(task) and not task.program.linked else ""
+
+    def candidate_of_text(self, task: Task[IRProgram], text: str) -> Candidate:
+        """Return the candidate of a source in C; raises PlanishError where none is taken."""
+        from planish.levels.llvm.c_source import CSource, check_text
+
+        if not self.text_format(task):
+            return super().candidate_of_text(task, text)
+        check_text(text)
+        return Candidate((CSource(text),))
 
     def describe(
         self, task: Task[IRProgram], candidate: Candidate, analysis: Mapping[str, Any] = NO_ANALYSIS

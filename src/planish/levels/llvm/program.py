@@ -41,6 +41,19 @@ class Harness:
 
 
 @dataclass(frozen=True)
+class RunInput:
+    """Input of a run.
+
+    Args:
+        args: what follows the program's name on its command line.
+        stdin: what it reads from standard input.
+    """
+
+    args: tuple[str, ...] = ()
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True)
 class Running:
     """The way a program is run: its arguments, input and environment.
 
@@ -50,6 +63,7 @@ class Running:
         harness: has the `main` where the module has none.
         asked: whether the user asked for it to be run, also where no objective needs that.
         link: the libraries that it is linked with, as `-lz` and `-pthread`.
+        cases: further inputs, on which answers are compared, too; it is timed with the first one alone.
 
     Raises:
         ProgramError: `link` has anything else, or a sanitizer.
@@ -60,6 +74,7 @@ class Running:
     harness: Harness | None = None
     asked: bool = False
     link: tuple[str, ...] = ()
+    cases: tuple[RunInput, ...] = ()
 
     def __post_init__(self) -> None:
         for word in self.link:
@@ -75,6 +90,11 @@ class Running:
                 )
 
     @property
+    def inputs(self) -> tuple[RunInput, ...]:
+        """Return all inputs on which answers are compared; the first is the one that is timed."""
+        return RunInput(self.args, self.stdin), *self.cases
+
+    @property
     def text(self) -> str:
         """The canonical JSON; empty where the program is run with nothing."""
         if self == Running():
@@ -84,7 +104,8 @@ class Running:
         # JSON has no bytes: latin-1 makes each of them the character of that number, and back.
         given = {"args": self.args, "stdin": self.stdin.decode("latin-1"), "harness": harness}
         link = {"link": self.link} if self.link else {}
-        return canonical_json({**given, **asked, **link})
+        cases = [[list(each.args), each.stdin.decode("latin-1")] for each in self.cases]
+        return canonical_json({**given, **asked, **link, **({"cases": cases} if cases else {})})
 
     @staticmethod
     def read(text: str) -> Running:
@@ -95,7 +116,8 @@ class Running:
         harness = Harness(*data["harness"]) if data["harness"] else None
         stdin = data["stdin"].encode("latin-1")
         args, link = (tuple(map(str, words)) for words in (data["args"], data.get("link", ())))
-        return Running(args, stdin, harness, bool(data.get("run")), link)
+        cases = [RunInput(tuple(map(str, a)), s.encode("latin-1")) for a, s in data.get("cases", ())]
+        return Running(args, stdin, harness, bool(data.get("run")), link, tuple(cases))
 
 
 OBJECTS, PROGRAM = "\0objects", "\0program"
@@ -225,7 +247,7 @@ _OPERATORS = frozenset("();<>|&")
 
 def running_by(options: Mapping[str, str], stored: Running | None) -> Running | None:
     """Return how it is run; options for the run of a function imply a harness, so that it can be run."""
-    if not any(options.get(name) for name in ("args", "stdin", "harness", "run", "link")):
+    if not any(options.get(name) for name in ("args", "stdin", "harness", "run", "link", "cases")):
         return stored
     options = _spelled_out(options)
     changed = stored or Running()
@@ -236,14 +258,31 @@ def running_by(options: Mapping[str, str], stored: Running | None) -> Running | 
     if link := options.get("link"):
         changed = replace(changed, link=_words(link))
     if path := options.get("stdin"):
-        data, most = read_bytes(path), STDIN_MOST >> 20
-        if len(data) > STDIN_MOST:
-            what = f"'{path}' has over {most} MiB"
-            raise ProgramError(what, "Give less input: it is stored with the program.")
-        changed = replace(changed, stdin=data)
+        changed = replace(changed, stdin=_stdin(path))
+    if path := options.get("cases"):
+        changed = replace(changed, cases=_cases(path))
     if path := options.get("harness"):
         changed = replace(changed, harness=_harness(path))
     return changed
+
+
+def _stdin(path: str) -> bytes:
+    data = read_bytes(path)
+    if len(data) > STDIN_MOST:
+        what = f"'{path}' has over {STDIN_MOST >> 20} MiB"
+        raise ProgramError(what, "Give less input: it is stored with the program.")
+    return data
+
+
+def _cases(path: str) -> tuple[RunInput, ...]:
+    """Read further inputs from a file: in each line arguments, and perhaps `< FILE`, as in a shell."""
+    found = list[RunInput]()
+    for line in read_bytes(path).decode(errors="replace").splitlines():
+        if line.strip():
+            given = _spelled_out({"run": f"./program {line}"})
+            stdin = _stdin(given["stdin"]) if given.get("stdin") else b""
+            found.append(RunInput(_words(given["args"]), stdin))
+    return tuple(found)
 
 
 def _spelled_out(options: Mapping[str, str]) -> Mapping[str, str]:

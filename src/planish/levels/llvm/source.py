@@ -73,7 +73,7 @@ def check_assembly(ir: str) -> None:
 
 
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
-_AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="([^"]*)"')
+AIM = re.compile(r'"(target-cpu|tune-cpu|target-features)"="([^"]*)"')
 _EMPTY = "void f(void) {}\n"
 
 
@@ -103,7 +103,7 @@ def aimed(ir: str, processor: str, compiler: Compiler) -> str:
     Raises:
         ProgramError: as in `flag_of`.
     """
-    return for_processor(ir, dict(_AIM.findall(_probed(processor, f"{_option()}={processor}", compiler))))
+    return for_processor(ir, dict(AIM.findall(_probed(processor, f"{_option()}={processor}", compiler))))
 
 
 def _option() -> str:

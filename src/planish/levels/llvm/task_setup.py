@@ -15,6 +15,7 @@ from typing import Any
 
 from planish.core import Candidate, Identity, PlanishError, ProgramError, Task
 from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.c_source import is_source
 from planish.levels.llvm.evaluator import (
     COUNTS,
     LAST_TIMING,
@@ -86,6 +87,7 @@ def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluato
         LAST_TIMING if final else TIMING,
         remember=not final,
         linked=program.linked,
+        passes=baseline_passes(task),
     )
 
 
@@ -165,7 +167,7 @@ def identities(task: Task[IRProgram]) -> Generator[Callable[[Candidate], Identit
     @cache
     def name(candidate: Candidate) -> Identity:
         nonlocal least
-        if is_of_functions(candidate):
+        if is_of_functions(candidate) or is_source(candidate):
             return candidate.hash
         passes = passes_of(candidate)
         may_vary = vary(passes)

@@ -22,6 +22,7 @@ from planish.core import (
     unknown,
     usable_cores,
 )
+from planish.core.step import steps_from_text
 from planish.levels.loops.backends import available_backends, this_machine
 from planish.levels.loops.gpu.devices import is_gpu
 
@@ -231,6 +232,16 @@ class LoopsLevel(Level["TensorProgram"]):
             **({"annotated tree": annotated_text(annotated)} if annotated else {}),
             "steps": "\n".join(map(str, candidate.steps)) or "(unchanged)",
         }
+
+    def text_format(self, task: Task[TensorProgram]) -> str:
+        """Return what a schedule is as text."""
+        del task
+        return "The steps of a schedule, one a line, as Split(axis='m', factor=16): see `steps`."
+
+    def candidate_of_text(self, task: Task[TensorProgram], text: str) -> Candidate:
+        """Read a schedule from the text of its steps; raises ProgramError where it is none."""
+        del task
+        return Candidate(steps_from_text(text, self.steps))
 
     def exportable(self, candidate: Candidate) -> bool:
         """Return whether it is a kernel, and not NumPy's call."""

@@ -15,7 +15,7 @@ from planish.core import TargetError
 
 _MAGIC = b"\x7fELF"
 _IDENTITY = 16
-_SYMTAB, _FUNCTION = 2, 2
+_SYMTAB, _FUNCTION, _LOCAL = 2, 2, 0
 _NO_BITS, _LOADED = 8, 2
 
 
@@ -123,6 +123,22 @@ def _function_symbols(data: bytes) -> Iterator[tuple[str, int, int, int]]:
         for name, kind, section, value, size in _layout(data).symbols(_content(data, table)):
             if kind & 15 == _FUNCTION:
                 yield _string(strings, name), section, value, size
+
+
+def linked_symbols(data: bytes) -> tuple[set[str], set[str]]:
+    """Return the symbols by which the linker joins an object with others: those that it defines, and uses.
+
+    Raises:
+        TargetError: as `sections` does.
+    """
+    defined, used = set[str](), set[str]()
+    listed = sections(data)
+    for table in (s for s in listed if s.kind == _SYMTAB):
+        strings = _content(data, listed[table.link])
+        for name, kind, section, _, _ in _layout(data).symbols(_content(data, table)):
+            if kind >> 4 != _LOCAL:
+                (defined if section else used).add(_string(strings, name))
+    return defined, used
 
 
 def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:

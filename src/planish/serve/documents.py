@@ -1,4 +1,5 @@
-"""Answers of the measuring service as JSON: candidates, outcomes, intervals and comparisons."""
+"""JSON of the measuring service: candidates as clients submit them, and outcomes and comparisons as
+answers."""
 
 from __future__ import annotations
 
@@ -6,16 +7,68 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, get_type_hints
 
-from planish.core import Candidate, Failed, Lost, Measured, Objective, Step, Trial
+from planish.core import Candidate, Failed, Lost, Measured, Objective, ProgramError, Step, Trial
+from planish.core.step import step_from_json
 from planish.core.wording import verdict_word
+from planish.measure.paired import times_worse
+from planish.sandbox.plain_data import DataError, dumps
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import Result
 from planish.tuning.verdict import verdict_of
 
 _TAIL = 0.025
 _DETAIL_MOST = 2000
+
+
+class MalformedError(ValueError):
+    """Error of a submission that is no list of steps."""
+
+
+def read_candidate(raw: object, known: Mapping[str, type[Step]], most: int) -> Candidate:
+    """Read a candidate from JSON.
+
+    Args:
+        raw: a list of steps, each `[NAME, {OPTION: VALUE}]`.
+        known: step name to class, as the level lists them.
+        most: steps at most.
+
+    Raises:
+        MalformedError: it is no list of steps, or has too many.
+        ProgramError: a step, an option or the type of a value is unknown.
+    """
+    if not isinstance(raw, list):
+        raise MalformedError("steps is a list of steps, each [NAME, {OPTION: VALUE}].")
+    items: list[Any] = raw
+    if len(items) > most:
+        raise MalformedError(f"{len(items)} steps are more than {most}, which a candidate may have.")
+    return Candidate(tuple(_step(item, known) for item in items))
+
+
+def _step(item: Any, known: Mapping[str, type[Step]]) -> Step:
+    match item:
+        case [str() as name, dict() as options] if all(isinstance(key, str) for key in options):
+            _check_finite(name, options)
+            step = step_from_json([name, options], known)
+        case _:
+            raise MalformedError(f"a step is [NAME, {{OPTION: VALUE}}], not {str(item)[:100]}.")
+    hints = get_type_hints(type(step))
+    for option in (each.name for each in fields(step)):
+        hint, value = hints[option], getattr(step, option)
+        try:
+            dumps(value, hint)
+        except DataError:
+            kind = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+            raise ProgramError(f"step '{name}': {option} takes {kind}, not {str(value)[:100]!r}") from None
+    return step
+
+
+def _check_finite(name: str, options: Mapping[str, Any]) -> None:
+    try:
+        json.dumps(options, allow_nan=False)  # of a body, 1e999 is read as infinity
+    except ValueError:
+        raise ProgramError(f"step '{name}' has a number that is not finite") from None
 
 
 def steps_of(candidate: Candidate) -> list[Any]:
@@ -73,11 +126,7 @@ def _gains(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None
 
 
 def _gain(trial: Trial, objective: Objective, baseline: Trial) -> float | None:
-    cost, base = trial.cost(objective), baseline.cost(objective)
-    if cost is None or base is None:
-        return None
-    over, under = (base, cost) if objective.direction == "down" else (cost, base)
-    ratio = over / under if under else math.inf
+    ratio = times_worse(objective, [baseline.outcome], [trial.outcome])
     return ratio if math.isfinite(ratio) else None
 
 

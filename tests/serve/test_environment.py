@@ -1,0 +1,62 @@
+"""The service as an environment: episodes over HTTP, and the environment of Gymnasium."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planish.core import PlanishError
+from serve.conftest import TOKENS, Service
+from serve.test_http import BEARER, steps
+
+
+def act(service: Service, what: str, action: object = None, method: str = "POST") -> tuple[int, Any]:
+    body = json.dumps({"action": action} if action else {})
+    return service.send(method, f"/openenv/{what}", body, Authorization=BEARER)
+
+
+def test_an_episode(service: Service) -> None:
+    status, answer = act(service, "step", {"step": steps(1)[0]})
+    assert (status, answer["error"]["code"]) == (400, "bad_request")
+    status, begun = act(service, "reset")
+    assert (status, begun["reward"], begun["done"]) == (200, None, False)
+    assert begun["observation"]["steps"] == []
+    _, found = act(service, "step", {"step": ["Set", {"knob": 0, "value": 2}]})
+    observed = found["observation"]
+    assert observed["steps"] == steps(2)
+    assert found["reward"] == pytest.approx(math.log2(observed["gain"] / begun["observation"]["gain"]))
+    assert observed["next_steps"]
+    _, state = act(service, "state", method="GET")
+    assert (state["step_count"], state["steps"]) == (1, steps(2))
+    _, failed = act(service, "step", {"steps": steps(0, 0, 19)})
+    assert (failed["reward"], failed["done"]) == (-1.0, True)
+    assert act(service, "step", {"step": steps(1)[0]})[0] == 400
+
+
+def test_what_is_no_action(service: Service) -> None:
+    act(service, "reset")
+    for action in ({"code": "x"}, {"steps": 3}, {"step": ["Exec", {}]}):
+        assert act(service, "step", action)[0] in (400, 422)
+    assert service.send("POST", "/openenv/reset", "{}")[0] == 401
+    assert service.send("GET", "/openenv/step", Authorization=BEARER)[0] == 405
+
+
+def test_gymnasium(service: Service) -> None:
+    pytest.importorskip("gymnasium", reason="needs gymnasium: pip install gymnasium")
+    from gymnasium.utils.env_checker import check_env
+
+    from planish.serve.environment import ServiceEnvironment
+
+    url = f"http://127.0.0.1:{service.port}"
+    environment = ServiceEnvironment(url, TOKENS["other"], actions=8)
+    check_env(environment, skip_render_check=True)
+    observation, info = environment.reset(seed=1)
+    assert observation.tolist() == pytest.approx([0.0, 0.0], abs=1.0)
+    assert info["action_mask"].sum() == len(info["next_steps"]) > 0
+    _, reward, ended, truncated, after = environment.step(np.int64(0))
+    assert after["steps"] == [info["next_steps"][0]]
+    assert (math.isfinite(reward), ended, truncated) == (True, False, False)
+    with pytest.raises(PlanishError, match="refuses: Send"):
+        ServiceEnvironment(url, "guess").reset()
