@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from planish.levels.llvm.backend.libraries import open_backend
-
 from planish.core import Candidate, Measured, Objective, SearchContext, Stage, Trial, Tried
+from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline
@@ -96,12 +95,12 @@ class Searching:
     known: Mapping[str, Tried] = field(default_factory=dict[str, Tried])
 
     def __call__(self, row: Row, watchdog: Watchdog) -> tuple[list[int], list[str]] | None:
-        backend, every = open_backend(), elements()
+        bindings, every = open_bindings(), elements()
         oz = oz_of({*every})
         assert oz is not None
 
         def small() -> str:
-            with closing(backend.parse(for_size(row.ir))) as module:
+            with closing(bindings.parse(for_size(row.ir))) as module:
                 module.run(print_pipeline((oz,)))
                 return module.text()
 
@@ -111,7 +110,7 @@ class Searching:
         options = {"policy": self.arm.policy, **({"proposed": self.arm.lists} if self.arm.lists else {})}
         searcher = Portfolio(space, (OBJECTIVE,), 0, SearchContext(warm_start=warm), **options)  # pyright: ignore[reportArgumentType]
         costs = dict[Candidate, int | None]()
-        evaluator = FunctionEvaluator(backend, row.ir, [OBJECTIVE.name], _never, watchdog)
+        evaluator = FunctionEvaluator(bindings, row.ir, [OBJECTIVE.name], _never, watchdog)
         with closing(evaluator):
             while len(costs) < self.trials and (asked := searcher.ask(1)):
                 outcome = evaluator.evaluate(asked[0], untimed)

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 
-from collect import programs
-
 from planish.core import Candidate, Failed, Measured, Task, Trial, evaluate_in_order
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
@@ -19,6 +17,7 @@ from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
+from planish.train.random_programs import SHIPPED, random_programs
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 
@@ -80,7 +79,7 @@ class Setting:
 
 @cache
 def _drawn(number: int) -> Program:
-    return next(islice(programs(), number, None))
+    return next(islice(random_programs(SHIPPED), number, None))
 
 
 class Machine:

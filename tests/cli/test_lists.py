@@ -37,6 +37,7 @@ def test_without_a_command_there_is_help(planish: Planish) -> None:
         *("cc", "c++"),
         "runs",
         "corpus",
+        "learn",
         "models",
         "policy",
     ]

@@ -37,6 +37,7 @@ COMMANDS = {
     "c++": ("cc:cxx", 'Compile C++ like clang, but smaller: CXX="planish c++".'),
     "runs": ("stored_runs:runs", "List, delete, export and merge runs."),
     "corpus": ("corpus:corpus", "Make corpora of LLVM IR functions, and label them."),
+    "learn": ("learn:learn", "Improve the cost model of loops for this machine, in the background."),
     "models": ("models:models", "List, fit, evaluate, export and remove cost models."),
     "policy": ("policies:policy", "List, train, evaluate, export and remove policies."),
 }
