@@ -28,8 +28,7 @@ from functools import partial
 import llvmlite.binding as llvm
 
 from planish.core.hashing import rng
-from planish.levels.loops.backends import this_machine
-from planish.levels.loops.build import compile_with, schedule_of
+from planish.levels.loops.backends import compile_with, schedule_of, this_machine
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.compile import annotated_for, module
 from planish.levels.loops.codegen.llvm.jit import host_machine
@@ -39,7 +38,7 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import THESIS
 from side_by_side import geomean, interleaved
 

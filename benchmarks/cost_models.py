@@ -14,7 +14,7 @@ import numpy as np
 
 from planish.core import rng
 from planish.levels.loops.backends import this_machine
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import matmul
 from planish.models.combined import Combined
 from planish.models.cost_model import Dataset, Predicts, dataset_of

@@ -12,12 +12,11 @@ import time
 import numpy as np
 
 from planish.core import Target
-from planish.levels.loops.backends import available_backends
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import available_backends, compile_with, tree_of
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.runtime.kernels import BoundKernel, Kernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from side_by_side import interleaved, use_one_core
 
 TYPES = ("float32", "float16", "bfloat16", "bfloat16,C=float32", "int8", "int32")

@@ -16,9 +16,9 @@ from planish.core import Candidate, rng
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.models.model_files import model_named
-from planish.search.proposals import neighbor
+from planish.search.rounds import neighbor
 
 BATCH, ROUNDS = 128, 9
 PROGRAMS = {

@@ -26,14 +26,13 @@ import numpy as np
 
 import peer_halide
 import peer_tvm
-from planish.levels.loops.backends import this_machine
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import compile_with, this_machine, tree_of
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.roofline import measured_peak
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.space.cursor import CursorSpace
 from planish.levels.loops.workloads import matmul, thesis_split
 from planish.measure.executors import LocalExecutor
 from planish.models.named_policies import NetworkPolicy

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from operator_cases import LAST, Array, Call, Case, cases
-from planish.levels.loops.build import kernel_of, library_of, tree_of
+from planish.levels.loops.backends import kernel_of, library_of, tree_of
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.store import Store, open_store
 from planish.tuning.api import tune

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planish.levels.loops.build import kernel_of, tree_of
+from planish.levels.loops.backends import kernel_of, tree_of
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.workloads import RESNET18, workload

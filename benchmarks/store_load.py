@@ -13,8 +13,7 @@ from pathlib import Path
 
 from planish.core import Trial
 from planish.store import Store, open_store
-from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import STEPS, begin, make_candidate, make_task, make_trial
 
 TRIALS = 10_000
 SINGLES = 2_000

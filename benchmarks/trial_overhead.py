@@ -16,7 +16,7 @@ from null_evaluator import NullEvaluator, candidates
 from planish.core import Executor, Trial, evaluate
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.store import Store, open_store
-from planish.testing.stored import make_task
+from planish.testing.stores import make_task
 
 TRIALS = 4096
 GOAL_MS = 0.3

@@ -21,7 +21,7 @@ from planish import Budget, Result, Settings
 from planish.callbacks import ActiveRun, Callback, EarlyStopping, MLflowLogger, TrialCallback, WandbLogger
 from planish.core import AllFailedError, ArgumentError, Candidate, Failed, Measured, TargetError, Trial
 from planish.levels.loops.steps import Parallel, Unroll
-from planish.testing.stored import make_task
+from planish.testing.stores import make_task
 from planish.tuning.constraint import Constraint, constraint_key
 from planish.tuning.recorder import Progress
 

@@ -8,7 +8,7 @@ import pytest
 
 import planish
 from planish.core import Candidate, Ratio, Verdict
-from planish.levels.loops.build import Library
+from planish.levels.loops.backends import Library
 from planish.levels.loops.workloads import matmul
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget

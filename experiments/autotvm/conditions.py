@@ -26,9 +26,9 @@ from recorded import recorded
 from searching import TIME, Setting
 
 from planish.core.ranks import rank_correlation
-from planish.models.conditions import OBJECTIVE, Value, stated
 from planish.models.cost_model import Predicts
 from planish.models.model_files import load_model, model_paths, write_model
+from planish.models.provenance import OBJECTIVE, Value, stated
 
 TOP, DRAWS, SHARE = 8, 1000, 0.75
 FEWEST_DRAWN = 32

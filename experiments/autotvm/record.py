@@ -21,7 +21,7 @@ from recorded import Row, path_of, rows_at, save
 from searching import LEVEL, PRODUCTS, Setting, machine
 
 from planish.core import Candidate
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import RESNET18
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

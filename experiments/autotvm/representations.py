@@ -12,7 +12,7 @@ from planish.core import Candidate, FeatureSchema, Target
 from planish.levels.loops.features import LOOPS, SCHEMA, SLOTS, NestTable
 from planish.levels.loops.ir.schedule import Graph, Schedule
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 
 AXES, EACH = 8, 3
 """Axes that there is room for, and loops of each; the axes are in the program's order, whatever they mean."""

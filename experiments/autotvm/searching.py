@@ -13,7 +13,7 @@ from itertools import islice
 from planish.core import Candidate, Failed, Measured, Task, Trial, evaluate_in_order
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher

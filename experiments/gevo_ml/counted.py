@@ -22,9 +22,9 @@ from planish.core.front import pareto_front
 from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.level import HloLevel
 from planish.measure import by_processor_time
+from planish.measure.comparison import PairedMeasurement
 from planish.measure.executors import LocalExecutor
 from planish.measure.intervals import ratio
-from planish.measure.paired import PairedMeasurement
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 from searchers import EXAMPLES, made, run, value

@@ -28,8 +28,8 @@ from planish.levels.hlo.evaluator import scores_at_the_end
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original
 from planish.levels.hlo.workload.arguments import signature
+from planish.measure.comparison import PairedMeasurement
 from planish.measure.executors import LocalExecutor
-from planish.measure.paired import PairedMeasurement
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -29,8 +29,8 @@ from planish.core import (
 from planish.core.front import growth_of, pareto_front
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
+from planish.measure.comparison import PairedMeasurement
 from planish.measure.executors import LocalExecutor
-from planish.measure.paired import PairedMeasurement
 from planish.search import make_searcher
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings

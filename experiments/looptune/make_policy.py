@@ -36,9 +36,9 @@ from speeds import Known, fitted, read_measured, rows_of
 
 from planish.core import rng
 from planish.levels.loops.lang.program import Program
-from planish.models.conditions import stated
 from planish.models.networks import KINDS
 from planish.models.policy_files import SavedPolicy, load_policy, write_policy
+from planish.models.provenance import stated
 from planish.train.imitation import Epoch, imitate
 
 EPOCHS, RATE = 8, 5e-4

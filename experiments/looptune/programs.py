@@ -8,7 +8,8 @@ from planish.core import rng
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space import CursorSpace, machine_of
+from planish.levels.loops.space.cursor import CursorSpace
+from planish.levels.loops.space.facts import machine_of
 from planish.levels.loops.workloads import RESNET18, convolution, matmul, thesis_split
 
 SEED = 20

@@ -19,7 +19,8 @@ from cases import Case, searched
 from planish.core import Candidate, Space
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space import AnnotationSpace, CursorSpace, TemplateSpace
+from planish.levels.loops.space.cursor import AnnotationSpace, CursorSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import matmul, thesis_split, workload
 
 TURNS = 5

@@ -16,9 +16,8 @@ from cc.conftest import Place, text
 from planish.cc.arguments import Invocation
 from planish.cc.clang import Unit
 from planish.cc.command import main
-from planish.cc.job import Manifest
+from planish.cc.job import TOOLCHAINS, Manifest, Reading
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
-from planish.cc.reading import TOOLCHAINS, Reading
 from store.mounts import small_disk, write_protected
 
 KEY = digest(b"a key")

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import PROGRAM, Planish
-from planish.cli.fronts import show_front, show_front_table, show_members
+from planish.cli.summary import show_front, show_front_table, show_members
 from planish.core import Candidate
 from planish.core.front import HypervolumeTracker
-from planish.report.front_table import FrontTable
+from planish.report.page import FrontTable
 from planish.store import open_store
 from planish.tuning.progress import ProgressDisplay, RunStatus
 from planish.tuning.recorder import Progress

@@ -10,7 +10,7 @@ from rich.console import Console
 from cli import lattices
 from cli.conftest import PROGRAM, Offer, Planish
 from planish.core import Task
-from planish.testing.stored import make_task
+from planish.testing.stores import make_task
 from planish.tuning.progress import ProgressDisplay, RunStatus
 from planish.tuning.recorder import Progress
 from planish.tuning.settings import Budget

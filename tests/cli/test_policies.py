@@ -116,7 +116,7 @@ def test_a_policy_is_compared_on_held_back_programs(
     monkeypatch: pytest.MonkeyPatch, planish: Planish, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr("planish.models.held_out.FEWEST_PROGRAMS", 1)
+    monkeypatch.setattr("planish.models.provenance.FEWEST_PROGRAMS", 1)
     monkeypatch.setattr("planish.train.continuations.hash_number", _hold_back_32)
     store = tmp_path / "store.db"
     for size in ("m=32,n=48,k=16", "m=24,n=48,k=16"):

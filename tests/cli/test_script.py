@@ -35,7 +35,6 @@ def interrupted(module: str, script: str, word: str = "--version", shell: str = 
         ("planish.cc.command", "cc", "--version"),
         ("planish.cc.arguments", "cxx", "--version"),
         ("planish.cc.command", "main", "cc"),
-        ("planish.cli.signals", "main", "--version"),
     ],
 )
 def test_an_interrupted_import_ends_a_script_in_silence(module: str, script: str, word: str) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Offer, Planish
-from planish.cli import again, request
+from planish.cli import request
+from planish.cli import request as again
 from planish.core import AllFailedError, Candidate, ProgramError, Target, Task
 from planish.core.wording import multiple
 from planish.store import open_store

@@ -14,7 +14,7 @@ import pytest
 from cli.conftest import Planish, Said
 from planish.cli import summary
 from planish.core import Candidate
-from planish.levels.loops.build import Library
+from planish.levels.loops.backends import Library
 from planish.measure import PairedSamples, Variant
 from planish.measure.comparison import remeasure_all
 from planish.store import open_store

@@ -22,7 +22,7 @@ from planish.einsum.call import Dispatcher
 from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, read_history
 from planish.einsum.planning import Planner, best_known, default_schedule, task_of
 from planish.einsum.selection import Selection
-from planish.levels.loops.build import UseBackend, kernel_of, tree_of
+from planish.levels.loops.backends import UseBackend, kernel_of, tree_of
 from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.store import ResultRow, Run, open_store
 

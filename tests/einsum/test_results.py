@@ -17,7 +17,7 @@ from planish.einsum.backends import EinsumBackend, compile_kernel, multiplicatio
 from planish.einsum.decision_store import TaskHistory, record
 from planish.einsum.planning import task_of
 from planish.einsum.selection import Selection
-from planish.levels.loops.build import Library
+from planish.levels.loops.backends import Library
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel

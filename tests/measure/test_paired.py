@@ -6,7 +6,7 @@ import pytest
 
 from fake_executors import FakeExecutor
 from planish.core import Candidate, Evaluation, Failed, Lost, Measured, Objective, Outcome
-from planish.measure.paired import OutOfTimeError, PairedMeasurement, times_worse
+from planish.measure.comparison import OutOfTimeError, PairedMeasurement, times_worse
 from planish.testing.lattice import Set
 
 KILLED = Lost("run", "killed", "killed by SIGKILL")

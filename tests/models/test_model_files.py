@@ -18,7 +18,6 @@ from planish.core.ranks import rank_correlation
 from planish.levels.loops.features import SCHEMA as LOOPS
 from planish.models.combined import Bootstrap, Combined, acquire
 from planish.models.cost_model import Dataset, Prediction, dataset_of, top_recall
-from planish.models.held_out import HeldOut
 from planish.models.model_files import (
     SavedModel,
     load_model,
@@ -30,6 +29,7 @@ from planish.models.model_files import (
     required,
     write_model,
 )
+from planish.models.provenance import HeldOut
 from planish.models.trees import BoostedTrees, XgboostTrees
 
 SCHEMA = FeatureSchema("letters", 1, ("a", "b", "c", "d", "e"))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, rng
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space import CursorSpace, TemplateSpace
+from planish.levels.loops.space.cursor import CursorSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import matmul
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores

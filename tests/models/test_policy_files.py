@@ -11,11 +11,11 @@ import pytest
 from planish.core import Machine, PlanishError
 from planish.levels.llvm.ir.features import FEATURES
 from planish.levels.llvm.passes.catalogue import load_coreset
-from planish.levels.loops.space import CursorSpace
+from planish.levels.loops.space.cursor import CursorSpace
 from planish.levels.loops.workloads import matmul
-from planish.models.held_out import HeldOut
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, policy_paths, write_policy
+from planish.models.provenance import HeldOut
 from planish.train.corpus.shards import split_of
 from planish.train.cost_tables import CostTable, read_costs
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from network_models import ModelWriter
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.network.algorithms import rewritten
 from planish.network.compiling import Compilation, compile_model
 from planish.network.fusion import Kernel, kernels_of

@@ -21,7 +21,7 @@ from planish.plot.comparisons import SAMPLE_POINTS, Strip, strip_of
 from planish.plot.fronts import TRADEOFF_POINTS, tradeoffs
 from planish.plot.search import CURVE_POINTS, by_number, curve, limit_of
 from planish.tuning.comparison import Compared, Finalist
-from planish.tuning.trial_statistics import by_time, failure_groups, stage_times, value_for
+from planish.tuning.stored_run import by_time, failure_groups, stage_times, value_for
 from report.planks import ERROR, STARTED, TIME, compared, failed, finalist, measured, trial
 
 POSITIVE = st.lists(st.floats(1e-9, 1e9), min_size=1)

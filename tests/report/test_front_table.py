@@ -14,7 +14,7 @@ from planish.cli.summary import result_document, show_result
 from planish.core import Candidate, Objective
 from planish.core.wording import outcome_words
 from planish.report import write_report
-from planish.report.front_table import effect_grids, front_table
+from planish.report.page import effect_grids, front_table
 from planish.store import open_store
 from planish.tuning.comparison import Comparison
 from planish.tuning.result import Result, read_result

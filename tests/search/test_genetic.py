@@ -32,9 +32,8 @@ from planish.search import make_searcher
 from planish.search.annealing import Annealing
 from planish.search.genetic import POOL, TAKEN, Genetic, prescreen
 from planish.search.nsga2 import Gevo
-from planish.search.proposals import Visited
 from planish.search.random_search import Random
-from planish.search.rounds import quality
+from planish.search.rounds import Visited, quality
 from planish.testing.lattice import Lattice
 from planish.testing.searchers import best_so_far, drive
 from search.spaces import BOTH

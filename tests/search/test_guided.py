@@ -306,7 +306,7 @@ class Guidable(CanEvolve, CanFeaturize, Protocol):
 
 
 def _loops() -> Guidable:
-    from planish.levels.loops.space import TemplateSpace
+    from planish.levels.loops.space.template import TemplateSpace
     from planish.levels.loops.workloads import matmul
 
     return TemplateSpace(matmul(96, 80, 60), Target(""))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from planish.core import Candidate, Measured, Trial, best_trial
 from planish.search import Rounds, RoundSearcher
 from planish.search.minimization import Portfolio, RandomMinimize, ddmin, minimize, shrink
-from planish.search.proposals import Archive
 from planish.search.random_search import Random
+from planish.search.rounds import Archive
 from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
 from search.spaces import TIME, Focusable, Words, holds, spell, word

@@ -8,8 +8,8 @@ from numpy.random import Generator
 
 from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searcher, Space, rng
 from planish.search import make_searcher
-from planish.search.proposals import TRIES, Visited, changed, neighbor, new_sample, sample
 from planish.search.random_search import Exhaustive, Random
+from planish.search.rounds import TRIES, Visited, changed, neighbor, new_sample, sample
 from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
 from search.spaces import BOTH, TIME, Go, Tradeoff, Trail

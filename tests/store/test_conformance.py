@@ -12,8 +12,7 @@ from sqlalchemy import URL
 
 from planish.core import STAGES, Candidate, Failed, Measured, Trial
 from planish.store import ResultRow, Store, open_store
-from planish.testing.stored import STEPS, Tile, make_task
-from planish.testing.stores import StoreConformance, begin
+from planish.testing.stores import STEPS, StoreConformance, Tile, begin, make_task
 from store.servers import as_text, make_schema
 
 

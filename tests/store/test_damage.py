@@ -17,8 +17,7 @@ import pytest
 
 from planish.core import StoreError
 from planish.store import Reader, ResultRow, open_store
-from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import STEPS, begin, make_candidate, make_task, make_trial
 
 FLIPS = 400
 
@@ -234,7 +233,7 @@ WRITER = f"""
 import os, sys
 from pathlib import Path
 from planish.store import open_store
-from planish.testing.stored import make_task, make_trial
+from planish.testing.stores import make_task, make_trial
 from planish.testing.stores import begin
 store = open_store(Path(sys.argv[1]))
 run = begin(store, make_task("flat"))

@@ -10,8 +10,7 @@ import pytest
 
 from planish.core import StoreError
 from planish.store import ResultRow, Store, open_store
-from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import STEPS, begin, make_candidate, make_task, make_trial
 
 
 def run(store: Store, trials: int = 3, name: str = "flat") -> str:

@@ -16,8 +16,7 @@ from planish.core import StoreError, Trial
 from planish.store import Store, open_store, opening
 from planish.store.opening import locate
 from planish.store.schema import SCHEMA
-from planish.testing.stored import STEPS, make_task, make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import STEPS, begin, make_task, make_trial
 from store.mounts import fill, grow, small_disk, small_files, write_protected
 from store.servers import administer
 

@@ -26,8 +26,7 @@ from planish.core import Failed, StoreError, Trial
 from planish.core.installation import install_command
 from planish.store import ResultRow, open_store, session
 from planish.store.session import LostConnectionError, persist
-from planish.testing.stored import STEPS, make_candidate, make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import STEPS, begin, make_candidate, make_trial
 from store.mounts import fill, grow, small_disk
 from store.servers import administer, as_text, installed, new_cluster, new_database
 

@@ -18,8 +18,7 @@ import pytest
 from planish.core import Candidate, StoreError
 from planish.store import Store, open_store
 from planish.store.session import uninterrupted
-from planish.testing.stored import STEPS, make_candidate, make_task, make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import STEPS, begin, make_candidate, make_task, make_trial
 
 WRITER = Path(__file__).with_name("writer.py")
 ENDLESS = 10**9

@@ -6,8 +6,7 @@ Usage: writer.py LOCATION COUNT GROUP; it waits for a line of input before it op
 import sys
 
 from planish.store import open_store
-from planish.testing.stored import make_trial
-from planish.testing.stores import begin
+from planish.testing.stores import begin, make_trial
 
 
 def _report(what: object) -> None:

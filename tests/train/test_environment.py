@@ -8,8 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from planish.core import Candidate
-from planish.levels.loops.space import CursorSpace
-from planish.levels.loops.space.cursor import CursorStep, Down, SplitBy, Up
+from planish.levels.loops.space.cursor import CursorSpace, CursorStep, Down, SplitBy, Up
 from planish.levels.loops.workloads import matmul
 from planish.train.environment import EpisodeTask, StepEnvironment
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, PlanishError
-from planish.levels.loops.space import CursorSpace
-from planish.levels.loops.space.cursor import SplitBy
+from planish.levels.loops.space.cursor import CursorSpace, SplitBy
 from planish.levels.loops.workloads import matmul
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape

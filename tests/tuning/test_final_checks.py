@@ -11,7 +11,7 @@ from fake_executors import SameProcessExecutor
 from levels.loops.mutants import mutants
 from planish.core import Candidate, Target
 from planish.levels.loops import evaluator
-from planish.levels.loops.build import kernel_of, schedule_steps
+from planish.levels.loops.backends import kernel_of, schedule_steps
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel

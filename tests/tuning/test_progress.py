@@ -17,7 +17,7 @@ from planish.core.wording import amount, multiple
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import matmul
 from planish.store import open_store
-from planish.testing.stored import make_candidate, make_task
+from planish.testing.stores import make_candidate, make_task
 from planish.tuning.api import task_of
 from planish.tuning.progress import LateProgress, ProgressDisplay, RunStatus, Status, is_shown
 from planish.tuning.recorder import Progress

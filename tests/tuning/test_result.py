@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, ProgramError, StoreError
-from planish.levels.loops.backends import PREFERRED, backend_named
-from planish.levels.loops.build import Library
+from planish.levels.loops.backends import PREFERRED, Library, backend_named
 from planish.levels.loops.export import function_of
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
@@ -24,11 +23,10 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Parallel
 from planish.store import open_store
-from planish.testing.stored import make_task
-from planish.testing.stores import begin
+from planish.testing.stores import begin, make_task
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Comparison
 from planish.tuning.result import Result, known_baseline, read_result

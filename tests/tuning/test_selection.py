@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, PlanishError, Target, Task, Trial
 from planish.core.front import Costs, best_non_regressing, bounds, front_of
-from planish.levels.loops.build import UseBackend
+from planish.levels.loops.backends import UseBackend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul

@@ -26,7 +26,7 @@ from planish.core.wording import (
 from planish.store import ResultRow, Store, open_store
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import read_result
-from planish.tuning.trial_statistics import flops_of
+from planish.tuning.stored_run import flops_of
 from planish.tuning.verdict import RunVerdict, verdict_of
 from report.planks import TIME, Planks, Saw, failed, finalist, measured, save_run, task_of, trial
 

@@ -13,7 +13,8 @@ from planish.core import Candidate, ScheduleError, Target, rng
 from planish.levels.loops.backends import PREFERRED
 from planish.levels.loops.ir.schedule import Schedule, loop_text
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import CursorSpace, TemplateSpace, resolve
+from planish.levels.loops.space.cursor import CursorSpace, resolve
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import (
     Fuse,
     LoopStep,

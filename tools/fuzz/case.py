@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fuzz.answer import Inexact, answer
 from fuzz.execute import Fault, execute
 from planish.core import Candidate, PlanishError, candidate_from_json
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import compile_with, tree_of
 from planish.levels.loops.ir.annotated import AnnotatedTree
 from planish.levels.loops.lang.draft import index_ranges
 from planish.levels.loops.lang.element_types import numpy_type

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from fuzz.case import Written
 from fuzz.mutations import annotated_mutations, tree_mutations
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.ir.annotated import AnnotatedTree
 from planish.levels.loops.ir.tree import LoopTree

@@ -8,7 +8,7 @@ from functools import partial
 
 from fuzz.case import Case, judge
 from planish.core import Candidate, PlanishError, Step
-from planish.levels.loops.build import schedule_of
+from planish.levels.loops.backends import schedule_of
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lang.program import Apply, Expr, Program, Statement, accesses
 from planish.sandbox import ExitStatus

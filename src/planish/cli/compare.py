@@ -126,7 +126,7 @@ def search_configs(
 
 def _again(winners: Sequence[RemeasuredWinner], processes: int, store: str | None, form: given.Form) -> str:
     """Return the command that measures in more processes; empty where all verdicts are decided."""
-    from planish.cli.again import command_of_more
+    from planish.cli.request import command_of_more
 
     if not any(each.sampled.verdict == "undecided" for each in winners):
         return ""

@@ -127,7 +127,7 @@ def _compare(found: Batch, outcomes: dict[str, Outcome], executor: Executor) -> 
     from planish.cli.output import say, table
     from planish.core import Measured
     from planish.core.wording import amount
-    from planish.measure.paired import PairedMeasurement
+    from planish.measure.comparison import PairedMeasurement
 
     times = {
         c: o.values["time_s"] for c in found.candidates if isinstance(o := outcomes.get(c.hash), Measured)

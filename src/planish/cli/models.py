@@ -88,8 +88,8 @@ def fit(
     """
     from planish.core import PlanishError
     from planish.core.registry import level_named
-    from planish.models.held_out import OWN
     from planish.models.model_files import models_folder, suffix_of, write_model
+    from planish.models.provenance import OWN
     from planish.store import open_store
     from planish.train.cost_models import fit_model, read_trials
 

@@ -361,8 +361,8 @@ class Policy:
 
     @property
     def path(self) -> Path:
-        from planish.models.held_out import OWN
         from planish.models.policy_files import policies_folder
+        from planish.models.provenance import OWN
 
         return self.output or policies_folder() / f"{OWN}{self.level}.safetensors"
 
@@ -624,8 +624,8 @@ def _show_record(display: ProgressDisplay, seconds: float, record: EvalRecord) -
 def _show_use(path: Path, policy: SavedPolicy) -> None:
     """Report if searches that name no policy use a new one of the user's, and why not."""
     from planish.cli.output import remark
-    from planish.models.held_out import FEWEST_PROGRAMS
     from planish.models.policy_files import policies_folder
+    from planish.models.provenance import FEWEST_PROGRAMS
 
     held_out, alone = policy.held_out, f"--set policy={path.stem} uses it"
     if held_out is not None:

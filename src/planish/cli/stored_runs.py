@@ -266,8 +266,8 @@ def validate(
 
         planish validate 1a2b3c4d
     """
-    from planish.cli.again import command_of_more
     from planish.cli.output import document, say, table
+    from planish.cli.request import command_of_more
     from planish.core.wording import one_line
     from planish.tuning.validate import validate as tried
 

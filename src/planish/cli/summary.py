@@ -1,12 +1,13 @@
-"""Runs and results: as text for people, as JSON for programs."""
+"""Runs, results and Pareto fronts: as text for people, as JSON for programs."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planish.cli.output import facts, remark, say, table
+from planish.cli.output import GAP, facts, remark, say, table, width
 from planish.core import Candidate, Measured, Objective, Trial
 from planish.core.arguments import as_options
 from planish.core.front import growth_of, pareto_front, reference_point
@@ -32,10 +33,11 @@ from planish.tuning.comparison_codec import (
     secondary_baseline_to_json,
 )
 from planish.tuning.result import NOT_DESCRIBED, Result
-from planish.tuning.trial_statistics import failure_groups, flops_of, stage_times
+from planish.tuning.stored_run import failure_groups, flops_of, stage_times
 from planish.tuning.verdict import continuation, verdict_of
 
 if TYPE_CHECKING:
+    from planish.report.page import FrontTable, Grid
     from planish.tuning.comparison import Comparison
     from planish.tuning.predictions import ModelSection, Proposal
 
@@ -206,8 +208,6 @@ def show_result(result: Result, command: str = "") -> None:
     compared = result.comparison
     several, undecided = len(result.stored.objectives) > 1, found.kind == "undecided"
     if several:
-        from planish.cli.fronts import show_front
-
         show_front(result)
     elif compared:
         _show_comparison(result, compared)
@@ -321,8 +321,6 @@ def show_winner(result: Result, titles: Collection[str] | None = None) -> None:
     With several objectives it is what each of the front does, without titles also the effects of its steps.
     """
     if result.descriptions:
-        from planish.cli.fronts import show_members
-
         show_members(result, effects=titles is None)
     elif titles is None or titles:  # a description takes time
         show_sections({h: text for h, text in result.description.items() if titles is None or h in titles})
@@ -409,3 +407,89 @@ def policy_document(proposals: Sequence[Proposal]) -> dict[str, Any]:
         for each in proposals
     ]
     return {"policy": found} if found else {}
+
+
+def show_front(result: Result, columns: int | None = None) -> None:
+    """Write the plot, how the hypervolume grew, and the table of the front.
+
+    Args:
+        result: of a run with several objectives.
+        columns: the width of the table; None for that of standard output.
+    """
+    from planish.report.page import front_table
+    from planish.tuning.scatter import ASCII, FULL, scatter
+
+    objectives = result.stored.objectives
+    growth = growth_of(result.stored_trials, objectives, result.baseline_candidate)
+    encoding = sys.stdout.encoding or "ascii"
+    for line in scatter(growth, FULL if "utf" in encoding.lower() else ASCII):
+        say(line)
+    if growth.volume is not None:
+        after = growth.volumes[-1][0]
+        say(f"\nhypervolume {number(growth.volume)} (baseline 1), reached after {after:,} evaluations")
+    if front := result.front:
+        say()
+        show_front_table(front_table(front), width() if columns is None else columns)
+        for member in front.finalists:
+            if member.cross_check.agrees is False:
+                say(f"{member.name}: {member.cross_check.why}")
+        say()
+
+
+def show_front_table(made: FrontTable, most: int) -> None:
+    """Write the table of a front, in two parts where it is wider than `most` columns."""
+    for shown in _column_parts(made, most):
+        heads = [made.columns[index] for index in shown]
+        table(heads, [[row[index] for index in shown] for row in made.rows], made.right)
+        say()
+    if made.note:
+        say(made.note)
+
+
+def _column_parts(made: FrontTable, most: int) -> list[list[int]]:
+    """List the indices of the table's columns, some of which may have one name.
+
+    Where the table is too wide, they are those of two: the scores stand apart.
+    """
+    cells = zip(made.columns, *made.rows, strict=True)
+    wide = sum(max(map(len, column)) + GAP for column in cells) - GAP
+    if wide <= most or not made.scores:
+        return [[*range(len(made.columns))]]
+    name, *others = range(len(made.columns))
+    return [
+        [name, *(index for index in others if (made.columns[index] in made.scores) is apart)]
+        for apart in (False, True)
+    ]
+
+
+def show_members(result: Result, *, effects: bool) -> None:
+    """Write what each of the front does.
+
+    Args:
+        result: of a run with several objectives.
+        effects: whether to write what its steps do alone and together.
+    """
+    from planish.report.page import effect_grids
+
+    for member, texts in zip(result.finalists, result.descriptions, strict=False):
+        heading, text = next(iter(texts.items()), ("", ""))
+        title = f"{member.name}: {heading}"
+        say(f"\n{title}\n{'-' * len(title)}\n{text.rstrip()}")
+        for note in member.notes:
+            say(f"Note: {note}.")
+        for grid in effect_grids(member, result.stored.objectives) if effects else ():
+            _show_grid(grid)
+
+
+def _show_grid(grid: Grid) -> None:
+    heads = [str(number) for number in range(1, len(grid.rows) + 1)]
+    rows = [
+        [head, *[""] * index, *(f"{cell.text}{'*' * cell.together}" for cell in row)]
+        for index, (head, row) in enumerate(zip(heads, grid.rows, strict=True))
+    ]
+    say(f"\neffects of single edits and of pairs: {grid.name}")
+    table(["", *heads], rows, heads)
+    for numbers, cell in grid.triples:
+        say(f"{numbers} together: {cell.text}{'*' * cell.together}")
+    if any(cell.together for row in grid.rows for cell in row):
+        say("* differs from the effects of both alone")

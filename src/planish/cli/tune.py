@@ -207,8 +207,8 @@ def _tune_for_size(request: Request, store: Store, listener: Listener) -> Result
 
 def _show(result: Result, output: Output, words: Sequence[str], budget: Budget) -> None:
     """Write the result; then the files that were asked for, so that it is seen even where those fail."""
-    from planish.cli.again import command_again
     from planish.cli.output import document, say
+    from planish.cli.request import command_again
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
     from planish.models.learner import GUIDED
 

@@ -13,10 +13,9 @@ from planish.core.wording import words
 from planish.dashboard.runs import FollowedRun
 from planish.dashboard.views import ROWS, Rendered, Sections, View, figures_of, fill
 from planish.plot import PLAIN
-from planish.report.front_table import effect_grids, front_table
-from planish.report.page import FINALISTS, GROWTH, provenance, repeat
+from planish.report.page import FINALISTS, GROWTH, effect_grids, front_table, provenance, repeat
 from planish.tuning.result import Result
-from planish.tuning.trial_statistics import MEANING, flops_of
+from planish.tuning.stored_run import MEANING, flops_of
 
 _TEXT_MAX = 200_000
 _DETAIL_MAX = 4_000

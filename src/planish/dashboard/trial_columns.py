@@ -17,7 +17,7 @@ from planish.core import Candidate, Failed, Objective, Step, Trial
 from planish.core.front import HypervolumeTracker
 from planish.plot.search import CURVE_POINTS, Curve
 from planish.store import Reader
-from planish.tuning.trial_statistics import PAUSE_S, FailureGroup, StageTime, stage_table, value_of
+from planish.tuning.stored_run import PAUSE_S, FailureGroup, StageTime, stage_table, value_of
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int64
@@ -162,7 +162,7 @@ class TrialColumns:
         ]
 
     def stage_times(self, run_seconds: Mapping[str, float]) -> list[StageTime]:
-        """Return the time by stage as reports show it; see `planish.tuning.trial_statistics.stage_times`."""
+        """Return the time by stage as reports show it; see `planish.tuning.stored_run.stage_times`."""
         return stage_table(self._stages, run_seconds)
 
     def curve(self, started: float | None = None) -> Curve:

@@ -17,7 +17,7 @@ from planish.core import Candidate, ProgramError, Target
 from planish.core.arguments import check_number, check_whole_number, wrong_argument
 from planish.core.files import StrPath
 from planish.core.process import free_after_fork
-from planish.levels.loops.build import kernel_of, tree_of
+from planish.levels.loops.backends import kernel_of, tree_of
 from planish.levels.loops.lang.program import Access, Apply, Expr, Index, Program, Statement
 from planish.levels.loops.runtime.dispatch import ArraySpec, CompiledKernel, Table
 

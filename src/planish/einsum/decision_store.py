@@ -10,7 +10,7 @@ from typing import Any
 from planish.core import Candidate, Task
 from planish.einsum.backends import Contraction, EinsumBackend, compile_kernel
 from planish.einsum.selection import Selection
-from planish.levels.loops.build import Library, library_of
+from planish.levels.loops.backends import Library, library_of
 from planish.levels.loops.level import LoopsLevel
 from planish.measure.intervals import ratio
 from planish.store import HeldError, Reader, ResultRow, Store

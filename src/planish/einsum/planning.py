@@ -27,7 +27,7 @@ from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
 from planish.levels.loops.runtime.dispatch import CompiledKernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Parallel
 from planish.levels.loops.workloads import matmul
 from planish.measure import exclusive

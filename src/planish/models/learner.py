@@ -109,7 +109,7 @@ def prior_of(space: CanBeLearnt, model: str, measured: str = "") -> Prior | None
 
     if model == "none":
         return None
-    from planish.models.conditions import OBJECTIVE
+    from planish.models.provenance import OBJECTIVE
 
     if model == "auto":
         objective = {OBJECTIVE: measured} if measured else {}

@@ -19,9 +19,17 @@ from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, PlanishError
 from planish.core.files import DAMAGED, replacing, why
-from planish.models.conditions import OBJECTIVE, Stated, Value, read_stated, unmet
 from planish.models.cost_model import Dataset
-from planish.models.held_out import HeldOut, own_name, read_held_out
+from planish.models.provenance import (
+    OBJECTIVE,
+    HeldOut,
+    Stated,
+    Value,
+    own_name,
+    read_held_out,
+    read_stated,
+    unmet,
+)
 from planish.models.trees import BoostedTrees
 
 if TYPE_CHECKING:

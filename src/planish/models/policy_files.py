@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from planish.core import CanObserve, FeatureSchema, PlanishError, Space
 from planish.core.files import replacing
-from planish.models.conditions import Stated, Value, read_stated, unmet
 from planish.models.decoder import DecoderShape
 from planish.models.feedback import KINDS, Kind
-from planish.models.held_out import HeldOut, own_name, read_held_out
 from planish.models.ir_text import Tokenizer
 from planish.models.networks import ReaderShape, Shape
+from planish.models.provenance import HeldOut, Stated, Value, own_name, read_held_out, read_stated, unmet
 from planish.models.writer import WriterShape
 
 FORMAT = 1

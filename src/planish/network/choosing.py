@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, ProgramError, Target
-from planish.levels.loops.backends import PREFERRED, this_machine
-from planish.levels.loops.build import UseBackend
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.backends import PREFERRED, UseBackend, this_machine
+from planish.levels.loops.space.template import TemplateSpace
 from planish.network.algorithms import arranged
 from planish.network.fusion import Kernel, kernels_of
 from planish.network.library import Schedule, build, compile_schedule, is_foreign, write_library

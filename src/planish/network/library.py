@@ -22,8 +22,7 @@ import numpy as np
 from planish.core import Candidate, PlanishError, Target
 from planish.core.documents import versioned
 from planish.core.files import copy_regular
-from planish.levels.loops.backends import NEEDED, PREFERRED
-from planish.levels.loops.build import backend_of, code_of, compile_with, tree_of
+from planish.levels.loops.backends import NEEDED, PREFERRED, backend_of, code_of, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import MachineCode
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.compile import compile_for

@@ -12,9 +12,8 @@ Each takes a `planish.Result`, and several take a list of results, to show runs 
 from planish.plot.axes import DARK, LIGHT, PLAIN
 from planish.plot.comparisons import compare_runs, comparison, samples
 from planish.plot.fronts import hypervolume, pareto_front
-from planish.plot.guidance import predictions, rank_correlation
 from planish.plot.runs import NothingToDrawError, Results
-from planish.plot.search import distribution, history, stages
+from planish.plot.search import distribution, history, predictions, rank_correlation, stages
 from planish.plot.steps import importances, parallel_coordinates
 
 __all__ = [

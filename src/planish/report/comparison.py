@@ -11,7 +11,7 @@ from planish.core import Candidate, PlanishError, Ratio
 from planish.core.wording import title, verdict_word
 from planish.report.page import STEPS_MAX, TEXT_MAX, common_limit, drawn, provenance, render, repeat
 from planish.tuning.result import Result
-from planish.tuning.trial_statistics import value_of
+from planish.tuning.stored_run import value_of
 from planish.tuning.verdict import RunVerdict, verdict_of
 
 _STEPS_BYTES = 200_000

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanEvolve, Objective, SearchContext, rng
 from planish.search.factory import Option
-from planish.search.proposals import Archive, neighbor, new_sample
-from planish.search.rounds import Rounds, RoundSearcher, quality
+from planish.search.rounds import Archive, Rounds, RoundSearcher, neighbor, new_sample, quality
 
 if TYPE_CHECKING:
     from numpy.random import Generator

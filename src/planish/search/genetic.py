@@ -24,8 +24,19 @@ from planish.core import (
     rng,
 )
 from planish.search.factory import Option
-from planish.search.proposals import Visited, changed, new_candidates, new_from, new_sample, sample
-from planish.search.rounds import Recall, Rounds, RoundSearcher, quality, recording
+from planish.search.rounds import (
+    Recall,
+    Rounds,
+    RoundSearcher,
+    Visited,
+    changed,
+    new_candidates,
+    new_from,
+    new_sample,
+    quality,
+    recording,
+    sample,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -35,8 +35,7 @@ from planish.models.learner import (
     make_learner,
 )
 from planish.search.factory import Option
-from planish.search.proposals import Visited, neighbor, new_sample, sample
-from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher
+from planish.search.rounds import Costs, Recall, Rounds, RoundSearcher, Visited, neighbor, new_sample, sample
 
 if TYPE_CHECKING:
     import numpy as np

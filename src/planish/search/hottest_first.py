@@ -18,8 +18,7 @@ from planish.core import (
     rng,
 )
 from planish.search.factory import Option
-from planish.search.proposals import PATIENCE, Visited
-from planish.search.rounds import TrialRounds, TrialRoundSearcher, measured_of
+from planish.search.rounds import PATIENCE, TrialRounds, TrialRoundSearcher, Visited, measured_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator as Draws

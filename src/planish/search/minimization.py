@@ -30,8 +30,17 @@ from planish.core import (
     Space,
 )
 from planish.search.factory import Option
-from planish.search.proposals import Archive, changed, new_candidates, new_from, new_sample
-from planish.search.rounds import Recall, Rounds, RoundSearcher, recording
+from planish.search.rounds import (
+    Archive,
+    Recall,
+    Rounds,
+    RoundSearcher,
+    changed,
+    new_candidates,
+    new_from,
+    new_sample,
+    recording,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,8 +20,18 @@ from planish.core import (
 )
 from planish.core.front import Costs, bounds, crowding_distances, dominates, nondominated_sort
 from planish.search.factory import Option
-from planish.search.proposals import Visited, changed, neighbor, new_from, new_sample
-from planish.search.rounds import CostVectors, Recall, VectorRounds, VectorRoundSearcher, recording
+from planish.search.rounds import (
+    CostVectors,
+    Recall,
+    VectorRounds,
+    VectorRoundSearcher,
+    Visited,
+    changed,
+    neighbor,
+    new_from,
+    new_sample,
+    recording,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator as Random

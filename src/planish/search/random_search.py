@@ -5,8 +5,7 @@ from functools import partial
 from itertools import count
 
 from planish.core import EMPTY_CONTEXT, Candidate, CanEnumerate, CanSample, Objective, SearchContext, rng
-from planish.search.proposals import Visited, new_candidates, new_sample
-from planish.search.rounds import Recall, RoundSearcher, single_round
+from planish.search.rounds import Recall, RoundSearcher, Visited, new_candidates, new_sample, single_round
 
 SMALL = 10_000
 """The largest space that is listed and shuffled rather than sampled."""

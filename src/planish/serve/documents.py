@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from planish.core import Candidate, Failed, Lost, Measured, Objective, ProgramError, Step, Trial
 from planish.core.step import step_from_json
 from planish.core.wording import verdict_word
-from planish.measure.paired import times_worse
+from planish.measure.comparison import times_worse
 from planish.sandbox.plain_data import DataError, dumps
 from planish.tuning.comparison import Finalist
 from planish.tuning.result import Result

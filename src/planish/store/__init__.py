@@ -2,7 +2,7 @@
 
 from planish.store.opening import has_default_store, open_store, store_at
 from planish.store.reader import Reader
-from planish.store.rows import ResultRow, Run, RunStatus, StoredTask
+from planish.store.schema import ResultRow, Run, RunStatus, StoredTask
 from planish.store.session import HeldError
 from planish.store.store import Store
 

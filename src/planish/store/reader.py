@@ -10,21 +10,28 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, Table, func, select
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
-from planish.store.rows import (
+from planish.store.schema import (
+    COVERED,
     Record,
     ResultRow,
     Run,
     Steps,
     StoredTask,
     check_run,
+    checksum,
+    damaged,
+    results,
     results_from_rows,
     run_from_row,
+    runs,
     subject,
     task_from_row,
     task_row,
+    tasks,
+    total,
+    trials,
     trials_from_rows,
 )
-from planish.store.schema import COVERED, checksum, damaged, results, runs, tasks, total, trials
 from planish.store.session import StoreSession
 
 _Query = Select[*tuple[Any, ...]]

@@ -1,10 +1,17 @@
-"""Tables of the store, the number of their schema, and the checksum of each row."""
+"""Tables of the store, the number of their schema, and the records that are kept in their rows.
+
+Each row has a checksum, by which a damaged one is found.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, field
+from typing import Any, Literal
 
 from sqlalchemy import (
     BigInteger,
@@ -21,7 +28,24 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from planish.core import StoreError
+from planish.core import (
+    Candidate,
+    Objective,
+    Program,
+    Step,
+    StoreError,
+    Target,
+    Task,
+    Trial,
+    TrialPrediction,
+    candidate_from_json,
+    canonical_json,
+    content_hash,
+    gc_paused,
+    outcome_from_json,
+    outcome_to_json,
+    stored_candidate,
+)
 
 _SEPARATOR = "\x1f"
 
@@ -152,3 +176,284 @@ COVERED: Mapping[str, Sequence[str]] = {
     for table in (tasks, runs, trials, results)
 }
 """Table to the columns of which a row's checksum is made."""
+
+
+RunStatus = Literal["running", "finished", "stopped", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One search for one task.
+
+    Args:
+        id: eight hexadecimal digits; a unique beginning of them names the run too.
+        task_key: the key of its task.
+        searcher: as on the command line.
+        space: the name of the level's space.
+        seed: all its randomness comes from it.
+        options: what else decides the run (the searcher's options, the budget).
+        versions: name to version of the software that ran it.
+        host: the machine that it ran on.
+        started: seconds since the epoch.
+        ended: seconds since the epoch; None while it runs, and without end where it was killed.
+        status: "interrupted" when it is not finished and no process writes to it.
+        seconds: stage name to seconds, over the whole run; empty before the end.
+        trials: how many trials are stored.
+        warm_start: candidates that did well on other programs when it began, as JSON, the best first; None
+            where it is not known.
+        importance: feature of a candidate to its importance for the best one, by the searcher's model.
+    """
+
+    id: str
+    task_key: str
+    searcher: str
+    space: str
+    seed: int
+    options: Mapping[str, Any]
+    versions: Mapping[str, str]
+    host: str
+    started: float
+    ended: float | None
+    status: RunStatus
+    seconds: Mapping[str, float]
+    trials: int
+    warm_start: Sequence[Any] | None = None
+    importance: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True)
+class StoredTask:
+    """A task whose program is still a text.
+
+    Args:
+        key: the task's key.
+        level: the name of its level.
+        level_version: the level's version when it was stored.
+        program: the program's canonical text, which the level's `read` reads.
+        target: where it runs.
+        objectives: what is to be improved; the first leads.
+        created: when it was first stored, in seconds since the epoch.
+    """
+
+    key: str
+    level: str
+    level_version: str
+    program: str
+    target: Target
+    objectives: tuple[Objective, ...]
+    created: float
+
+    def bind(self, program: Program) -> Task:
+        """Return the task with the program that the level has read."""
+        return Task(program, self.target, self.objectives, self.level_version)
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """Row of a finalist: one of a run's best few, as measured again at the end.
+
+    Args:
+        candidate: what was measured.
+        ratio: how many times better than the baseline, by the leading objective; 1 is no gain.
+        data: all else that belongs to it, as JSON (see `planish.tuning.comparison_codec`).
+        run_id: the run that found it; filled in by the store.
+    """
+
+    candidate: Candidate
+    ratio: float
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    run_id: str = ""
+
+
+# A value that is not finite is stored as it was measured, so this is not the canonical form.
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+_OF_STORE = ("stored", "trials_sum", "results_sum", "checksum")  # columns of a run that are the store's own
+
+# What JSON that planish did not write can lead to.
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+    StopIteration,
+)
+
+Steps = Mapping[str, type[Step]]
+Record = tuple[Any, ...]
+
+
+def subject(task: Task) -> str:
+    """Return the key of a program on a target, whatever the objectives."""
+    return content_hash(canonical_json([task.level, task.level_version, task.program.text, task.target.text]))
+
+
+def task_row(task: Task) -> dict[str, Any]:
+    """Return a task's row."""
+    row = {
+        "key": task.key,
+        "level": task.level,
+        "level_version": task.level_version,
+        "program": task.program.text,
+        "target": task.target.text,
+        "objectives": to_json([[o.name, o.unit, o.direction, o.exact] for o in task.objectives]),
+        "objective": task.objectives[0].name,
+        "subject": subject(task),
+        "created": time.time(),
+    }
+    return sealed("tasks", row)
+
+
+def task_from_row(row: Mapping[Any, Any], label: str) -> StoredTask:
+    """Read a task back; raises StoreError where the row is damaged."""
+    what = f"row {row['key']} of table tasks"
+    with _readable(label, what):
+        _check(label, what, row.values())
+        return StoredTask(
+            key=row["key"],
+            level=row["level"],
+            level_version=row["level_version"],
+            program=row["program"],
+            target=Target.of_json(json.loads(row["target"])),
+            objectives=tuple(Objective(*fields) for fields in json.loads(row["objectives"])),
+            created=row["created"],
+        )
+
+
+def trial_row(trial: Trial, run_id: str, task_key: str) -> dict[str, Any]:
+    """Return a trial's row."""
+    row = {
+        "task_key": task_key,
+        "run_id": run_id,
+        "index": trial.index,
+        "candidate_hash": trial.candidate.hash,
+        "candidate": trial.candidate.text,
+        "outcome": to_json(outcome_to_json(trial.outcome)),
+        "seconds": to_json(dict(trial.seconds)),
+        "seed": trial.seed,
+        "host": trial.host,
+        "time": float(trial.time) + 0.0,  # SQLite has no -0.0
+        "cached": bool(trial.cached),
+        "prediction": None if trial.prediction is None else to_json(astuple(trial.prediction)),
+        "client": trial.client,
+    }
+    return sealed("trials", row)
+
+
+def result_row(finalist: ResultRow, run_id: str, rank: int, task_key: str) -> dict[str, Any]:
+    """Return a finalist's row."""
+    row = {
+        "run_id": run_id,
+        "rank": rank,
+        "task_key": task_key,
+        "candidate": finalist.candidate.text,
+        "ratio": float(finalist.ratio) + 0.0,
+        "data": to_json(dict(finalist.data)),
+    }
+    return sealed("results", row)
+
+
+def trials_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[Trial]:
+    """Read trials back from rows of the table.
+
+    Raises:
+        StoreError: a row is damaged.
+        ProgramError: the level no longer has a step.
+    """
+    found: list[Trial] = []
+    read, row, seen = json.loads, Record(), set[str]()
+    try:
+        with gc_paused():
+            for row in rows:
+                if row[-1] != checksum(row[1:-1]):
+                    raise damaged_trial(label, row[0], row[2])
+                (
+                    *_,
+                    index,
+                    name,
+                    candidate,
+                    outcome,
+                    seconds,
+                    seed,
+                    host,
+                    ended,
+                    cached,
+                    predicted,
+                    client,
+                    _,
+                ) = row
+                became, spent, guess = read(f"[{outcome},{seconds},{predicted or 'null'}]")
+                sequence, known = stored_candidate(candidate, name, steps, seen), outcome_from_json(became)
+                prediction = None if guess is None else TrialPrediction(*guess)
+                found.append(
+                    Trial(sequence, known, index, seed, spent, host, ended, cached, prediction, client)
+                )
+    except _UNREADABLE as error:
+        raise _unreadable(label, f"row {row[0]} of table trials", error, row[2]) from error
+    return found
+
+
+def damaged_trials(rows: Iterable[Record]) -> list[Record]:
+    """Return the damaged rows: those whose checksum does not match."""
+    return [row for row in rows if row[-1] != checksum(row[1:-1])]
+
+
+def results_from_rows(rows: Iterable[Record], steps: Steps, label: str) -> list[ResultRow]:
+    """Read finalists back from rows of the table; raises as `trials_from_rows` does."""
+    found: list[ResultRow] = []
+    for row in rows:
+        run_id, rank, _, candidate, ratio, data, _ = row
+        what = f"row {run_id}, {rank} of table results"
+        with _readable(label, what, run_id):
+            _check(label, what, row, run_id)
+            sequence = candidate_from_json(json.loads(candidate), steps)
+            found.append(ResultRow(sequence, ratio, json.loads(data), run_id))
+    return found
+
+
+def check_run(row: Mapping[Any, Any], label: str) -> None:
+    """Check the checksum of a run's row.
+
+    Raises:
+        StoreError: it is not.
+    """
+    _check(label, f"row {row['id']} of table runs", row.values(), str(row["id"]))
+
+
+def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
+    """Read a run back.
+
+    Args:
+        row: of the table.
+        written: whether a process is writing to it.
+        label: the store, as it is named to people.
+    """
+    check_run(row, label)
+    with _readable(label, f"row {row['id']} of table runs", row["id"]):
+        fields = {name: value for name, value in row.items() if name not in _OF_STORE}
+        fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
+        fields["warm_start"] = None if row["warm_start"] is None else json.loads(row["warm_start"])
+        fields["importance"] = [(str(k), float(v)) for k, v in json.loads(row["importance"] or "[]")]
+        if row["status"] == "running" and not written:
+            fields["status"] = "interrupted"
+        return Run(**fields, trials=row["stored"])
+
+
+def _check(label: str, what: str, row: Iterable[object], run_id: str = "") -> None:
+    *values, given = row
+    if given != checksum(values):
+        raise damaged(label, what, run_id)
+
+
+@contextmanager
+def _readable(label: str, what: str, run_id: str = "") -> Generator[None]:
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise _unreadable(label, what, error, run_id) from error
+
+
+def _unreadable(label: str, what: str, error: Exception, run_id: str) -> StoreError:
+    return damaged(label, f"{what} cannot be read: {type(error).__name__}: {error}", run_id)

@@ -22,8 +22,22 @@ from sqlalchemy import (
 from planish.core import Candidate, StoreError, Task, Trial
 from planish.store.locks import LEASE_S, acquire, renew
 from planish.store.reader import Parcel, Reader
-from planish.store.rows import ResultRow, damaged_trials, result_row, task_row, to_json, trial_row
-from planish.store.schema import COVERED, leases, results, runs, sealed, tasks, total, trials
+from planish.store.schema import (
+    COVERED,
+    ResultRow,
+    damaged_trials,
+    leases,
+    result_row,
+    results,
+    runs,
+    sealed,
+    task_row,
+    tasks,
+    to_json,
+    total,
+    trial_row,
+    trials,
+)
 from planish.store.session import HeldError, LostConnectionError, StoreSession, uninterrupted
 
 _CHANGING = (*COVERED["runs"][COVERED["runs"].index("ended") :], "checksum")

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, Target, TargetError, rng
-from planish.levels.loops.backends import Backend, Executable
-from planish.levels.loops.build import tree_of
+from planish.levels.loops.backends import Backend, Executable, tree_of
 from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Parallel
 
 SAMPLES = 4

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, CanObserve, Level, Objective, PlanishError, ScheduleError, Trial, rng
-from planish.models.conditions import Stated, Value, stated
-from planish.models.held_out import HeldOut
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
+from planish.models.provenance import HeldOut, Stated, Value, stated
 from planish.models.writer import WriterShape, encode_observed, token_scores
 from planish.store import Reader, StoredTask
 from planish.train.samples import ListDataset, hash_number

@@ -22,10 +22,9 @@ from planish.core import (
 )
 from planish.core.ranks import rank_correlation
 from planish.models.combined import Pooled
-from planish.models.conditions import OBJECTIVE, Stated, Value, stated
 from planish.models.cost_model import Dataset, Floats, Predicts, dataset_of, top_recall
-from planish.models.held_out import HeldOut
 from planish.models.model_files import SavedModel, in_words, made_model, shipped_model
+from planish.models.provenance import OBJECTIVE, HeldOut, Stated, Value, stated
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
 from planish.store import Reader, StoredTask

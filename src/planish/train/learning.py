@@ -18,8 +18,8 @@ from planish.core import Executor, ExecutorFactory, PlanishError
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.measure.executors import LocalExecutor
-from planish.models.held_out import OWN
 from planish.models.model_files import SavedModel, models_folder, suffix_of, write_model
+from planish.models.provenance import OWN
 from planish.store import Store
 from planish.train.cost_models import fit_model, read_trials
 from planish.train.random_programs import random_programs

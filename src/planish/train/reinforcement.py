@@ -18,11 +18,10 @@ import numpy as np
 from planish.core import CanObserve, PlanishError, StoppedError
 from planish.core.files import replace_text
 from planish.core.installation import install_command
-from planish.models.conditions import stated
-from planish.models.held_out import HeldOut
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import Shape
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, vector_bytes_of, write_policy
+from planish.models.provenance import HeldOut, stated
 from planish.train.environment import EpisodeTask, ScaledObservation, StepEnvironment
 from planish.train.recipes import RECIPE, require_same
 

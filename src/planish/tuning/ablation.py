@@ -26,7 +26,7 @@ from planish.core import (
     Task,
 )
 from planish.measure import deadline
-from planish.measure.paired import OutOfTimeError, PairedMeasurement, known_rounds, times_worse
+from planish.measure.comparison import OutOfTimeError, PairedMeasurement, known_rounds, times_worse
 from planish.tuning.comparison import Compared, Finalist
 from planish.tuning.final_state import FinalState, SearchOutcome, open_bench
 

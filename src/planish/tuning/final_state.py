@@ -22,7 +22,7 @@ from planish.core import (
     Task,
     Trial,
 )
-from planish.measure.paired import LEAST_NOISE, PairedMeasurement
+from planish.measure.comparison import LEAST_NOISE, PairedMeasurement
 from planish.store import Store
 from planish.tuning.budget import FinalLimits
 from planish.tuning.comparison import Compared, Comparison, Finalist

@@ -12,7 +12,7 @@ from itertools import groupby
 from planish.core import Trial, TrialPrediction
 from planish.core.ranks import rank_correlation
 from planish.tuning.result import Result
-from planish.tuning.trial_statistics import value_of
+from planish.tuning.stored_run import value_of
 
 MODEL_SEARCHER = "model-guided"
 

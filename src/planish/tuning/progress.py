@@ -34,7 +34,7 @@ from planish.tuning.budget import LEAST_S
 from planish.tuning.recorder import Listener, Progress, Silent
 from planish.tuning.result import known_baseline
 from planish.tuning.settings import Budget
-from planish.tuning.trial_statistics import flops_of
+from planish.tuning.stored_run import flops_of
 
 if TYPE_CHECKING:
     from typing import Self

@@ -28,8 +28,7 @@ from planish.core import (
     Verdict,
 )
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
-from planish.measure.comparison import remeasure_all
-from planish.measure.paired import times_worse
+from planish.measure.comparison import remeasure_all, times_worse
 from planish.store import Store
 from planish.tuning.comparison import Clocks, Compared, Finalist, InterimRatio, Measurement
 from planish.tuning.comparison_codec import decode, decode_notes, encode_interim, encode_notes, is_interim

@@ -1,18 +1,197 @@
-"""Stored runs: the task, the trials and the comparison of a run, read when they are first asked for."""
+"""Stored runs: the task, the trials with their statistics, and the comparison, read when first asked for."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
 
-from planish.core import Candidate, Failed, Level, Objective, PlanishError, StoreError, Task, Trial
+from planish.core import Candidate, Failed, Level, Measured, Objective, PlanishError, StoreError, Task, Trial
 from planish.core.front import best_non_regressing
 from planish.core.registry import level_named
 from planish.store import Reader, Run, StoredTask
 from planish.tuning.comparison import Comparison, Finalist
+
+PAUSE_S = 60.0
+"""When nothing ended for longer, beyond the next trial's own work, the run was not under way."""
+
+MEANING: Mapping[str, str] = {
+    "transform": "applying the steps to the program",
+    "build": "making code",
+    "verify": "comparing the output with the reference",
+    "wait": "waiting for other timed runs on the machine",
+    "run": "timed runs",
+    "worker": "starting worker processes, and all that belongs to no other stage",
+    "load": "reading the program and creating its space, before the search",
+    "search": "choosing what to try next",
+    "model": "training cost models, computing features and predicting costs",
+    "store": "reading and writing the store",
+    "workers": "starting the first worker processes",
+    "minimize": "removing steps that change nothing from the front",
+    "compare": "measuring the finalists and the baseline again at the end",
+    "cross_check": "cross-checking their outputs",
+    "eval_heldout": "scoring the finalists on unseen data",
+    "ablate": "measuring the effects of single steps",
+}
+"""What each stage is, in the order that they are shown."""
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """The time of one stage.
+
+    Args:
+        stage: its name.
+        total_s: seconds over the run, of all workers together.
+        share: of all stages, from 0 to 1.
+        median_s: of the trials that came to this stage; None for what belongs to the run alone.
+        trials: how many trials came to this stage.
+    """
+
+    stage: str
+    total_s: float
+    share: float
+    median_s: float | None
+    trials: int
+
+
+def stage_times(trials: Sequence[Trial], run_seconds: Mapping[str, float]) -> list[StageTime]:
+    """Add the time up by stage.
+
+    Trials hold the seconds of their own stages, also where the run was interrupted or resumed; the run holds
+    those of the rest. What was taken from the store cost nothing here.
+
+    Args:
+        trials: of the run.
+        run_seconds: stage to seconds, as the run noted them at its end.
+    """
+    spent: dict[str, list[float]] = {}
+    for trial in trials:
+        for stage, seconds in () if trial.cached else trial.seconds.items():
+            spent.setdefault(stage, []).append(seconds)
+    return stage_table(spent, run_seconds)
+
+
+def stage_table(spent: Mapping[str, Sequence[float]], run_seconds: Mapping[str, float]) -> list[StageTime]:
+    """Add the time up by stage.
+
+    Args:
+        spent: stage to the seconds of each trial that came to it.
+        run_seconds: stage to seconds, as the run noted them at its end.
+    """
+    totals = {**run_seconds, **{stage: sum(seconds) for stage, seconds in spent.items()}}
+    whole = sum(totals.values()) or 1.0
+    return [
+        StageTime(
+            stage,
+            totals[stage],
+            totals[stage] / whole,
+            statistics.median(spent[stage]) if stage in spent else None,
+            len(spent.get(stage, ())),
+        )
+        for stage in [*filter(totals.__contains__, MEANING), *sorted(totals.keys() - MEANING.keys())]
+    ]
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Trials that failed alike.
+
+    Args:
+        stage: where.
+        reason: why.
+        count: how many.
+        share: of all trials, from 0 to 1.
+        detail: of the first.
+        example: the first's candidate.
+    """
+
+    stage: str
+    reason: str
+    count: int
+    share: float
+    detail: str
+    example: Candidate
+
+
+def failure_groups(trials: Sequence[Trial]) -> list[FailureGroup]:
+    """Group the failed trials by stage and reason, the most frequent first."""
+    groups: dict[tuple[str, str], list[tuple[Candidate, Failed]]] = {}
+    for trial in trials:
+        if isinstance(trial.outcome, Failed):
+            key = (trial.outcome.stage, trial.outcome.reason)
+            groups.setdefault(key, []).append((trial.candidate, trial.outcome))
+    found = [
+        FailureGroup(stage, reason, len(cases), len(cases) / len(trials), cases[0][1].detail, cases[0][0])
+        for (stage, reason), cases in groups.items()
+    ]
+    return sorted(found, key=lambda group: -group.count)
+
+
+def flops_of(trial: Trial | None, objective: Objective) -> float | None:
+    """Return the arithmetic of a call, in GFLOP, where a trial has both its GFLOPS and its time."""
+    values = trial.outcome.values if trial is not None and isinstance(trial.outcome, Measured) else {}
+    if objective.unit == "s" and "gflops" in values and objective.name in values:
+        return values["gflops"] * values[objective.name]
+    return None
+
+
+def value_of(trial: Trial, objective: Objective) -> float | None:
+    """Return a trial's value; None where it failed or is not finite."""
+    cost = trial.cost(objective)
+    return None if cost is None or not math.isfinite(cost) else objective.cost(cost)
+
+
+def value_for(trials: Sequence[Trial], candidate: Candidate | None, objective: Objective) -> float | None:
+    """Return the value that a candidate had in the search."""
+    hits = (t for t in trials if candidate is not None and t.candidate.hash == candidate.hash)
+    return next((v for t in hits if (v := value_of(t, objective)) is not None), None)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Times at which trials ended.
+
+    Args:
+        seconds: that the run had been under way, by trial.
+        paused: seconds left out, because the run was not under way.
+    """
+
+    seconds: tuple[float, ...]
+    paused: float
+
+
+def by_time(trials: Sequence[Trial], started: float) -> Timeline:
+    """Return the seconds that the run had been under way when each trial ended.
+
+    A run may be taken up again days later: its pauses are left out. What was taken from the store
+    cost nothing, so it has the time of the trial before it.
+
+    Args:
+        trials: by index.
+        started: seconds since the epoch.
+    """
+    spent, paused = _spent(trials, started)
+    seconds, latest = list[float](), 0.0
+    for trial in trials:
+        latest = spent.get(trial.index, latest)
+        seconds.append(latest)
+    return Timeline(tuple(seconds), paused)
+
+
+def _spent(trials: Sequence[Trial], started: float) -> tuple[Mapping[int, float], float]:
+    """Return the seconds under way by trial index, and those of the pauses."""
+    spent, last, total, paused = dict[int, float](), started, 0.0, 0.0
+    for trial in sorted((t for t in trials if not t.cached), key=lambda t: t.time):
+        work, gap = sum(trial.seconds.values()), max(0.0, trial.time - last)
+        pause = gap - work if gap > work + PAUSE_S else 0.0
+        total, paused = total + gap - pause, paused + pause
+        spent[trial.index], last = total, max(last, trial.time)
+    return spent, paused
 
 
 @dataclass(frozen=True, repr=False)

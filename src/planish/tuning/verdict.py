@@ -1,12 +1,17 @@
-"""Verdict of a run: one line and the figures behind it."""
+"""Verdict of a run, one line and the figures behind it, and results as text and as HTML.
+
+The chart of a result is a drawing in SVG and needs no script: it is shown offline, on pages that render
+notebooks, and in notebooks that are not trusted. `planish.plot.history` draws the interactive one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from planish.core import HELDOUT, Objective, Ratio, is_within, within
+from planish.core import HELDOUT, Objective, PlanishError, Ratio, Trial, is_within, within
 from planish.core.wording import (
     amount,
     improvement,
@@ -14,13 +19,15 @@ from planish.core.wording import (
     label,
     multiple,
     number,
+    one_line,
     saving,
+    title,
     verdict_word,
     words,
 )
-from planish.store.rows import RunStatus
+from planish.store.schema import RunStatus
 from planish.tuning.comparison import Compared, Comparison, Finalist
-from planish.tuning.trial_statistics import failure_groups, flops_of
+from planish.tuning.stored_run import failure_groups, flops_of
 
 if TYPE_CHECKING:
     from planish.tuning.stored_run import StoredRun
@@ -255,3 +262,151 @@ def _nothing(result: StoredRun) -> RunVerdict:
     reasons = ", ".join(f"{group.stage}: {group.reason} ({group.count})" for group in groups)
     tried = f"{len(result.stored_trials):,} tried"
     return RunVerdict("nothing", "Nothing could be measured", (f"{tried}; {reasons}" if reasons else tried,))
+
+
+_WIDE = 90
+"""Characters of a program's first line."""
+_CHART = (320, 90)
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Heads of columns, and rows of cells."""
+
+
+def heading(result: StoredRun) -> tuple[str, str, str]:
+    """Return three lines: the run, its program, and the verdict."""
+    run, level = result.run, result.stored.level
+    trials = "1 trial" if run.trials == 1 else f"{run.trials:,} trials"
+    return (
+        f"Run {run.id} (level {level}, searcher {run.searcher}): {run.status}, {trials}",
+        f"Program: {one_line(title(result.stored.program), _WIDE)}",
+        f"Verdict: {_verdict_line(result)}",
+    )
+
+
+def _verdict_line(result: StoredRun) -> str:
+    try:
+        found = verdict_of(result)
+    except PlanishError as error:  # as where the store is gone: a repr must not raise
+        return f"not known: {one_line(str(error))}"
+    return "; ".join([found.headline, *found.grounds[:1]])
+
+
+def summary(result: StoredRun) -> str:
+    """Return the verdict with its grounds, the comparison as a table, the failures, and the notes."""
+    found = verdict_of(result)
+    run, program, _ = heading(result)
+    grounds = [f"  {ground}" for ground in found.grounds]
+    parts = [f"{run}\n{program}", "\n".join([f"{found.headline}.", *grounds])]
+    if table := comparison_table(result):
+        parts.append(_aligned(table))
+    if result.failures:
+        failed = [f"{result.failed:,} of {result.run.trials:,} trials failed:"]
+        failed += [f"  {count:>6,}  {reason}" for reason, count in _most_common(result)]
+        parts.append("\n".join(failed))
+    if result.notes:
+        parts.append("\n".join(f"Note: {note}." for note in result.notes))
+    return "\n\n".join(parts)
+
+
+def _most_common(result: StoredRun) -> Sequence[tuple[str, int]]:
+    return sorted(result.failures.items(), key=lambda each: -each[1])
+
+
+def comparison_table(result: StoredRun) -> Table | None:
+    """Return the comparison as a table, the baseline first; None where nothing was compared."""
+    compared = result.comparison
+    if compared is None:
+        return None
+    objectives = result.stored.objectives
+    lead = objectives[0]
+    ends = [] if lead.exact else ["95 % interval"]
+    columns = ["", *map(label, objectives), saving(lead), *ends, "verdict"]
+    empty = [""] * (len(columns) - 1 - len(objectives))
+    same = [each for each in compared.finalists if each.candidate == result.baseline_candidate]
+    rank = "".join(f"{each.name} = " for each in same)
+    rows = [[f"{rank}baseline", *_values(compared.baseline, objectives), *empty]]
+    others = (each for each in compared.finalists if each not in same)
+    rows += [[each.title, *_values(each, objectives), *_gain(each, lead)] for each in others]
+    unknown = [""] * (len(columns) - 2)
+    rows += [
+        [names, *unknown, one_line(members[0].status_text)] for names, members in compared.unmeasured_groups
+    ]
+    return columns, rows
+
+
+def _values(compared: Compared, objectives: Sequence[Objective]) -> list[str]:
+    return [amount(compared.measured[each.name].median, each.unit) for each in objectives]
+
+
+def _gain(finalist: Finalist, lead: Objective) -> list[str]:
+    gain = finalist.lead.gain
+    ends = [] if lead.exact else [interval(gain)]
+    return [improvement(gain.value, lead), *ends, verdict_word(finalist.lead.verdict, lead)]
+
+
+def _aligned(table: Table) -> str:
+    columns, rows = table
+    whole = [columns, *rows]
+    widths = [max(len(row[index]) for row in whole) for index in range(len(columns))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in whole)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def html(result: StoredRun) -> str:
+    """Return the verdict, the comparison and a chart of the search, for a notebook; every text is escaped."""
+    run, program, verdict = map(escape, heading(result))
+    parts = [f"<div><strong>{verdict.removeprefix('Verdict: ')}</strong></div>", f"<div>{run}</div>"]
+    parts.append(f"<div><code>{program.removeprefix('Program: ')}</code></div>")
+    if table := comparison_table(result):
+        parts.append(_html_table(table))
+    parts.append(chart(result))
+    parts += [f"<div>Note: {escape(note)}.</div>" for note in result.notes]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _html_table(table: Table) -> str:
+    columns, rows = table
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def chart(result: StoredRun) -> str:
+    """Draw the best value so far over the trials, in SVG; empty where the trials are not at hand."""
+    objective = result.objective
+    try:
+        best = _best_so_far(result.stored_trials, objective)
+    except PlanishError:
+        return ""
+    if not best:
+        return ""
+    values = [cost for _, cost in best]
+    low, high, last = min(values), max(values), max(len(result.stored_trials) - 1, 1)
+    width, height = _CHART
+    points = [
+        f"{index / last * width:.1f},{height - (cost - low) / ((high - low) or 1) * (height - 8) - 4:.1f}"
+        for index, cost in best
+    ]
+    first, final = (amount(objective.cost(cost), objective.unit) for cost in (values[0], values[-1]))
+    text = escape(f"best {label(objective)} over {result.run.trials:,} trials: {first} to {final}")
+    return (
+        f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f"<title>{text}</title>"
+        f'<polyline fill="none" stroke="currentColor" stroke-width="1.5" points="{" ".join(points)}"/></svg>'
+        f"<div>{text}</div>"
+    )
+
+
+def _best_so_far(trials: Sequence[Trial], objective: Objective) -> list[tuple[int, float]]:
+    """Return the corners of the curve of the least cost so far: (position, cost)."""
+    corners, least = list[tuple[int, float]](), float("inf")
+    for position, trial in enumerate(trials):
+        cost = trial.cost(objective)
+        if cost is not None and cost < least:
+            if corners:
+                corners.append((position, least))
+            least = cost
+            corners.append((position, cost))
+    if corners:
+        corners.append((len(trials) - 1, least))
+    return corners

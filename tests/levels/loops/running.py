@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Target
-from planish.levels.loops.backends import available_backends, supported_isas
-from planish.levels.loops.build import compile_with
+from planish.levels.loops.backends import available_backends, compile_with, supported_isas
 from planish.levels.loops.codegen.kernel import Entry, MachineCode
 from planish.levels.loops.codegen.llvm import compile as llvm
 from planish.levels.loops.codegen.llvm import jit
@@ -25,8 +24,8 @@ from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.space.cursor import resolve
+from planish.levels.loops.space.template import TemplateSpace
 from planish.testing.interpreter import interpret
 
 Array = NDArray[Any]

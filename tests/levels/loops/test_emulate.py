@@ -13,7 +13,7 @@ from fuzz.case import prepared
 from golden_text import Golden
 from levels.loops.trees import integers, matmul
 from planish.core import Candidate
-from planish.levels.loops.build import tree_of
+from planish.levels.loops.backends import tree_of
 from planish.levels.loops.export import annotated_text
 from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,

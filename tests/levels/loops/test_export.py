@@ -22,8 +22,7 @@ from planish.core import (
 from planish.core.errors import UnknownNameError
 from planish.core.hashing import rng
 from planish.levels.loops import export
-from planish.levels.loops.backends import available_backends, cross_target
-from planish.levels.loops.build import Library, UseBackend, tree_of
+from planish.levels.loops.backends import Library, UseBackend, available_backends, cross_target, tree_of
 from planish.levels.loops.export import export_kernel
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.element_types import numpy_type
@@ -32,7 +31,8 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.space import STEPS, TemplateSpace
+from planish.levels.loops.space.cursor import STEPS
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Parallel, Reorder, Split
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]

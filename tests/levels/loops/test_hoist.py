@@ -10,7 +10,7 @@ from planish.levels.loops.ir.tree import Call, Loop, LoopTree, Node, Value
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.space import resolve
+from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Parallel, Reorder, Split
 
 NORM = """M[r] += X[r,c]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, ProgramError
-from planish.levels.loops.backends import available_backends, supported_isas
-from planish.levels.loops.build import tree_of
+from planish.levels.loops.backends import available_backends, supported_isas, tree_of
 from planish.levels.loops.codegen.x86.compile import compile_tree
 from planish.levels.loops.codegen.x86.isa import IsaName
 from planish.levels.loops.evaluator import Called, Verifier

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from fuzz.execute import execute
 from planish.core import Candidate, ScheduleError, Step, rng
-from planish.levels.loops.backends import available_backends, this_machine
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import available_backends, compile_with, this_machine, tree_of
 from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Split, Stage, Swap, Unroll, Vectorize
 
 Array = NDArray[Any]

@@ -13,7 +13,7 @@ from planish.levels.loops.export import loop_tree_text
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.lower.placement import NodeLoops, Placement, Scope, Start, place
-from planish.levels.loops.space import resolve
+from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Reorder, Stage, Swap
 
 POINTWISE = "a[x,y,z] = A[x,y,z]; b[x,y,z] = relu(a[x,y,z])"

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from planish.core import Candidate, ProgramError
-from planish.levels.loops.backends import this_machine
-from planish.levels.loops.build import kernel_of, tree_of
+from planish.levels.loops.backends import kernel_of, this_machine, tree_of
 from planish.levels.loops.evaluator import Verifier, final_verifier, search_verifier
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.views import Array
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 
 ROWS, COLUMNS = 4099, 4157
 Order = Callable[[Array], np.float32]

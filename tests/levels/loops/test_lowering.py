@@ -15,7 +15,7 @@ from planish.levels.loops.ir.tree import Loop, LoopTree, loops
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
-from planish.levels.loops.space import resolve
+from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, PlanishError, ProgramError, Target, TargetError
-from planish.levels.loops.backends import available_backends
-from planish.levels.loops.build import Library, compile_with, tree_of
+from planish.levels.loops.backends import Library, available_backends, compile_with, tree_of
 from planish.levels.loops.codegen.kernel import arithmetic_of
 from planish.levels.loops.evaluator import verify_again
 from planish.levels.loops.export import function_of
@@ -28,7 +27,7 @@ from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split
 from planish.testing.programs import programs
 from planish.testing.schedules import schedules

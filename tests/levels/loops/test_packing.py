@@ -14,7 +14,7 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.inputs import make_inputs
-from planish.levels.loops.space import resolve
+from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
 from planish.testing.interpreter import interpret
 

@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from planish.core import Candidate
-from planish.levels.loops.backends import this_machine
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import compile_with, this_machine, tree_of
 from planish.levels.loops.evaluator import Verifier, final_verifier, search_verifier
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program

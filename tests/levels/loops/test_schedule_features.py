@@ -11,7 +11,7 @@ from planish.core import Cache, Candidate, Machine, Step, Target
 from planish.levels.loops.features import SCHEMA
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Parallel, Reorder, Split, Unroll
 
 MACHINE = Machine(64, 32, (Cache(1, 1 << 15, 64), Cache(2, 1 << 20, 64)))

@@ -6,7 +6,7 @@ import pytest
 
 from levels.loops.trees import integers
 from planish.core import Candidate, Step
-from planish.levels.loops.build import tree_of
+from planish.levels.loops.backends import tree_of
 from planish.levels.loops.codegen.kernel import layout
 from planish.levels.loops.codegen.llvm.compile import compile_tree
 from planish.levels.loops.export import annotated_text

@@ -10,7 +10,7 @@ from planish.core import Candidate, ScheduleError, candidate_from_json
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import STEPS, resolve
+from planish.levels.loops.space.cursor import STEPS, resolve
 from planish.levels.loops.steps import (
     Fuse,
     LoopStep,

@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from levels.loops.mutants import mutants, some_mutants
 from planish.core import Candidate, Failed, Measured, PlanishError, ProgramError, Stage, Task
 from planish.levels.loops import evaluator, export
-from planish.levels.loops.backends import this_machine
-from planish.levels.loops.build import compile_with, kernel_of, schedule_of, tree_of
+from planish.levels.loops.backends import compile_with, kernel_of, schedule_of, this_machine, tree_of
 from planish.levels.loops.evaluator import (
     KEPT_SEED,
     SEARCH_SEED,
@@ -37,7 +36,7 @@ from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.mistakes import Garbled, Last, OtherStart, Probe, all_probes
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
 from planish.levels.loops.workloads import matmul
 from planish.measure import Clocks

@@ -15,8 +15,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, StageClock, Target
-from planish.levels.loops.backends import BoundKernel, Executable
-from planish.levels.loops.build import backend_of, executable_of, library_of, schedule_of
+from planish.levels.loops.backends import (
+    BoundKernel,
+    Executable,
+    backend_of,
+    executable_of,
+    library_of,
+    schedule_of,
+)
 from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import Program, TensorType
 from planish.levels.loops.lower.lowering import lower

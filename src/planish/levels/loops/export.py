@@ -24,8 +24,16 @@ from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, ProgramError, Target, Task, content_hash
 from planish.core.documents import versioned
-from planish.levels.loops.backends import available_backends, preferred_backend
-from planish.levels.loops.build import backend_of, code_of, compile_with, executable_of, library_of, tree_of
+from planish.levels.loops.backends import (
+    available_backends,
+    backend_of,
+    code_of,
+    compile_with,
+    executable_of,
+    library_of,
+    preferred_backend,
+    tree_of,
+)
 from planish.levels.loops.codegen.kernel import ALIGNMENT, Entry, MachineCode
 from planish.levels.loops.evaluator import refuse_wrong
 from planish.levels.loops.ir.annotated import (

@@ -77,9 +77,9 @@ class LoopsLevel(Level["TensorProgram"]):
     @property
     def steps(self) -> Mapping[str, type[Step]]:
         """Step name to class; those of schedules, the library, and the choice of back end."""
-        from planish.levels.loops.build import Library, UseBackend
+        from planish.levels.loops.backends import Library, UseBackend
         from planish.levels.loops.gpu.steps import GPU_STEPS
-        from planish.levels.loops.space import STEPS
+        from planish.levels.loops.space.cursor import STEPS
 
         return {**STEPS, **GPU_STEPS, "Library": Library, "UseBackend": UseBackend}
 
@@ -152,8 +152,10 @@ class LoopsLevel(Level["TensorProgram"]):
         "template" is AutoTVM's, by knobs; "steps" is LoopTune's, by a cursor; "marked-steps" has the back
         end's decisions among the cursor's actions.
         """
-        from planish.levels.loops.build import vector_builds
-        from planish.levels.loops.space import AnnotationSpace, CursorSpace, TemplateSpace, machine_of
+        from planish.levels.loops.backends import vector_builds
+        from planish.levels.loops.space.cursor import AnnotationSpace, CursorSpace
+        from planish.levels.loops.space.facts import machine_of
+        from planish.levels.loops.space.template import TemplateSpace
 
         program, target = task.program, task.target
         if _on_gpu(task):
@@ -185,7 +187,7 @@ class LoopsLevel(Level["TensorProgram"]):
         """Return the NumPy implementation; on a GPU the untuned kernel."""
         if _on_gpu(task):
             return Candidate()
-        from planish.levels.loops.build import Library
+        from planish.levels.loops.backends import Library
 
         return Candidate((Library("numpy"),))
 
@@ -195,8 +197,14 @@ class LoopsLevel(Level["TensorProgram"]):
         LLVM chooses instructions and registers for itself. Vectors of 256 bits pass through memory faster on
         some processors that have those of 512.
         """
-        from planish.levels.loops.backends import PREFERRED, backend_named
-        from planish.levels.loops.build import UseBackend, backend_of, library_of, schedule_steps
+        from planish.levels.loops.backends import (
+            PREFERRED,
+            UseBackend,
+            backend_named,
+            backend_of,
+            library_of,
+            schedule_steps,
+        )
 
         own = task.target.toolchain.get("backend", "")
         if library_of(candidate) or own not in PREFERRED:
@@ -217,7 +225,7 @@ class LoopsLevel(Level["TensorProgram"]):
             from planish.levels.loops.gpu.export import describe_gpu
 
             return describe_gpu(task.program, candidate, task.target)
-        from planish.levels.loops.build import annotated_of, library_of, schedule_of, tree_of
+        from planish.levels.loops.backends import annotated_of, library_of, schedule_of, tree_of
         from planish.levels.loops.export import annotated_text, loop_tree_text, pseudocode
 
         library = library_of(candidate)
@@ -245,7 +253,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def exportable(self, candidate: Candidate) -> bool:
         """Return whether it is a kernel, and not NumPy's call."""
-        from planish.levels.loops.build import library_of
+        from planish.levels.loops.backends import library_of
 
         return library_of(candidate) is None
 

@@ -15,8 +15,7 @@ from functools import cache
 from math import prod
 
 from planish.core import Candidate, StageClock
-from planish.levels.loops.backends import preferred_backend
-from planish.levels.loops.build import compile_with, tree_of
+from planish.levels.loops.backends import compile_with, preferred_backend, tree_of
 from planish.levels.loops.lang.draft import axes_of
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import DTYPES as BYTES

@@ -30,7 +30,7 @@ from planish.levels.llvm.passes.space import PassSpace
 from planish.sandbox.fork_pool import Watchdog
 from planish.search import Rounds, RoundSearcher
 from planish.search.minimization import Portfolio, RandomMinimize, minimize
-from planish.search.proposals import Archive
+from planish.search.rounds import Archive
 from planish.tuning.budget import SearchLimits
 from planish.tuning.recorder import Recorder
 from planish.tuning.search_loop import InFlight, Pending, SearchLoop

@@ -10,8 +10,18 @@ import pytest
 from planish.core import Candidate, ScheduleError, Space, Step
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import STEPS, AnnotationSpace, CursorSpace, resolve
-from planish.levels.loops.space.cursor import CursorStep, Down, PackHere, SplitBy, UnrollHere, VectorizeHere
+from planish.levels.loops.space.cursor import (
+    STEPS,
+    AnnotationSpace,
+    CursorSpace,
+    CursorStep,
+    Down,
+    PackHere,
+    SplitBy,
+    UnrollHere,
+    VectorizeHere,
+    resolve,
+)
 from planish.testing.spaces import SpaceConformance
 
 

@@ -9,8 +9,17 @@ import pytest
 from planish.core import Candidate, PlanishError, ScheduleError, Space, Step
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import STEPS, CursorSpace, resolve
-from planish.levels.loops.space.cursor import CursorStep, Down, SplitBy, SwapDown, SwapUp, Up
+from planish.levels.loops.space.cursor import (
+    STEPS,
+    CursorSpace,
+    CursorStep,
+    Down,
+    SplitBy,
+    SwapDown,
+    SwapUp,
+    Up,
+    resolve,
+)
 from planish.testing.spaces import SpaceConformance
 
 

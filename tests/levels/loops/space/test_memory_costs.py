@@ -4,8 +4,8 @@ import pytest
 
 from planish.core import Cache, Machine, Target
 from planish.levels.loops.lang.parse import parse
-from planish.levels.loops.space import TemplateSpace
 from planish.levels.loops.space.facts import Facts, streamed
+from planish.levels.loops.space.template import TemplateSpace
 
 WIDE = frozenset({"x86-avx512"})
 ROW = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 1, "n": 512, "k": 1024})

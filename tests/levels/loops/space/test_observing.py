@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, rng
 from planish.levels.loops.lang.parse import parse
-from planish.levels.loops.space import CursorSpace
-from planish.levels.loops.space.cursor import Down, SplitBy, Up
+from planish.levels.loops.space.cursor import CursorSpace, Down, SplitBy, Up
 
 
 def row(

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
-from planish.levels.loops.build import UseBackend, backend_of, schedule_steps
+from planish.levels.loops.backends import UseBackend, backend_of, schedule_steps
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.space import STEPS, TemplateSpace, resolve
+from planish.levels.loops.space.cursor import STEPS, resolve
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Split, Unroll
 from planish.testing.interpreter import interpret
 from planish.testing.programs import programs

@@ -10,7 +10,7 @@ from planish.levels.loops.codegen.x86.isa import IsaName
 from planish.levels.loops.codegen.x86.vector_ops import stride_2_vector
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.reference.inputs import make_inputs
-from planish.levels.loops.space import resolve
+from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import Vectorize
 
 SETS: list[IsaName] = supported_isas()

@@ -15,7 +15,8 @@ from planish.levels.loops.codegen.x86.isa import IsaName
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.space import TemplateSpace, resolve
+from planish.levels.loops.space.cursor import resolve
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import LoopStep, Pack, Reorder, Split, Swap, Vectorize
 
 Array = NDArray[Any]

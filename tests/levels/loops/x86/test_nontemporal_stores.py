@@ -22,7 +22,8 @@ from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.space import TemplateSpace, resolve
+from planish.levels.loops.space.cursor import resolve
+from planish.levels.loops.space.template import TemplateSpace
 
 SETS: list[IsaName] = supported_isas()
 pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planish.core import ScheduleError, did_you_mean
 from planish.levels.loops.lang.draft import scattered
-from planish.levels.loops.lang.lazy import lazy
-from planish.levels.loops.lang.program import Access, Index, Program, Statement, accesses, count_operations
+from planish.levels.loops.lang.program import (
+    Access,
+    Index,
+    Program,
+    Statement,
+    accesses,
+    count_operations,
+    lazy,
+)
 
 if TYPE_CHECKING:
     from planish.levels.loops.ir.tree import LoopId

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planish.levels.loops.lang.lazy import lazy
-from planish.levels.loops.lang.program import INDICES, Const
+from planish.levels.loops.lang.program import INDICES, Const, lazy
 
 KINDS = ("serial", "unroll", "parallel")
 """How a loop is executed: in order, by repeating the body if that pays, or by threads."""

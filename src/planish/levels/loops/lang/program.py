@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import Any, Generic, TypeVar
 
 from planish.core import ProgramError, content_hash, did_you_mean
 
@@ -370,3 +371,24 @@ def factors_of(expr: Expr) -> list[Expr]:
     if isinstance(expr, Apply) and expr.function == "mul":
         return [factor for arg in expr.args for factor in factors_of(arg)]
     return [expr]
+
+
+_Owner = TypeVar("_Owner")
+_Computed = TypeVar("_Computed")
+
+
+class lazy(Generic[_Owner, _Computed]):  # noqa: N801 (used like `property`)
+    """A property that is computed on first use and kept, as `functools.cached_property` is.
+
+    That one takes a lock in Python 3.11, which is a good part of the cost where values are small and many.
+    Two threads that ask for the first time at once may both compute it.
+    """
+
+    def __init__(self, compute: Callable[[_Owner], _Computed]) -> None:
+        self._compute: Callable[[Any], _Computed] = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: _Owner, owner: type[_Owner]) -> _Computed:
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value

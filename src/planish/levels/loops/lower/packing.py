@@ -14,8 +14,7 @@ from math import prod
 from typing import NamedTuple
 
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopId, Node, Ref
-from planish.levels.loops.lang.lazy import lazy
-from planish.levels.loops.lang.program import Access, Const, Index
+from planish.levels.loops.lang.program import Access, Const, Index, lazy
 
 # Layout in memory
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from planish.levels.loops.ir.annotated import Inside, Vectors
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Node, Ref, Value, remaining
-from planish.levels.loops.lang.lazy import lazy
-from planish.levels.loops.lang.program import IDENTITY, Const
+from planish.levels.loops.lang.program import IDENTITY, Const, lazy
 from planish.levels.loops.lower.mathlib import EXPANDED
 
 # Paths
