@@ -7,9 +7,9 @@ from planish.dashboard.live import Section
 SHARE = 0.01
 
 
-def pauses(*costs: float, views: int = 1) -> list[float]:
+def pauses(*costs: float, views: int = 1, before: int = 0) -> list[float]:
     """Return the seconds from each rendering, of so many seconds, until the next one is due."""
-    section, found, now = Section(), list[float](), 100.0
+    section, found, now = Section(renderings=before), list[float](), 100.0
     for cost in costs:
         section.schedule(now, cost, SHARE, views)
         found.append(section.due - now)
@@ -32,3 +32,7 @@ def test_one_slow_rendering_delays_nothing() -> None:
 
 def test_what_is_always_slow_is_rendered_all_the_same() -> None:
     assert pauses(3.0, 3.0, 3.0)[2] == pytest.approx(20.0)
+
+
+def test_a_section_that_other_pages_had_takes_its_share_from_the_first_rendering() -> None:
+    assert pauses(0.02, 0.02, before=5) == pytest.approx([2.0, 2.0])

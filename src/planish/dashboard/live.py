@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -24,7 +25,7 @@ from planish.dashboard.views import GoneError, View
 
 _POLL_S = 0.25
 """A store that clients look at is polled so often at most."""
-_POLL_SHARE = 0.008
+_POLL_SHARE = 0.006
 """Share of a core for polling one store."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""
@@ -34,7 +35,7 @@ _LOADING = 2
 """Renderings whose costs do not count: they load code and compile templates, at up to a hundredfold cost."""
 _PAUSE_S = 0.1
 """Between two parts of a run that is long to read."""
-_SHARE = 0.012
+_SHARE = 0.008
 """Share of a core for rendering all sections of all views."""
 _THREADS = 3
 """Threads that may read or wait for one store at a time."""
@@ -57,13 +58,14 @@ class Section:
         html: as it was sent last.
         stamp: of the view when it was rendered; None where something was left out.
         due: when it may be rendered again, by the monotonic clock.
+        renderings: how often it was rendered, in earlier views of the kind too.
     """
 
     html: str = ""
     stamp: object = None
     due: float = 0.0
-    _renderings: int = 0
-    _cost_s: float = 0.0
+    renderings: int = 0
+    _cost_s: float = math.inf
 
     def schedule(self, now: float, cost_s: float, share: float, views: int = 1) -> None:
         """Set when it may be rendered again.
@@ -76,8 +78,8 @@ class Section:
         """
         # Of two, since a single one may have loaded something, too, or collected garbage.
         usual_s, self._cost_s = min(cost_s, self._cost_s), cost_s
-        self._renderings += 1
-        pause = views * min(usual_s / share, _MOST_S) if self._renderings > _LOADING else 0.0
+        self.renderings += 1
+        pause = views * min(usual_s / share, _MOST_S) if self.renderings > _LOADING else 0.0
         self.due = now + max(pause, _LEAST_S)
 
 
@@ -129,6 +131,7 @@ class Live:
     def __init__(self, sources: Callable[[], Iterable[Source]]) -> None:
         self._sources = sources
         self._publishers: dict[View, _Publisher] = {}
+        self._renderings = Counter[tuple[type[View], str]]()
         self._threads = defaultdict[str, CapacityLimiter](lambda: CapacityLimiter(_THREADS))
         self._ended = False
 
@@ -182,7 +185,8 @@ class Live:
         """Yield the events of a view: first all sections, then those that change."""
         publisher = self._publishers.get(view)
         if publisher is None:
-            sections = {name: Section() for name in view.sections()}
+            kind = type(view)
+            sections = {name: Section(renderings=self._renderings[kind, name]) for name in view.sections()}
             publisher = self._publishers[view] = _Publisher(view, sections)
             first = {name: each for name, each in sections.items() if name in view.first}
             others = {name: each for name, each in sections.items() if name not in view.first}
@@ -250,4 +254,5 @@ class Live:
             section.stamp = stamp
             share = _SHARE * view.share(name)
             section.schedule(time.monotonic(), took, share, len(self._publishers))
+            self._renderings[type(view), name] += 1
         return min(left, default=None)
