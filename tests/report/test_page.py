@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import planish
-from planish.core import Candidate, Measured, Objective, PlanishError, Trial, TrialPrediction
+from planish.core import Candidate, Measured, Objective, PlanishError, TargetError, Trial, TrialPrediction
 from planish.report import write_report
 from planish.report.page import provenance, repeat
 from planish.store import Store, open_store
@@ -284,6 +284,18 @@ def _story(folder: Path, text: str = TEXT) -> Result:
         result = read_result(store, run_id, level=Planks())
         assert result.stored_trials, "they are read while the store is open"
         return result
+
+
+def test_the_libraries_of_importances_may_be_missing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = [measured(number, 1e-3 * (1 + number % 5)) for number in range(30)]
+    run_id = save_run(store, trials, [finalist(1, 0.5, "better")])
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(TargetError, match="scikit-learn"):
+        planish.plot.importances(read_result(store, run_id, level=Planks()))
+    assert "steps" in _page(store, run_id, tmp_path).sections
 
 
 def test_what_decided_the_run_is_shown(tmp_path: Path) -> None:

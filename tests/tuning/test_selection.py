@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, PlanishError, Target, Task, Trial
 from planish.core.front import Costs, best_non_regressing, bounds, front_of
+from planish.levels.graph.passes import Offline
 from planish.levels.loops.backends import UseBackend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
@@ -111,6 +112,7 @@ def test_finalists_that_are_no_trials_are_called_what_they_are() -> None:
     assert finalist_label(LUCKY[1], best, GUESS, known=True) == ""
     assert finalist_label(best.then(built), best, GUESS, known=False) == "best trial with portable"
     assert finalist_label(best, best.then(built), GUESS, known=False) == "best trial without portable"
+    assert finalist_label(best.then(Offline()), best, GUESS, known=False) == "best trial with Offline"
 
 
 def test_it_is_chosen_once() -> None:

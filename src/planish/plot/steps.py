@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import plotly.graph_objects as go
 
-from planish.core import Candidate, PlanishError, Step, Trial, rng
+from planish.core import Candidate, Step, TargetError, Trial, rng
 from planish.core.arguments import check_whole_number
 from planish.core.installation import install_command
 from planish.core.wording import amount, label, scale
@@ -173,7 +173,7 @@ def importances_of(
         libraries: of the model; the first that is installed is taken.
 
     Raises:
-        PlanishError: neither scikit-learn nor XGBoost is installed.
+        TargetError: neither scikit-learn nor XGBoost is installed.
     """
     import numpy as np
 
@@ -209,7 +209,7 @@ def _model(libraries: Sequence[str], seed: int) -> tuple[str, Fit]:
     for library in filter(find_spec, libraries):
         name, fit = _MODELS[library]
         return name, partial(fit, seed)
-    raise PlanishError(
+    raise TargetError(
         "importances need scikit-learn or XGBoost, and neither is installed",
         f"pip install scikit-learn, or: {install_command('learn')}.",
     )
@@ -283,7 +283,8 @@ def importances(
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, too little was measured, or the library or the model is missing.
+        PlanishError: it is no result, too little was measured, or the model is missing.
+        TargetError: neither scikit-learn nor XGBoost is installed.
     """
     check_choice("of", of, ("steps", "features"))
     check_whole_number("top", top, 1)

@@ -11,7 +11,17 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
-from planish.core import HELDOUT, Attribution, Objective, canonical_json, is_within, registry, within, wording
+from planish.core import (
+    HELDOUT,
+    Attribution,
+    Objective,
+    TargetError,
+    canonical_json,
+    is_within,
+    registry,
+    within,
+    wording,
+)
 from planish.core.wording import amount, duration, label, multiple, number, outcome_words, when
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.constraint import WHERE
@@ -551,10 +561,10 @@ def _charts(result: Result, model: ModelSection | None) -> Mapping[str, Sequence
 
 
 def drawn(draw: Callable[[], Any]) -> Mapping[str, Any] | None:
-    """Return a figure as JSON; None where there is nothing to draw."""
+    """Return a figure as JSON; None where there is nothing to draw, or its library is not installed."""
     from planish.plot import NothingToDrawError
 
     try:
         return draw().to_plotly_json()
-    except NothingToDrawError:
+    except (NothingToDrawError, TargetError):
         return None

@@ -183,7 +183,8 @@ def finalist_label(candidate: Candidate, best: Candidate, first: Candidate, *, k
 
 
 def _options(step: Step) -> str:
-    return " ".join(map(str, step.to_json()[1].values()))
+    name, options = step.to_json()
+    return " ".join(map(str, options.values())) or name
 
 
 def choose(
