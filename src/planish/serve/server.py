@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import secrets
@@ -121,12 +122,6 @@ def serve_tools(
             shown = Shown({MAIN: Runs(source)}, Scratch())
             bound, chosen = listener.getsockname()[:2]
             page_token = "" if ipaddress.ip_address(bound).is_loopback else secrets.token_urlsafe(24)
-            for name in names_of(host, bound):
-                address = url_of(name, chosen, "")
-                also = f", as MCP {address}mcp" if find_spec("mcp") else ""
-                say(f"Tools of {len(tokens)} client{'' if len(tokens) == 1 else 's'}: {address}api{also}")
-                say(f"Dashboard of {source.label}: {url_of(name, chosen, page_token)}")
-            say("Ctrl-C ends it.")
             known = Tokens(tokens)
             tools: dict[str, ASGIApp] = {"/api": api(service, known), PATH: openenv(service, known)}
             beside = None
@@ -136,6 +131,16 @@ def serve_tools(
                 tools[mcp.PATH], running = mcp.over_http(service, known)
                 beside = running()
             app = Sorted(application(shown, page_token, chosen), tools)
+            # What is loaded by now stays: to look through it takes tens of milliseconds, each time.
+            gc.collect()
+            gc.freeze()
+            # Last, since clients may call from now on.
+            for name in names_of(host, bound):
+                address = url_of(name, chosen, "")
+                also = f", as MCP {address}mcp" if beside is not None else ""
+                say(f"Tools of {len(tokens)} client{'' if len(tokens) == 1 else 's'}: {address}api{also}")
+                say(f"Dashboard of {source.label}: {url_of(name, chosen, page_token)}")
+            say("Ctrl-C ends it.")
             run_server(app, shown, listener, beside, service.stop)
         finally:
             service.stop()
