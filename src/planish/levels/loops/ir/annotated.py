@@ -101,7 +101,7 @@ class Block(NamedTuple):
 
     Args:
         nodes: of the tree.
-        items: how each of them is executed; those with nothing to do are left out.
+        items: how they are executed, each by itself or some together.
     """
 
     nodes: tuple[Node, ...]

@@ -232,30 +232,36 @@ class _Program:
             value = self("fma", x, value, c)
         return value
 
+    def rest_of(self, x: int, sign: int = 1) -> tuple[int, int]:
+        """Reduce: n and r with sign * x = n ln 2 + sign * r."""
+        # Cody and Waite's reduction: n times the first part of ln 2 is exact, so r loses no digits.
+        n = self("round", self("mul", x, sign * _LOG2_E))
+        r = self("fma", n, -sign * self.fits.ln2[0], x)
+        return n, self("fma", n, -sign * self.fits.ln2[1], r)
+
     def exp_parts(self, x: int) -> tuple[int, int]:
         """Reduce: n and e^r - 1 with x = n ln 2 + r."""
-        # Cody and Waite's reduction: n times the first part of ln 2 is exact, so r loses no digits.
-        n = self("round", self("mul", x, _LOG2_E))
-        r = self("fma", n, -self.fits.ln2[0], x)
-        r = self("fma", n, -self.fits.ln2[1], r)
+        n, r = self.rest_of(x)
         return n, self("fma", self("mul", r, r), self.polynomial(r, self.fits.exp), r)
 
-    def exp(self, x: int) -> int:
-        low, high = self.fits.exp_range
+    def within(self, low: float, high: float, x: int) -> int:
         # The constant comes first in max and min, so that NaN passes.
-        n, e = self.exp_parts(self("min", high, self("max", low, x)))
+        return self("min", high, self("max", low, x))
+
+    def exp(self, x: int) -> int:
+        n, e = self.exp_parts(self.within(*self.fits.exp_range, x))
         return self("ldexp", self("add", e, 1.0), n)
 
-    def normal_exp(self, x: int) -> int:
-        """Compute exp of an argument within `Fits.normal_range`."""
-        n, e = self.exp_parts(x)
-        return self("scale", self("add", e, 1.0), n)
+    def normal_exp(self, x: int, sign: int = 1) -> int:
+        """Compute exp(sign * x), for an argument within `Fits.normal_range`; less exactly."""
+        n, r = self.rest_of(x, sign)
+        coefficients = [sign**i * c for i, c in enumerate((1.0, 1.0, *self.fits.exp))]
+        return self("scale", self.polynomial(r, tuple(coefficients)), n)
 
     def tanh(self, x: int) -> int:
         """(e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 computed without cancellation."""
         limit = self.fits.tanh_range
-        # As in exp, the constant comes first, so that NaN passes.
-        x = self("min", limit, self("max", -limit, x))  # 2^n stays finite
+        x = self.within(-limit, limit, x)  # 2^n stays finite
         n, e = self.exp_parts(self("add", x, x))
         power = self("scale", 1.0, n)
         # e^2x - 1 = 2^n (e^r - 1) + (2^n - 1).
@@ -263,10 +269,9 @@ class _Program:
         return self("div", e, self("add", e, 2.0))
 
     def sigmoid(self, x: int) -> int:
-        # Below this range the result is 1; at its end exp is inf, or so large that the result is almost 0.
+        # Above this range the result is 1; below it exp(-x) is inf, or so large that the result is almost 0.
         low, high = self.fits.normal_range
-        negative = self("min", high, self("max", low, self("neg", x)))
-        return self("div", 1.0, self("add", self.normal_exp(negative), 1.0))
+        return self("div", 1.0, self("add", self.normal_exp(self.within(-high, -low, x), -1), 1.0))
 
     def relu(self, x: int) -> int:
         # The constant first: a NaN is then the second argument, which is what max gives.

@@ -14,7 +14,7 @@ Results are stored past the caches where they are large and nothing reads them a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
@@ -34,7 +34,7 @@ from planish.levels.loops.ir.annotated import (
     memory_space_of,
 )
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops, remaining
-from planish.levels.loops.lang.program import DTYPES
+from planish.levels.loops.lang.program import DTYPES, Const
 from planish.levels.loops.lower.register_scopes import (
     STREAM_MAX,
     UNROLLED_MAX,
@@ -247,6 +247,13 @@ class Analyzer:
         return Allocation(held, {**reduced, **others}, registers, copies, number)
 
 
+def _begins(start: Node, node: Node) -> bool:
+    """Return whether a node sets just what the next one reduces into to its first value."""
+    first, rest = leaves((start,)), leaves((node,))
+    begun = {leaf.target.buffer for leaf in first if isinstance(leaf.value, Const) and not leaf.reduce}
+    return len(begun) == len(first) and begun == {leaf.target.buffer for leaf in rest if leaf.reduce}
+
+
 def _overlap(slots: Iterable[Slot], stride: int) -> bool:
     """Return whether vectors of a buffer share elements."""
     if stride > 1:
@@ -414,7 +421,23 @@ class _Annotator:
             return self._region(nodes, inside, allocation)
         if len(nodes) == 1 and isinstance(nodes[0], Loop):
             return self._loop(nodes[0], inside)
-        return Block(nodes, tuple([self._nodes((node,), inside) for node in nodes]))
+        return Block(nodes, tuple(self._groups(nodes, inside)))
+
+    def _groups(self, nodes: tuple[Node, ...], inside: Inside) -> Iterator[Item]:
+        """Annotate nodes that fit no region together: each by itself, but a reduction with its start."""
+        start: Node | None = None
+        for node in nodes:
+            if start is not None:
+                pair = (start, node)
+                allocation = self.analyzer.allocate(pair, inside) if _begins(*pair) else None
+                if allocation is not None:
+                    yield self._region(pair, inside, allocation)
+                    start = None
+                    continue
+                yield self._nodes((start,), inside)
+            start = node
+        if start is not None:
+            yield self._nodes((start,), inside)
 
     def _loop(self, loop: Loop, inside: Inside) -> AnnotatedLoop:
         if not loop.side_by_side:

@@ -9,8 +9,9 @@ Element-wise functions that the processor lacks are expanded as `planish.levels.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from types import MappingProxyType
 from typing import TypeGuard
 
 from planish.core import TargetError
@@ -39,6 +40,7 @@ from planish.levels.loops.codegen.x86.vectors import (
     Vector,
     loads_of,
 )
+from planish.levels.loops.ir.tree import Call, Node, Value, leaves
 from planish.levels.loops.lang.program import Const
 from planish.levels.loops.lower.mathlib import EXPANDED, expansion
 
@@ -50,17 +52,28 @@ FEW = 8
 """Where fewer registers are free, a constant of a function stays in memory, if it is not in one already."""
 
 
+NO_CONSTANTS: Mapping[bytes, int] = MappingProxyType({})
+
+
 class BasicBlock:
     """Collects items and writes them as code.
 
     Args:
         registers: how many vector registers it may use, from the first one.
         masks: lane count to opmask register; grows as counts turn up.
+        constants: those of functions that other registers have in all lanes, as `constants_of` lists them.
     """
 
     def __init__(
-        self, asm: Assembler, isa: Isa, pointers: Pointers, registers: int, masks: dict[int, int]
+        self,
+        asm: Assembler,
+        isa: Isa,
+        pointers: Pointers,
+        registers: int,
+        masks: dict[int, int],
+        constants: Mapping[bytes, int] = NO_CONSTANTS,
     ) -> None:
+        self._fixed = constants
         self.asm = asm
         self.isa = isa
         self.forms = isa.forms
@@ -351,7 +364,7 @@ class BasicBlock:
         operands = [next(known)[0] if isinstance(arg, Const) else registers[arg] for arg in args]
         self._instruct(name, result, operands)
         for constant in constants:
-            self._registers.keep(*constant)
+            self._give_back(*constant)
         return result
 
     def _fused(self, args: Sequence[Operand], done: Sequence[int], registers: Mapping[int, int]) -> int:
@@ -378,7 +391,7 @@ class BasicBlock:
         """Put an operand of an expansion into a register."""
         if not isinstance(operand, Const):
             self.emit(self.forms.copy, result, registers[operand])
-        elif (register := self._registers.constants.get(self._bytes(operand))) is not None:
+        elif (register := self._known(self._bytes(operand))) is not None:
             self.emit(self.forms.copy, result, register)
         else:
             self.load_number(result, operand.value)
@@ -402,24 +415,33 @@ class BasicBlock:
             vectors = [first + register for register in (result, *named)]
             self.asm.emit_constant(code, *vectors, data=self._bytes(last), broadcast=True)
         for constant in constants:
-            self._registers.keep(*constant)
+            self._give_back(*constant)
 
     def _stays_in_memory(self, operand: Operand) -> bool:
         if not isinstance(operand, Const) or not self.isa.wide:
             return False
-        return len(self._free) < FEW and self._bytes(operand) not in self._registers.constants
+        return len(self._free) < FEW and self._known(self._bytes(operand)) is None
+
+    def _known(self, data: bytes) -> int | None:
+        """Return a register that has a constant already."""
+        return self._fixed.get(data, self._registers.constants.get(data))
 
     def _constant(self, constant: Const) -> tuple[int, bytes]:
         """Return a register with a constant, which is to be given back with these bytes."""
         data = self._bytes(constant)
-        register = self._registers.constants.pop(data, None)
+        register = self._known(data)
         if register is None:
             register = self.take()
             self.load_number(register, constant.value)
+        self._registers.constants.pop(data, None)
         return register, data
 
+    def _give_back(self, register: int, data: bytes) -> None:
+        if data not in self._fixed:
+            self._registers.keep(register, data)
+
     def _bytes(self, constant: Const) -> bytes:
-        return struct.pack("<f" if self.isa.itemsize == 4 else "<d", constant.value)
+        return _bytes(constant, self.isa.itemsize)
 
     def _instruct(self, function: str, result: int, args: Sequence[int]) -> None:
         """Write a function that is a few instructions at most, or one of `_EXPONENTS`."""
@@ -463,6 +485,25 @@ class BasicBlock:
 
 Operand = int | Const
 """Of an operation of an expansion: the number of a value, or a constant."""
+
+
+def _bytes(constant: Const, itemsize: int) -> bytes:
+    return struct.pack("<f" if itemsize == 4 else "<d", constant.value)
+
+
+def constants_of(nodes: tuple[Node, ...], isa: Isa) -> list[bytes]:
+    """List the constants of the functions in some leaves, each once."""
+    functions = [function for leaf in leaves(nodes) for function in _functions(leaf.value)]
+    operands = [arg for f in functions for _, args, _ in _operations(f, isa.dtype) for arg in args]
+    return list(dict.fromkeys([_bytes(arg, isa.itemsize) for arg in operands if isinstance(arg, Const)]))
+
+
+def _functions(value: Value) -> Iterator[str]:
+    if isinstance(value, Call):
+        if value.function in EXPANDED:
+            yield value.function
+        for arg in value.args:
+            yield from _functions(arg)
 
 
 def _number_of(operand: Operand) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from planish.core import TargetError
 from planish.core.cores import cpu_features
 from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
+from planish.levels.loops.codegen.x86.basic_block import NO_CONSTANTS, constants_of
 from planish.levels.loops.codegen.x86.isa import Isa, IsaName, isa_of
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
 from planish.levels.loops.codegen.x86.region import RegionCode
@@ -30,6 +31,7 @@ from planish.levels.loops.ir.annotated import (
     Block,
     Function,
     Item,
+    Part,
     Region,
     nodes_of,
 )
@@ -150,6 +152,10 @@ SAVED = tuple(int(getattr(Register, name)) for name in ("RBX", "RBP", "R12", "R1
 ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 
 
+LEFT = 16
+"""Vector registers that constants leave to what is loaded and computed."""
+
+
 class FunctionCode:
     """Writes the code of some root nodes, strictly in their order.
 
@@ -227,19 +233,24 @@ class FunctionCode:
     # Loops over memory
 
     def _item(
-        self, nodes: tuple[Node, ...], item: Item, fetched: Sequence[Ref] = (), around: Loop | None = None
+        self,
+        nodes: tuple[Node, ...],
+        item: Item,
+        fetched: Sequence[Ref] = (),
+        around: Loop | None = None,
+        constants: Mapping[bytes, int] = NO_CONSTANTS,
     ) -> None:
         """Write nodes; where they only pass data on, the loop around them asks early for its lines."""
         bound = self.pointers.bind(self.asm, nodes, spare=4)
         if isinstance(item, Region):
             if around is not None:
                 prefetch(self.asm, self.pointers, around, fetched)
-            RegionCode(item, self.tree, self.isa, self._counting, self.masks).write()
+            RegionCode(item, self.tree, self.isa, self._counting, self.masks, constants).write()
         elif isinstance(item, AnnotatedLoop):
             self._annotated_loop(item)
         elif isinstance(item, Block):
-            for node, inner in zip(nodes, item.items, strict=True):
-                self._item((node,), inner)
+            for inner in item.items:
+                self._item(nodes_of(inner), inner)
         self.pointers.spill_back(bound)
 
     def _annotated_loop(self, item: AnnotatedLoop) -> None:
@@ -249,9 +260,21 @@ class FunctionCode:
             moved = pointers.split(loop, part.width) if part.width > 1 and part.kind == "counted" else loop
             # To ask for a line that is written past the caches would bring it into them.
             fetched = [ref for ref in part.fetched if ref.buffer not in self.nontemporal]
-            write = partial(self._item, nodes_of(part.body), part.body, fetched, moved)
+            constants = self._constants(part)
+            write = partial(self._item, nodes_of(part.body), part.body, fetched, moved, constants)
             self._counting.repeat(moved, part.passes, write)
             pointers.shift(loop, loop.id, -part.first)
+
+    def _constants(self, part: Part) -> Mapping[bytes, int]:
+        """Load constants of functions before a loop whose passes hold no results, to the last registers."""
+        body = part.body
+        if part.kind != "counted" or part.passes == 1 or not isinstance(body, Region) or body.registers:
+            return NO_CONSTANTS
+        found = constants_of(body.nodes, self.isa)[: max(0, body.free - LEFT)]
+        constants = {data: body.free - 1 - number for number, data in enumerate(found)}
+        for data, register in constants.items():
+            self.asm.emit_constant(self.isa.forms.broadcast, self.isa.vector(register), data=data)
+        return constants
 
     def _parallel(self, item: AnnotatedLoop) -> None:
         """Write a root loop that runs the iterations from `begin` to `end`, the tail being the last."""

@@ -395,17 +395,25 @@ class RegionCode:
         region: what is in registers, and how its nodes are executed.
         counting: writes loops, into the code that the region goes into.
         masks: lane count to opmask register, of the whole function.
+        constants: what the last of the free registers have in all lanes, to these registers.
     """
 
     def __init__(
-        self, region: Region, tree: LoopTree, isa: Isa, counting: Counting, masks: dict[int, int]
+        self,
+        region: Region,
+        tree: LoopTree,
+        isa: Isa,
+        counting: Counting,
+        masks: dict[int, int],
+        constants: Mapping[bytes, int],
     ) -> None:
         self._region = region
         self._isa = isa
         self._counting = counting
         self._asm = counting.asm
         self._pointers: Pointers = counting.pointers
-        self._block = BasicBlock(self._asm, self._isa, self._pointers, region.free, masks)
+        free = region.free - len(constants)
+        self._block = BasicBlock(self._asm, self._isa, self._pointers, free, masks, constants)
         self._registers = {buffer: dict(groups) for buffer, groups in region.registers.items()}
         # Sums in parts leave theirs when they are made whole.
         self._items = Items(region, self._registers, self._block, self._pointers, self._isa)
