@@ -6,10 +6,10 @@
     python experiments/first_answers/edit_gains.py judge [--held-out]
 
 `measure` measures patches that the structure of each module suggests, beside the unchanged module, and goes
-on where it was stopped; with `--held-out` those of the six networks of `modules.py` and of the small
-examples. `write` makes the table of the former. `judge` orders the patches of each by what
-the others gained (with `--held-out` those of the latter by the table), and shows after how many trials the
-hypervolume has grown by 95 % of what all patches grow it, beside the order of the structure alone.
+on where it was stopped; with `--held-out` those of the six networks of `modules.py` and of small examples.
+`write` makes the table of the former. `judge` orders the patches of each by what the others gained (with
+`--held-out` those of the latter by the table), and shows after how many trials the hypervolume has grown by
+95 % of what all patches grow it, beside the order of the structure alone.
 """
 
 from __future__ import annotations
@@ -170,27 +170,44 @@ def table(rows: Sequence[Row]) -> dict[str, Any]:
     return {"about": "gains of kinds of edits; experiments/first_answers/edit_gains.py", "modules": found}
 
 
-def judge(folder: Path, *, held_out: bool) -> None:
-    """Show how many trials two orders of the same patches need."""
+def judge(folder: Path, *, held_out: bool) -> tuple[float, float]:
+    """Show how many trials orders of the same patches need, and return the means of the ratios.
+
+    The table lacks the module that is judged by, or all networks of its family.
+    """
     made = table(read(results_at(folder, held_out=False)))["modules"]
-    print("| module | patches | by structure | by expected gain |\n|---|--:|--:|--:|")
-    shares = list[float]()
+    print(
+        "| module | patches | by structure | by other networks | by other families |\n|---|--:|--:|--:|--:|"
+    )
+    ratios = list[tuple[float, float]]()
     for row in read(results_at(folder, held_out=held_out)):
-        known = [
-            edit_gains.GainRow(module["operations"], tuple(kinds), gained)
-            for module in made
-            if module["name"] != row["name"]
-            for kinds, gained in module["gains"]
-        ]
         outcomes = {candidate(steps): values for steps, values in row["trials"]}
-        patches = [*outcomes]
-        ordered = edit_gains.by_expected_gain(row["text"], patches, known)
-        before, after = (
-            trials_to(row, [(each, outcomes[each]) for each in order]) for order in (patches, ordered)
+        name, patches = row["name"], [*outcomes]
+        lacking = (
+            [module for module in made if module["name"] != name],
+            [module for module in made if family(module["name"]) != family(name)],
         )
-        shares.append(after / before)
-        print(f"| {row['name']} | {len(patches)} | {before} | {after} |", flush=True)
-    print(f"\nGeometric mean of the ratio: {math.exp(statistics.fmean(map(math.log, shares))):.2f}")
+        orders = [patches, *(edit_gains.by_expected_gain(row["text"], patches, rows_of(m)) for m in lacking)]
+        before, *after = (trials_to(row, [(each, outcomes[each]) for each in order]) for order in orders)
+        ratios.append((after[0] / before, after[1] / before))
+        print(f"| {name} | {len(patches)} | {before} | {after[0]} | {after[1]} |", flush=True)
+    one, other = (math.exp(statistics.fmean(map(math.log, each))) for each in zip(*ratios, strict=True))
+    print(f"\nGeometric means of the ratios: {one:.2f}, {other:.2f}")
+    return one, other
+
+
+def family(name: str) -> str:
+    """Return the family of a network."""
+    return name.rpartition("-")[0] or name
+
+
+def rows_of(table: Sequence[Row]) -> list[edit_gains.GainRow]:
+    """Return the rows of some modules of a table."""
+    return [
+        edit_gains.GainRow(module["operations"], tuple(kinds), gained)
+        for module in table
+        for kinds, gained in module["gains"]
+    ]
 
 
 def trials_to(
@@ -222,6 +239,11 @@ def main() -> None:
         measure(asked.folder, asked.networks, held_out=asked.held_out)
     elif asked.what == "write":
         made = table(read(results_at(asked.folder, held_out=False)))
+        alone, families = judge(asked.folder, held_out=False)
+        made["judged"] = (
+            f"{alone:.2f} times as many patches to 95 % of the hypervolume, each network left out in turn; "
+            f"{families:.2f} with its family"
+        )
         OUTPUT.write_text(json.dumps(made, indent=None, separators=(",", ":")) + "\n", encoding="utf-8")
     else:
         judge(asked.folder, held_out=asked.held_out)

@@ -2,13 +2,15 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Planish
 from planish.levels.loops.level import LoopsLevel
-from planish.models.model_files import load_model, model_paths, models_folder
+from planish.models.held_out import HeldOut
+from planish.models.model_files import load_model, model_paths, models_folder, unused
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")
@@ -19,6 +21,28 @@ def test_the_shipped_model_is_listed(planish: Planish) -> None:
     assert (model["name"], model["level"], model["features"]) == ("loops", "loops", "loops/schedule 1")
     assert model["rows"] >= 30_000
     assert "loops/schedule 1" in planish("models").out
+
+
+def test_what_searches_begin_with_is_listed_with_its_quality(planish: Planish) -> None:
+    searches = json.loads(planish("models", "--format", "json").out)["searches"]
+    by_level = {level: [each for each in searches if each["level"] == level] for level in ("loops", "llvm")}
+    (model,) = by_level["loops"]
+    assert (model["searcher"], model["source"]) == ("genetic", "the model loops")
+    assert model["quality"].startswith("rank correlation 0.77 on 40 programs")
+    assert "the policy llvm, for instructions" in [each["source"] for each in by_level["llvm"]]
+    said = planish("models").out
+    assert "What the default search of each level begins with:" in said
+
+
+def test_a_model_that_does_not_improve_predictions_is_said_to_be_unused() -> None:
+    model = load_model(model_paths()["loops"])
+    conditions = {"objective": "time_s", "cores": 1}
+    assert unused(model, conditions) == ""
+    assert unused(model, {**conditions, "cores": 64}) == (
+        "it learnt from trials of cores 1 and 2, and this is 64"
+    )
+    worse = replace(model, held_out=HeldOut(9, "rank correlation", 0.3, "another", 0.4))
+    assert unused(worse, conditions) == "it does not improve predictions"
 
 
 def test_a_file_that_cannot_be_read_hides_no_other_model(planish: Planish) -> None:

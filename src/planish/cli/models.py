@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +15,7 @@ from planish.cli.output import writing
 from planish.cli.own_files import copy, file_of, readable, remove_own, show_written
 
 if TYPE_CHECKING:
+    from planish.core import Level
     from planish.models.model_files import SavedModel
 
 
@@ -59,7 +62,8 @@ Kind = Annotated[
 def front(context: typer.Context, form: given.Format = "text") -> None:
     """List, fit, evaluate, export and remove cost models; without a command, list them.
 
-    Cost models predict which candidates are worth measuring; `--searcher model-guided` uses them.
+    Cost models predict which candidates are worth measuring; `--searcher model-guided` uses them. A second
+    table shows what the default search of each level begins with, why, and how good that was.
     """
     if context.invoked_subcommand is None:
         _list(form)
@@ -168,12 +172,14 @@ def remove(
 
 
 def _list(form: str) -> None:
-    from planish.cli.output import document, table
+    from planish.cli.output import document, say, table
     from planish.models.model_files import load_model, model_paths
 
     found = readable(model_paths(), load_model)
+    asked = [*_asked({name: model for name, (_, model) in found.items()})]
     if form == "json":
-        document({"models": [{"name": name, **_model_document(*pair)} for name, pair in found.items()]})
+        listed = [{"name": name, **_model_document(*pair)} for name, pair in found.items()]
+        document({"models": listed, "searches": [vars(each) for each in asked]})
         return
     rows = [
         [
@@ -191,6 +197,70 @@ def _list(form: str) -> None:
     ]
     heads = ["model", "level", "kind", "features", "objective", "trials", "programs", "rank correlation"]
     table([*heads, "file"], rows, right=heads[5:8])
+    say("\nWhat the default search of each level begins with:\n")
+    columns = ["level", "searcher", "begins with", "used", "on held-back programs"]
+    table(columns, [[one.level, one.searcher, one.source, one.used, one.quality] for one in asked])
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the default search of a level begins with.
+
+    Args:
+        level: its name.
+        searcher: the default one.
+        source: a model, a policy, or what the level knows.
+        used: "yes", or why it is not used for a usual program on this machine.
+        quality: how good it was on programs that it had not learnt from.
+    """
+
+    level: str
+    searcher: str
+    source: str
+    used: str
+    quality: str
+
+
+def _asked(models: Mapping[str, SavedModel]) -> Iterator[Source]:
+    """List what default searches begin with: models, the policy of the level `llvm`, and tables of levels."""
+    from planish.core import registry
+    from planish.core.registry import LEVELS, level_named
+    from planish.levels.llvm.ir.features import instruction_schema
+    from planish.models.policy_files import policy_for_schema
+
+    for level in registry.each_usable(LEVELS, level_named)[0].values():
+        searcher = level.searchers[0]
+        for name, model in models.items():
+            if model.level == level.name:
+                reason = _reason(level, searcher, model)
+                yield Source(level.name, searcher, f"the model {name}", reason or "yes", _quality(model))
+        if level.name == "llvm" and (policy := policy_for_schema(instruction_schema())):
+            held_out = policy.held_out.text if policy.held_out else ""
+            yield Source(level.name, searcher, f"the policy {policy.name}, for instructions", "yes", held_out)
+        for what, quality in level.known_beforehand().items():
+            yield Source(level.name, searcher, what, "yes", quality)
+
+
+def _reason(level: Level[Any], searcher: str, model: SavedModel) -> str:
+    """Return why the default search of a usual task does not ask a model; "" where it does."""
+    from planish.core import CanFeaturize
+    from planish.models.conditions import OBJECTIVE
+    from planish.models.model_files import unused
+
+    if (task := level.usual_task()) is None:
+        return f"{searcher} asks no model; model-guided does"
+    space = level.space(task, level.spaces[0])
+    if not isinstance(space, CanFeaturize) or not model.fits(space.schema):
+        return "it is for other features"
+    return unused(model, {**space.conditions, OBJECTIVE: task.objectives[0].name})
+
+
+def _quality(model: SavedModel) -> str:
+    """Say how well a model orders the candidates of programs that it had not learnt from."""
+    if model.held_out:
+        return model.held_out.text
+    held, metric = model.metrics.get("programs"), model.metrics.get("rank correlation")
+    return "" if held is None or metric is None else f"rank correlation {metric:.2f} on {held:.0f} programs"
 
 
 def _model_document(path: Path, model: SavedModel) -> dict[str, object]:

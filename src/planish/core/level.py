@@ -206,6 +206,14 @@ class Level(ABC, Generic[ProgramT]):
         del task, context
         return ()
 
+    def known_beforehand(self) -> Mapping[str, str]:
+        """Return what the default search begins with, besides models: what it is, to how good it is."""
+        return {}
+
+    def usual_task(self) -> Task[ProgramT] | None:
+        """Return a small task that is like most on this machine; None where models do not depend on it."""
+        return None
+
     def with_correct_baseline(self, task: Task[ProgramT], executor: Executor) -> ProgramT | None:
         """Find a form of a task's program whose baseline answers correctly; None where there is none.
 

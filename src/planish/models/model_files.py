@@ -303,7 +303,7 @@ def models_for(
         except PlanishError as error:
             _log.warning("%s; it is left out", error)
             continue
-        if unmet(model.conditions, conditions or {}) or (model.held_out and model.held_out.is_worse):
+        if unused(model, conditions or {}):
             continue
         if model.fits(schema):
             known = model.training in [other.training for other in usable.values()]
@@ -311,6 +311,13 @@ def models_for(
         elif model.schema.name == schema.name:
             _log.warning("%s; it is left out", _other_features(path, model, schema))
     return usable
+
+
+def unused(model: SavedModel, conditions: Mapping[str, Value]) -> str:
+    """Return why searches under some conditions do not ask a model for their features; "" where they do."""
+    if model.held_out and model.held_out.is_worse:
+        return "it does not improve predictions"
+    return f"it {why}" if (why := unmet(model.conditions, conditions)) else ""
 
 
 def _own() -> list[Path]:

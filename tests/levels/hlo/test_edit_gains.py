@@ -12,9 +12,9 @@ from planish.levels.hlo import read_program
 from planish.levels.hlo.edit_gains import (
     GainRow,
     by_expected_gain,
-    expected_gain,
     gains_of_runs,
     kinds_of,
+    known_gain,
     module_profile,
     shipped_gains,
 )
@@ -41,13 +41,14 @@ def test_a_module_is_described_by_its_operations() -> None:
     assert module_profile(PRODUCT + " stablehlo.add") != profile
 
 
-def test_more_is_expected_of_what_gained_on_similar_modules() -> None:
-    rows = [row(PRODUCT, LESS, 1.0), row(SUM, LESS, 0.0), row(PRODUCT, SCALED, 0.0), row(SUM, SCALED, 1.0)]
-    assert expected_gain(PRODUCT, kinds_of(LESS), rows) > 0.5 > expected_gain(SUM, kinds_of(LESS), rows)
-    assert expected_gain(PRODUCT, kinds_of(LOOP), rows) == 0.5, "the mean, of what is not known"
-    part = kinds_of(Candidate((*LESS.steps, *LOOP.steps)))
-    assert 0.5 < expected_gain(PRODUCT, part, rows) < expected_gain(PRODUCT, kinds_of(LESS), rows)
-    assert expected_gain(PRODUCT, part, []) == 0
+def test_gains_count_by_how_similar_modules_and_kinds_are() -> None:
+    rows = [row(PRODUCT, LESS, 1.0), row(SUM, LESS, 0.0), row(PRODUCT, SCALED, 0.5)]
+    assert known_gain(PRODUCT, kinds_of(LESS), rows) == (1.0, pytest.approx(1.0, rel=1e-2))
+    assert known_gain(SUM, kinds_of(LESS), rows)[0] == 0
+    assert known_gain(PRODUCT, kinds_of(LOOP), rows) == (0.0, 0.0)
+    gain, weight = known_gain(PRODUCT, kinds_of(Candidate((*LESS.steps, *LOOP.steps))), rows)
+    assert gain == 1.0
+    assert 0 < weight < 0.1
 
 
 def test_runs_of_the_user_are_rows() -> None:
@@ -71,7 +72,10 @@ def test_what_paid_for_the_user_comes_first_and_kinds_alternate() -> None:
 
 def test_the_order_of_the_structure_stands_where_nothing_is_known() -> None:
     patches = [SCALED, LESS]
-    assert by_expected_gain("", patches, []) == patches
+    assert by_expected_gain(PRODUCT, patches, []) == patches
+    assert by_expected_gain(PRODUCT, patches, [row(SUM, LESS, 1.0)]) == patches
+    useless = [row(SUM, LOOP, 0.0)] * 8
+    assert by_expected_gain(PRODUCT, patches, [row(PRODUCT, LESS, 1.0), *useless]) == [LESS, SCALED]
 
 
 def test_the_shipped_table_is_of_thirty_modules_and_of_edits_that_there_are() -> None:

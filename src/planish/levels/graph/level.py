@@ -150,6 +150,13 @@ class GraphLevel(Level["GraphProgram"]):
         known = known_list(tried, recognition_of(task.program).classes)
         return known.ranked[:LEARNT] if known else ()
 
+    def known_beforehand(self) -> Mapping[str, str]:
+        """Return the lists that the default search begins with."""
+        return {
+            "lists that did best on models of the same class in your store": "",
+            "the passes of the model's class in table 4 of the paper": "",
+        }
+
     def evaluator(self, task: Task[GraphProgram], *, final: bool = False) -> GraphEvaluatorSpec:
         """Make the spec for the task's evaluator; raises PlanishError where a counter is missing."""
         from planish.levels.graph.task_setup import evaluator_spec_of

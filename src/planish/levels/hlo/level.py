@@ -142,6 +142,16 @@ class HloLevel(Level["ScoredProgram"]):
         del task
         return "gevo" if space == "paper" else self.searchers[0]
 
+    def known_beforehand(self) -> Mapping[str, str]:
+        """Return the tables by which the patches of the default search are ordered."""
+        from planish.levels.hlo.edit_gains import shipped_table
+
+        table = shipped_table()
+        return {
+            f"gains of kinds of edits on {len(table['modules'])} networks": table["judged"],
+            "finalists of your runs for other modules": "",
+        }
+
     def evaluator(self, task: Task[ScoredProgram], *, final: bool = False) -> HloEvaluatorSpec:
         """Make the spec for the task's evaluator; both see the search's examples alone."""
         from planish.levels.hlo.evaluator import evaluator_spec_of

@@ -164,6 +164,15 @@ class LlvmLevel(Level[IRProgram]):
 
         return recommended(task.program.ir, context.winners())
 
+    def known_beforehand(self) -> Mapping[str, str]:
+        """Return the lists that the default search begins with."""
+        from planish.levels.llvm.passes.catalogue import load_coreset
+
+        return {
+            "lists that were best for similar modules in your store": "",
+            f"the coreset, {len(load_coreset())} lists": "",
+        }
+
     def evaluator(self, task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluatorSpec:
         """Make the spec for the task's evaluator.
 

@@ -288,6 +288,13 @@ class LoopsLevel(Level["TensorProgram"]):
 
         return function_of(task.program, candidate, task.target)
 
+    def usual_task(self) -> Task[TensorProgram]:
+        """Return a matrix product on one core."""
+        from planish.levels.loops.workloads import matmul
+
+        program = matmul(64, 64, 64)
+        return Task(program, self.target(program, 1), (self.objectives["time_s"],), self.version)
+
     def machine(self) -> Mapping[str, str]:
         """Return what the level knows of this machine: name to fact."""
         from planish.levels.loops.gpu.targets import gpu_facts
