@@ -16,12 +16,12 @@ import argparse
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from planish.core import Candidate, Measured, Objective, SearchContext, Stage, Trial, Tried
+from planish.core import Candidate, Measured, Objective, SearchContext, Trial, Tried, evaluate
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import elements
@@ -32,7 +32,7 @@ from planish.sandbox.fork_pool import Watchdog, forked
 from planish.search.minimization import Portfolio
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labeling.function_search import FunctionEvaluator
+from planish.train.labeling.function_search import FunctionExecutor
 
 AT = (1, 2, 3, 4, 6, 8, 11, 16, 21, 41, 101, 201)
 """Evaluations of the table, -Oz included."""
@@ -46,12 +46,6 @@ def _never(passes: Sequence[str], values: Mapping[str, float]) -> bool:
     """Run no list again: what varies from run to run does so in every arm."""
     del passes, values
     return False
-
-
-def untimed(stage: Stage) -> AbstractContextManager[None]:
-    """Time no stage."""
-    del stage
-    return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -110,10 +104,11 @@ class Searching:
         options = {"policy": self.arm.policy, **({"proposed": self.arm.lists} if self.arm.lists else {})}
         searcher = Portfolio(space, (OBJECTIVE,), 0, SearchContext(warm_start=warm), **options)  # pyright: ignore[reportArgumentType]
         costs = dict[Candidate, int | None]()
-        evaluator = FunctionEvaluator(bindings, row.ir, [OBJECTIVE.name], _never, watchdog)
-        with closing(evaluator):
+        executor = FunctionExecutor(bindings, row.ir, [OBJECTIVE.name], _never, watchdog)
+        with closing(executor):
             while len(costs) < self.trials and (asked := searcher.ask(1)):
-                outcome = evaluator.evaluate(asked[0], untimed)
+                (answer,) = evaluate(executor, asked)
+                outcome = answer.outcome
                 searcher.tell([Trial(asked[0], outcome)])
                 found = outcome.values[OBJECTIVE.name] if isinstance(outcome, Measured) else None
                 costs[asked[0]] = None if found is None else int(found)

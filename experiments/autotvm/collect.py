@@ -12,9 +12,11 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
+from planish.levels.loops.level import LoopsLevel
 from planish.store import open_store
-from planish.train.learning import record
+from planish.train.learning import SETTINGS
 from planish.train.random_programs import SHIPPED, random_programs
+from planish.tuning.batch import record_programs
 
 
 def main() -> None:
@@ -27,7 +29,7 @@ def main() -> None:
     asked = given.parse_args()
     programs = islice(random_programs(SHIPPED), asked.first, asked.programs)
     with open_store(asked.store) as store:
-        for one in record(store, programs, asked.trials):
+        for one in record_programs(LoopsLevel(), programs, SETTINGS, asked.trials, store):
             print(one.programs, one.trials, one.program.text, flush=True)
 
 

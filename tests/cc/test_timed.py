@@ -132,6 +132,20 @@ def test_a_second_time_it_is_known(built: Place, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("built")
+def test_a_damaged_store_costs_no_result(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    faster(monkeypatch, 0.5)
+    cache = Path(open_cache().folder)
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "store.db").write_bytes(b"no database\n" * 999)
+    assert link("--planish-report") == 0
+    said = capfd.readouterr().err
+    assert "program: 2.000 times as fast" in said
+    assert f"the cache {cache} cannot be written" in said
+
+
+@pytest.mark.usefixtures("built")
 def test_a_search_that_load_cuts_short_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(*_: float) -> float:
         return 0.25  # of 0.5

@@ -18,7 +18,7 @@ from time import monotonic
 
 from planish.cc.clang import CODE_ONLY
 from planish.cc.interrupts import interrupt
-from planish.cc.object_cache import ObjectCache, digest
+from planish.cc.object_cache import digest
 from planish.cc.optimize import check_version
 from planish.cc.settings import SearchError
 from planish.cc.timed_program import LinkPart, TimedProgram, exchanged, without_output
@@ -43,10 +43,10 @@ from planish.levels.llvm.program import OBJECTS, PROGRAM, IRProgram, LinkCommand
 from planish.levels.llvm.task_setup import prepared
 from planish.measure.executors import LocalExecutor
 from planish.sandbox.scratch import Scratch, remove_shared_folder
-from planish.store import Store, open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.engine import count_workers
 from planish.tuning.recorder import Progress, Silent
+from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
 
 _STORE = "store.db"
@@ -73,7 +73,8 @@ def search_program(program: TimedProgram, seconds: float) -> tuple[bytes, dict[L
         )
     check_version(program.compiler, program.cache)
     began, used = monotonic(), processor_s()
-    with Scratch() as scratch, open_results(program.cache, scratch.path) as store:
+    with Scratch() as scratch:
+        store = Path(program.cache.folder) / _STORE
         found = TimedSearch(program, scratch, store, LlvmLevel()).run(seconds)
     had = seconds_had(seconds, monotonic() - began, processor_s() - used)
     if had < seconds:  # load may last: builds add up what they have
@@ -101,21 +102,6 @@ def seconds_had(seconds: float, passed: float, used: float, load: float | None =
     # On a machine that is not loaded, it is the program that waits for something.
     load = os.getloadavg()[0] / usable_cores() if load is None else load
     return used if passed >= seconds > 2 * used and load > 1 else seconds
-
-
-def open_results(cache: ObjectCache, scratch: Path) -> Store:
-    """Open the store of a cache; one in a scratch folder where the cache cannot be written.
-
-    Args:
-        cache: whose folder has it; an error is noted there.
-        scratch: a folder that ends with the compilation.
-    """
-    try:
-        cache.make_folder(cache.folder)
-        return open_store(Path(cache.folder) / _STORE)
-    except (OSError, StoreError) as error:
-        cache.note(f"cannot be written: {error}")
-        return open_store(scratch / _STORE)
 
 
 @dataclass(frozen=True)
@@ -162,13 +148,14 @@ class TimedSearch:
     Args:
         program: was linked by clang.
         scratch: objects that are found are written there.
-        store: keeps the searches.
+        store: the file that keeps the searches, in the cache; one of the scratch folder where that cannot be
+            used.
         level: measures programs.
     """
 
     program: TimedProgram
     scratch: Scratch
-    store: Store
+    store: Path
     level: LlvmLevel
     _kept: dict[LinkPart, tuple[str, bytes]] = field(default_factory=dict[LinkPart, tuple[str, bytes]])
 
@@ -244,16 +231,7 @@ class TimedSearch:
         program = self._program_of(part)
         assert program.linked
         try:
-            result = tune_program(
-                self.level,
-                program,
-                budget=Budget(seconds=seconds),
-                settings=_SETTINGS,
-                store=self.store,
-                listener=_EndsAtOnce(),
-                executor=executor,
-                start=LocalExecutor,
-            )
+            result = self._tuned(program, executor, seconds)
         except StoppedError:
             interrupt(stopped_by())
         if result.stopped:
@@ -272,6 +250,27 @@ class TimedSearch:
         three = best.lead.ratio.value, best.lead.ratio.low, best.lead.ratio.high
         baseline_s = result.comparison.baseline.lead.median
         yield FasterObject(part, self.program.units[part].source, functions, three, baseline_s, code)
+
+    def _tuned(self, program: IRProgram, executor: Executor, seconds: float) -> Result:
+        """Search in the store; in another one where it cannot be used, with an error in the cache."""
+        tune = partial(
+            tune_program,
+            self.level,
+            program,
+            budget=Budget(seconds=seconds),
+            settings=_SETTINGS,
+            listener=_EndsAtOnce(),
+            executor=executor,
+            start=LocalExecutor,
+        )
+        cache = self.program.cache
+        try:
+            cache.make_folder(cache.folder)
+            return tune(store=self.store)
+        except (OSError, StoreError) as error:
+            cache.note(f"cannot be written: {error}")
+            self.store = self.scratch.path / _STORE
+            return tune(store=self.store)
 
 
 def _seconds_by_function(executor: Executor) -> Mapping[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,20 +47,25 @@ def learn(
     from planish.core import PlanishError, StoppedError, stoppable
     from planish.core.installation import install_command
     from planish.core.wording import one_line
+    from planish.levels.loops.level import LoopsLevel
     from planish.models.trees import can_grow
     from planish.store import open_store
-    from planish.train.learning import default_store, improve_model
+    from planish.train.learning import SEED, SETTINGS, TRIALS, default_store, improve_model
+    from planish.train.random_programs import random_programs
+    from planish.tuning.batch import record_programs
+    from planish.tuning.transfer import known_tasks
 
     if not can_grow():
         raise PlanishError("models are trained by XGBoost, which is not installed", install_command("learn"))
     os.nice(_LOWEST)
-    recorded, fitted, stopped = 0, None, False
+    level, recorded, fitted, stopped = LoopsLevel(), 0, None, False
     location = default_store()
     location.parent.mkdir(parents=True, exist_ok=True)
     with open_store(store or str(location)) as opened:
         try:
             with stoppable():
-                for one, model in improve_model(opened, seconds=seconds):
+                found = record_programs(level, random_programs(SEED), SETTINGS, TRIALS, opened, seconds)
+                for one, model in improve_model(found, partial(known_tasks, opened, level)):
                     recorded, fitted = recorded + 1, model or fitted
                     if form == "text":
                         say(f"{one.programs}: {one_line(one.program.text, 80)}, {one.trials} trials")

@@ -96,12 +96,13 @@ def fit(
     from planish.models.provenance import OWN
     from planish.store import open_store
     from planish.train.cost_models import fit_model, read_trials
+    from planish.tuning.transfer import known_tasks
 
     if output is not None and output.suffix != suffix_of(kind):
         what = f"a model of {kind} is no {output.suffix or 'file without an ending'}: {output}"
         raise PlanishError(what, f"Name a file {suffix_of(kind)}.")
     with open_store(store, read_only=True) as opened:
-        learnt = read_trials(opened, level_named(level), objective)
+        learnt = read_trials(known_tasks(opened, level_named(level)), level, objective)
     model = fit_model(level, learnt, loss, seed, kind)
     parts = level, model.measured, *([] if kind == "trees" else [kind])
     path = output or models_folder() / f"{OWN}{'-'.join(parts)}{suffix_of(kind)}"
@@ -128,10 +129,11 @@ def evaluate(model: Name, store: given.StorePlace = None, form: given.Format = "
     from planish.store import open_store
     from planish.train.cost_models import evaluate as judge
     from planish.train.cost_models import read_trials
+    from planish.tuning.transfer import known_tasks
 
     held = load_model(_path(model))
     with open_store(store, read_only=True) as opened:
-        learnt = read_trials(opened, level_named(held.level), held.measured)
+        learnt = read_trials(known_tasks(opened, level_named(held.level)), held.level, held.measured)
     if not held.fits(learnt.schema):
         raise PlanishError(f"the model {model} is for other features than this planish has", "Fit it anew.")
     metrics = judge(held.predicts, learnt.data)

@@ -191,7 +191,7 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
         tasks = known_tasks(opened, level)
         for space in level.spaces:
             try:
-                dataset = read_state_dataset(opened, level, tasks, space)
+                dataset = read_state_dataset(tasks, level.name, space)
             except PlanishError as error:
                 problem = error  # the last: the first spaces may be of no numbered actions at all
                 continue
@@ -528,7 +528,7 @@ def _imitated(
         raise PlanishError("training a policy needs torch", f"{install_command('train')}.") from error
     with open_store(store, read_only=True) as opened:
         found = level_named(policy.level)
-        dataset = read_state_dataset(opened, found, known_tasks(opened, found), space)
+        dataset = read_state_dataset(known_tasks(opened, found), found.name, space)
     trained = imitate(
         dataset,
         policy.level,

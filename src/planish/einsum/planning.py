@@ -125,11 +125,11 @@ def guess_kernels(task: Task[Program]) -> Sequence[Candidate]:
     On six kinds of einsum the best of them took 1 to 6 % longer than what a second of tuning found.
     """
     from planish.einsum.decision_store import MODEL_SEARCHER
-    from planish.search import make_searcher
+    from planish.tuning.api import searcher_of
+    from planish.tuning.settings import Settings
 
     try:
-        space = TemplateSpace(task.program, task.target)
-        return make_searcher(MODEL_SEARCHER, space, task.objectives, 0).ask(GUESSES)
+        return searcher_of(LoopsLevel(), task, Settings(searcher=MODEL_SEARCHER)).ask(GUESSES)
     except PlanishError:  # no model can be read, and there is no library to learn one
         return [default_schedule(task)]
 

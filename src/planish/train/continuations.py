@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import Candidate, CanObserve, Level, Objective, PlanishError, ScheduleError, Trial, rng
+from planish.core import Candidate, CanObserve, Objective, PlanishError, ScheduleError, Trial, rng
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.models.provenance import HeldOut, Stated, Value, stated
 from planish.models.writer import WriterShape, encode_observed, token_scores
-from planish.store import Reader, StoredTask
 from planish.train.samples import ListDataset, hash_number
-from planish.tuning.transfer import space_of
+from planish.tuning.transfer import KnownTask
 
 STEPS = 10
 """Actions of an episode (thesis 3.6.2)."""
@@ -75,15 +73,12 @@ class StateDataset:
         return StateDataset(*parts, self.programs, self.space, self.conditions)
 
 
-def read_state_dataset(
-    store: Reader, level: Level[Any], tasks: Sequence[StoredTask], space_name: str = ""
-) -> StateDataset:
+def read_state_dataset(tasks: Sequence[KnownTask], level: str, space_name: str = "") -> StateDataset:
     """Read from a store what is known of a level's programs in a space of numbered actions.
 
     Args:
-        store: is read.
-        level: of the programs.
         tasks: of the level, as `known_tasks` returns them.
+        level: its name.
         space_name: of a space of numbered actions; empty for the level's first one.
 
     Raises:
@@ -92,8 +87,8 @@ def read_state_dataset(
     parts = list[_Rows]()
     programs, space, conditions = list[str](), None, list[Mapping[str, Value]]()
     refused: PlanishError | None = None
-    for stored in tasks:
-        mine = space_of(level, stored, CanObserve, space_name)
+    for task in tasks:
+        mine = task.space(CanObserve, space_name)
         if mine is None:
             continue
         try:
@@ -101,17 +96,17 @@ def read_state_dataset(
         except PlanishError as error:
             refused = error
             continue
-        rows = _rows(mine, store.trials(stored.key, level.steps), stored.objectives[0])
+        rows = _rows(mine, task.trials(), task.objective)
         if rows is None:
             continue
         parts.append(rows)
-        programs.append(stored.program)
+        programs.append(task.program)
         conditions.append(mine.conditions)
         space = mine
     if space is None:
         # Searching there, as the hint has it, would be refused as well.
         raise refused or PlanishError(
-            f"the store knows {FEWEST} states of no program of the level '{level.name}' in a space of "
+            f"the store knows {FEWEST} states of no program of the level '{level}' in a space of "
             "numbered actions",
             "Search there first: planish tune ... --space steps --searcher beam-bfs --trials 200.",
         )

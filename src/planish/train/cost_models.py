@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from planish.core import (
     Candidate,
     CanFeaturize,
     FeatureSchema,
-    Level,
     PlanishError,
     ScheduleError,
     Trial,
@@ -27,9 +25,8 @@ from planish.models.model_files import SavedModel, in_words, made_model, shipped
 from planish.models.provenance import OBJECTIVE, HeldOut, Stated, Value, stated
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
-from planish.store import Reader, StoredTask
 from planish.train.samples import hash_number
-from planish.tuning.transfer import known_tasks, space_of
+from planish.tuning.transfer import KnownTask
 
 FEWEST = 8
 """Trials of a program, below which there is little to learn of their order."""
@@ -63,14 +60,12 @@ class Learnt:
         return np.array(chosen, bool)[self.data.groups]
 
 
-def read_trials(store: Reader, level: Level[Any], objective: str = "") -> Learnt:
+def read_trials(tasks: Sequence[KnownTask], level: str, objective: str = "") -> Learnt:
     """Read a store's trials on a level's programs, by the leading objective of each task.
 
-    What another version of the level measured is left out, and a warning says so.
-
     Args:
-        store: is read.
-        level: of the programs.
+        tasks: of the level, as `known_tasks` returns them.
+        level: its name.
         objective: which leads; empty where the store has runs of only one such objective.
 
     Raises:
@@ -80,14 +75,14 @@ def read_trials(store: Reader, level: Level[Any], objective: str = "") -> Learnt
     schema: FeatureSchema | None = None
     features, costs, groups, programs = list[Floats](), list[float | None](), list[int](), list[str]()
     conditions = list[Mapping[str, Value]]()
-    for stored in _of_objective(known_tasks(store, level), level.name, objective):
-        space = space_of(level, stored, CanFeaturize)
+    for task in _of_objective(tasks, level, objective):
+        space = task.space(CanFeaturize)
         # Columns of another schema mean other things: they cannot stand in one table.
         if space is None or (schema is not None and space.schema != schema):
             continue
         schema = space.schema
-        trials, found = _described(space, store.trials(stored.key, level.steps))
-        mine = [trial.cost(stored.objectives[0]) for trial in trials]
+        trials, found = _described(space, task.trials())
+        mine = [trial.cost(task.objective) for trial in trials]
         # Where all failed, or all are equal, there is no order to learn.
         different = {cost for cost in mine if cost is not None and np.isfinite(cost)}
         if len(trials) < FEWEST or len(different) < 2:
@@ -95,21 +90,21 @@ def read_trials(store: Reader, level: Level[Any], objective: str = "") -> Learnt
         features.append(found)
         costs += mine
         groups += [len(programs)] * len(trials)
-        programs.append(stored.program)
-        processor = {"processor": stored.target.processor} if stored.target.processor else {}
-        conditions.append({**space.conditions, OBJECTIVE: stored.objectives[0].name, **processor})
+        programs.append(task.program)
+        processor = {"processor": task.processor} if task.processor else {}
+        conditions.append({**space.conditions, OBJECTIVE: task.objective.name, **processor})
     if schema is None or not features:
         raise PlanishError(
-            f"the store has no trials of the level '{level.name}' with features and costs that differ",
+            f"the store has no trials of the level '{level}' with features and costs that differ",
             f"Tune some programs first, with {FEWEST} trials each at least.",
         )
     data = dataset_of(np.concatenate(features), costs, groups)
     return Learnt(schema, data, programs, stated(conditions))
 
 
-def _of_objective(tasks: Sequence[StoredTask], level: str, objective: str) -> Sequence[StoredTask]:
+def _of_objective(tasks: Sequence[KnownTask], level: str, objective: str) -> Sequence[KnownTask]:
     """Return the tasks that an objective leads: costs of different objectives make no order to learn."""
-    names = Counter(task.objectives[0].name for task in tasks)
+    names = Counter(task.objective.name for task in tasks)
     if not objective and len(names) > 1:
         counts = ", ".join(f"{name} ({count} tasks)" for name, count in sorted(names.items()))
         what = f"the store has tasks of the level '{level}' with several leading objectives: {counts}"
@@ -118,7 +113,7 @@ def _of_objective(tasks: Sequence[StoredTask], level: str, objective: str) -> Se
         raise unknown(
             f"no task of the level '{level}' in the store has the leading objective", objective, names
         )
-    return [task for task in tasks if objective in ("", task.objectives[0].name)]
+    return [task for task in tasks if objective in ("", task.objective.name)]
 
 
 def fit_model(

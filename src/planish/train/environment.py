@@ -6,12 +6,9 @@ Programs of the level `loops` are measured on this machine:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -21,19 +18,17 @@ from numpy.typing import NDArray
 from planish.core import (
     Candidate,
     CanObserve,
-    Evaluation,
     Lost,
     Measured,
     Outcome,
     PlanishError,
     Task,
-    Trial,
 )
+from planish.core.files import StrPath
 from planish.core.registry import level_named, load_program
-from planish.measure.executors import LocalExecutor
 from planish.models.networks import scaled
-from planish.store import HeldError, Store, store_at
 from planish.tuning.api import task_of
+from planish.tuning.on_demand import OnDemandRuns
 from planish.tuning.settings import Settings
 
 if TYPE_CHECKING:
@@ -186,7 +181,7 @@ def make_environment(
     *,
     space: str = "steps",
     steps: int = 10,
-    store: Store | str | Path | None = None,
+    store: StrPath | None = None,
     remembered: int = REMEMBERED,
 ) -> StepEnvironment:
     """Make an environment of programs, whose candidates are verified and timed as in any search.
@@ -219,7 +214,7 @@ def _read(program: str | Program) -> Program:
 
 
 class _MeasuredPrograms:
-    """The programs, and the worker that measures them.
+    """The programs, and the runs in which their candidates are measured.
 
     Args:
         programs: of one level.
@@ -227,18 +222,11 @@ class _MeasuredPrograms:
         store: keeps what was measured.
     """
 
-    def __init__(self, programs: Sequence[Program], space: str, store: Store | str | Path | None) -> None:
+    def __init__(self, programs: Sequence[Program], space: str, store: StrPath | None) -> None:
         self._programs, self._space = programs, space
-        self._level, self._resources = level_named(programs[0].level), ExitStack()
-        self._store = self._resources.enter_context(store_at(store))
-        self._runs: dict[str, tuple[str, Iterator[int]]] = {}
-        self._resources.callback(self._finish_runs)
-        self._executor: LocalExecutor | None = None
-        self._served = ""
-
-    def close(self) -> None:
-        """End the worker and the runs, and close the store where it was opened here."""
-        self._resources.close()
+        self._level = level_named(programs[0].level)
+        self._runs = OnDemandRuns(self._level, SEARCHER, space, store)
+        self.close = self._runs.close
 
     def task(self, number: int) -> EpisodeTask:
         """Return a program for episodes."""
@@ -253,7 +241,7 @@ class _MeasuredPrograms:
 
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
         """Return what measures a candidate, each state once."""
-        trials = self._store.trials(task.key, self._level.steps)
+        trials = self._runs.trials(task)
         known = {
             space.state_key(t.candidate): _gflops(t.outcome) for t in trials if _is_of(space, t.candidate)
         }
@@ -261,51 +249,14 @@ class _MeasuredPrograms:
         def rate(candidate: Candidate) -> float:
             state = space.state_key(candidate)
             if state not in known:
-                evaluation = self._evaluate(task, candidate)
+                outcome = self._runs.measure(task, candidate).outcome
                 # Not remembered either: the next visit measures it again.
-                if isinstance(evaluation.outcome, Lost):
+                if isinstance(outcome, Lost):
                     return 0.0  # its worker was killed: nothing is known of it
-                self._store_trial(task, candidate, evaluation)
-                known[state] = _gflops(evaluation.outcome)
+                known[state] = _gflops(outcome)
             return known[state]
 
         return rate
-
-    def _evaluate(self, task: Task, candidate: Candidate) -> Evaluation:
-        spec = self._level.evaluator(task)
-        if self._executor is None:
-            self._executor = self._resources.enter_context(LocalExecutor(spec, workers=1))
-        elif self._served != task.key:
-            self._executor.serve(spec)
-        self._served = task.key
-        self._executor.submit([candidate])
-        (evaluation,) = self._executor.results()
-        return evaluation
-
-    def _store_trial(self, task: Task, candidate: Candidate, evaluation: Evaluation) -> None:
-        """Add a trial to the run of a task, which is resumed or, before its first trial, begun."""
-        if task.key not in self._runs:
-            begin = self._store.begin_run
-            self._runs[task.key] = self._resumed_run(task) or (
-                begin(task, searcher=SEARCHER, space=self._space, seed=0),
-                count(),
-            )
-        run_id, indices = self._runs[task.key]
-        trial = Trial(candidate, evaluation.outcome, next(indices), 0, evaluation.seconds, evaluation.host)
-        self._store.add_trials(run_id, [trial])
-
-    def _resumed_run(self, task: Task) -> tuple[str, Iterator[int]] | None:
-        for run in self._store.runs(task.key):
-            if (run.searcher, run.space) == (SEARCHER, self._space) and run.status != "running":
-                with suppress(HeldError):  # another process has just resumed it
-                    self._store.resume_run(run.id)
-                    indices = (trial.index for trial in self._store.each_trial(run.id, self._level.steps))
-                    return run.id, count(1 + max(indices, default=-1))
-        return None
-
-    def _finish_runs(self) -> None:
-        for run_id, _ in self._runs.values():
-            self._store.finish_run(run_id)
 
 
 def _gflops(outcome: Outcome) -> float:

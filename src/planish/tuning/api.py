@@ -328,10 +328,19 @@ def _execute(begin: Callable[[Task], TuningRun], task: Task, executor: Executor 
 
 def require_fit(level: Level, program: Program, settings: Settings) -> None:
     """Raise PlanishError where settings do not fit a program, before anything is measured for others."""
-    task, space = task_of(level, program, settings), settings.space or level.spaces[0]
+    searcher_of(level, task_of(level, program, settings), settings)
+
+
+def searcher_of(level: Level, task: Task, settings: Settings) -> Searcher:
+    """Make the searcher of a task that settings ask for, which knows nothing of other programs.
+
+    Raises:
+        PlanishError: there is no such searcher or space, or they do not fit the task or each other.
+    """
+    space = settings.space or level.spaces[0]
     name, options = settings.searcher or level.default_searcher(task, space), settings.searcher_options
     others = _spaces(level, task)
-    make_searcher(
+    return make_searcher(
         name, level.space(task, space), task.objectives, settings.seed, options, EMPTY_CONTEXT, others
     )
 

@@ -7,9 +7,10 @@ results, and what has become worse is an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from planish.core.trial import checked_for
 from planish.measure.executors import LocalExecutor
 from planish.store import Store, store_at
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.engine import count_workers
+from planish.tuning.engine import SharedWorkers
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
 
@@ -173,17 +174,11 @@ def tune_parts(
         StoppedError: the user ended it; what was found before is stored.
     """
     chosen = settings or Settings()
-    with store_at(store) as opened, ExitStack() as stack:
-        workers = executor
+    with store_at(store) as opened, SharedWorkers(chosen, start, executor) as shared:
         for name, program in parts.items():
             task = task_of(level, program, chosen)
             _require_exact(task.objectives[0])
-            spec = level.evaluator(task)
-            if workers is None:
-                workers = stack.enter_context(start(spec, workers=count_workers(chosen)))
-            else:
-                # The same processes for all parts: to start them takes longer than to tune a small function.
-                workers.serve(spec)
+            workers = shared.serving(level.evaluator(task))
             found, stopped = _tuned(name, level, task, budget, chosen, opened, workers, start)
             yield found
             if stopped:
@@ -250,6 +245,68 @@ def _part(name: str, result: Result, start: float, baseline: float) -> Part:
         result.best.candidate,
         result.run.trials,
     )
+
+
+@dataclass(frozen=True)
+class RecordedProgram:
+    """A program that was recorded.
+
+    Args:
+        program: it.
+        trials: of it.
+        programs: recorded in the store by now, this one included.
+    """
+
+    program: Program
+    trials: int
+    programs: int
+
+
+def record_programs(
+    level: Level,
+    programs: Iterable[Program],
+    settings: Settings,
+    trials: int,
+    store: Store,
+    seconds: float | None = None,
+    start: ExecutorFactory = LocalExecutor,
+) -> Iterator[RecordedProgram]:
+    """Measure candidates of programs that are not yet in a store, with the same workers.
+
+    Args:
+        level: of the programs.
+        programs: in order.
+        settings: of each search.
+        trials: of each program.
+        store: where the trials go.
+        seconds: after which it ends, in the middle of a program too, which is then resumed; None: no end.
+        start: starts the workers.
+
+    Yields:
+        Each program when all its trials are stored.
+    """
+    end = inf if seconds is None else time.monotonic() + seconds
+    done = {run.task_key for run in store.runs() if run.status == "finished" and run.trials >= trials}
+    with SharedWorkers(settings, start) as shared:
+        for program in programs:
+            task = task_of(level, program, settings)
+            if task.key in done:
+                continue
+            if (left := end - time.monotonic()) <= 0:
+                return
+            found = tune_program(
+                level,
+                program,
+                budget=Budget(trials=trials, seconds=None if seconds is None else left),
+                settings=settings,
+                store=store,
+                executor=shared.serving(level.evaluator(task)),
+                compares=False,
+            )
+            if found.stopped or time.monotonic() >= end:
+                return
+            done.add(task.key)
+            yield RecordedProgram(program, found.run.trials, len(done))
 
 
 class RegressionError(PlanishError):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Self
 
 from planish.core import (
     AllFailedError,
@@ -262,6 +263,35 @@ class TuningRun:
             f"none of {asked} candidates could be measured: {reasons or 'none was proposed'}",
             "; ".join(self.notes) + "." if recorder.lost else f"See 'planish show {recorder.run_id}'.",
         )
+
+
+class SharedWorkers:
+    """Workers for several tasks one after the other: to start them takes longer than to tune a small program.
+
+    Args:
+        settings: how many there are.
+        start: starts them, with the first task.
+        executor: live ones, which stay so; None starts some, and ends them with the block.
+    """
+
+    def __init__(self, settings: Settings, start: ExecutorFactory, executor: Executor | None = None) -> None:
+        self._settings, self._start, self._executor = settings, start, executor
+        self._resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def serving(self, spec: EvaluatorSpec) -> Executor:
+        """Return the workers, which evaluate by this spec from now on."""
+        if self._executor is None:
+            workers = count_workers(self._settings)
+            self._executor = self._resources.enter_context(self._start(spec, workers=workers))
+        else:
+            self._executor.serve(spec)
+        return self._executor
 
 
 def count_workers(settings: Settings) -> int:

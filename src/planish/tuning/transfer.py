@@ -26,7 +26,62 @@ from planish.store import Reader, StoredTask
 _log = logging.getLogger("planish")
 
 
-def known_tasks(store: Reader, level: Level[Any]) -> list[StoredTask]:
+_Space = TypeVar("_Space")
+
+
+@dataclass(frozen=True)
+class KnownTask:
+    """A task of a level that was run.
+
+    Args:
+        stored: the task, whose program is still a text.
+        level: of the task.
+        store: has its trials.
+    """
+
+    stored: StoredTask
+    level: Level[Any]
+    store: Reader
+
+    @property
+    def program(self) -> str:
+        """The program's canonical text."""
+        return self.stored.program
+
+    @property
+    def processor(self) -> str:
+        """The processor that it was run on; empty where that is not known."""
+        return self.stored.target.processor
+
+    @property
+    def objective(self) -> Objective:
+        """The leading objective."""
+        return self.stored.objectives[0]
+
+    def trials(self) -> Sequence[Trial]:
+        """Read its trials."""
+        return self.store.trials(self.stored.key, self.level.steps)
+
+    def space(self, needed: type[_Space], name: str = "") -> _Space | None:
+        """Return the first of its spaces that offers what is needed.
+
+        Args:
+            needed: a capability of spaces.
+            name: of the space; empty for any.
+
+        Returns:
+            The space; None where there is none, or the task cannot be read, as where its files are gone.
+        """
+        level = self.level
+        try:
+            task = self.stored.bind(level.read(self.program, self.stored.target))
+            spaces = (level.space(task, each) for each in level.spaces if name in ("", each))
+            return next((space for space in spaces if isinstance(space, needed)), None)
+        except PlanishError:
+            return None
+
+
+def known_tasks(store: Reader, level: Level[Any]) -> list[KnownTask]:
     """List the tasks of a level that were run, the oldest run first.
 
     What another version of the level measured counts no longer. It is left out, and a warning says how much.
@@ -43,31 +98,7 @@ def known_tasks(store: Reader, level: Level[Any]) -> list[StoredTask]:
             len(old),
             level.name,
         )
-    return [task for task in tasks if task.level_version == level.version]
-
-
-_Space = TypeVar("_Space")
-
-
-def space_of(level: Level[Any], stored: StoredTask, needed: type[_Space], name: str = "") -> _Space | None:
-    """Return the first space of a stored task that offers what is needed.
-
-    Args:
-        level: of the task.
-        stored: the task.
-        needed: a capability of spaces.
-        name: of the space; empty for any.
-
-    Returns:
-        The space; None where there is none, or the task cannot be read, as where its files are gone.
-    """
-    try:
-        program = level.read(stored.program, stored.target)
-        task = Task(program, stored.target, tuple(stored.objectives), level.version)
-        spaces = (level.space(task, each) for each in level.spaces if name in ("", each))
-        return next((space for space in spaces if isinstance(space, needed)), None)
-    except PlanishError:
-        return None
+    return [KnownTask(task, level, store) for task in tasks if task.level_version == level.version]
 
 
 MOST_TRIALS = 4000

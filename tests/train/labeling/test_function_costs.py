@@ -6,9 +6,8 @@ from levels.llvm.faulty import Methods, faulty
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import IRError, PassError
-from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
-from planish.train.labeling.function_search import FunctionCosts, FunctionEvaluator, Ranking
+from planish.train.labeling.function_search import FunctionCosts, FunctionExecutor, Ranking
 
 IR = """define i32 @f(i32 %x) {
   %p = alloca i32
@@ -31,14 +30,14 @@ class _Open(Watchdog):
 
 def _costs(objective: str, methods: Methods | None = None) -> FunctionCosts:
     ranking = Ranking(("default<Oz>",))
-    evaluator = FunctionEvaluator(
+    executor = FunctionExecutor(
         faulty(open_bindings(), {} if methods is None else methods),
         IR,
         [objective],
         lambda passes, values: ranking.matters(passes, int(values[objective])),
         _Open(),
     )
-    return FunctionCosts(InlineExecutor(evaluator), ranking, objective)
+    return FunctionCosts(executor, ranking, objective)
 
 
 def test_the_shortest_of_the_best_lists_wins_unless_oz_is_as_good() -> None:

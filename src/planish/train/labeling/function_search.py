@@ -17,7 +17,7 @@ from planish.core import (
     Outcome,
     PlanishError,
     Searcher,
-    StageClock,
+    SequentialExecutor,
     Trial,
     evaluate,
 )
@@ -105,14 +105,10 @@ class Ranking:
         return passes != self.baseline and (self._other is None or cost < self._other)
 
 
-REFUSED, BY_LLVM, NO_CODE = "refused", "refused by LLVM", "no code is made of it"
-INVALID, VARIES = "invalid IR", "not reproducible"
-OWN = frozenset({REFUSED, BY_LLVM, NO_CODE, INVALID, VARIES})
-"""What a pass list can be to blame for; any other failure is the machine's, or ours."""
 Values = Mapping[str, float]
 
 
-class FunctionEvaluator:
+class FunctionExecutor(SequentialExecutor):
     """Evaluates pass lists on one function, prepared for size, in the process where it is made.
 
     A list whose code may vary from run to run is run again where it matters, and has failed where other code
@@ -140,39 +136,51 @@ class FunctionEvaluator:
         matters: Callable[[Passes, Values], bool],
         watchdog: Watchdog,
     ) -> None:
+        super().__init__()
         self._objectives, self._matters, self._watchdog = objectives, matters, watchdog
         self.module = bindings.parse(for_size(ir))
         self._sizes: dict[bytes, int] = {}
 
     def close(self) -> None:
-        """Free the function."""
+        """Free the function; harmless when called twice."""
+        super().close()
         self.module.close()
 
-    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
-        """Run the passes on a clone, verify it, and count."""
-        del clock  # times by stage are not needed: nearly all of it is LLVM's
+    def _evaluate(self, candidate: Candidate) -> Evaluation:
+        """Run the passes on a clone, verify it, and count.
+
+        Raises:
+            PlanishError: it could not be run, which says nothing of the list: what a shard lacks is never
+                looked for again.
+        """
+        try:
+            return Evaluation(candidate, self._outcome(candidate))
+        except Exception as error:
+            raise PlanishError(f"a pass list could not be run: {error}") from error
+
+    def _outcome(self, candidate: Candidate) -> Outcome:
         passes = passes_of(candidate)
         pipeline = print_pipeline(passes)
         if not self._watchdog.enter(pipeline):
-            return Failed("transform", REFUSED, "it has ended LLVM's process")
+            return Failed("transform", "refused", "it has ended LLVM's process")
         module = self.module.clone()
         try:
             return self._transformed(module, passes, pipeline)
         except PassError as error:
-            return Failed("transform", BY_LLVM, error.message)
+            return Failed("transform", "refused by LLVM", error.message)
         except IRError as error:
-            return Failed("build", NO_CODE, error.message)
+            return Failed("build", "no code is made of it", error.message)
         finally:
             module.close()
 
     def _transformed(self, module: Module, passes: Passes, pipeline: str) -> Outcome:
         module.run(pipeline)
         if wrong := module.verify():
-            return Failed("verify", INVALID, wrong)
+            return Failed("verify", "invalid IR", wrong)
         values = {name: float(self._count(module, name)) for name in self._objectives}
         doubtful = vary(passes) and self._matters(passes, values)
         if doubtful and not reproduces(self.module, module, pipeline):
-            return Failed("verify", VARIES, f"{pipeline} makes other code from run to run")
+            return Failed("verify", "not reproducible", f"{pipeline} makes other code from run to run")
         return Measured(values)
 
     def _count(self, module: Module, objective: str) -> int:
@@ -215,13 +223,9 @@ class FunctionCosts(Recorder):
             self.record(evaluation)
 
     def record(self, evaluation: Evaluation) -> Trial:
-        """Rank a list by what was measured.
-
-        Raises:
-            PlanishError: it could not be run.
-        """
-        measured = charge(evaluation.outcome)
-        cost = int(measured.values[self._objective]) if measured else None
+        """Rank a list by what was measured."""
+        outcome = evaluation.outcome
+        cost = int(outcome.values[self._objective]) if isinstance(outcome, Measured) else None
         self.ranking.add(passes_of(evaluation.candidate), cost)
         return self._trial(evaluation.candidate, cost)
 
@@ -237,22 +241,8 @@ class FunctionCosts(Recorder):
 
     def _trial(self, candidate: Candidate, cost: int | None) -> Trial:
         if cost is None:
-            return Trial(candidate, Failed("transform", REFUSED))
+            return Trial(candidate, Failed("transform", "refused"))
         return Trial(candidate, Measured({self._objective: float(cost)}))
-
-
-def charge(outcome: Outcome) -> Measured | None:
-    """Return what was measured of a pass list; None where it is to blame for a failure.
-
-    Raises:
-        PlanishError: it could not be run.
-    """
-    if isinstance(outcome, Measured):
-        return outcome
-    if isinstance(outcome, Failed) and outcome.reason in OWN:
-        return None
-    # A full disk says nothing of the list, and what a shard lacks is never looked for again.
-    raise PlanishError(f"a pass list could not be run: {outcome.reason}: {outcome.detail}")
 
 
 def candidates_of(lists: Sequence[Passes]) -> tuple[Candidate, ...]:

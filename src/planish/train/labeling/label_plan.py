@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planish.core import Evaluator, Executor, Objective, PlanishError, unknown, usable_cores
+from planish.core import Objective, PlanishError, unknown, usable_cores
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import Bindings, IRError
 from planish.levels.llvm.passes.pipeline import available
 from planish.levels.llvm.passes.space import PassSpace, oz_of, pass_space
-from planish.measure.executors import InlineExecutor
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table
 from planish.train.labeling.function_search import (
     FunctionCosts,
-    FunctionEvaluator,
+    FunctionExecutor,
     Passes,
     Ranking,
     Values,
@@ -182,12 +181,10 @@ class LabelBench:
     Args:
         plan: how.
         bindings: of LLVM.
-        start: makes what evaluates in a child, beside LLVM.
     """
 
     plan: LabelPlan
     bindings: Bindings
-    start: Callable[[Evaluator], Executor] = InlineExecutor
 
     @cached_property
     def objective(self) -> Objective:
@@ -217,11 +214,11 @@ class LabelBench:
             return ranking.matters(passes, int(values[objective]))
 
         try:
-            evaluator = FunctionEvaluator(self.bindings, row.ir, [objective], matters, watchdog)
+            executor = FunctionExecutor(self.bindings, row.ir, [objective], matters, watchdog)
         except IRError:
             yield None
             return
-        with closing(evaluator), closing(self.start(evaluator)) as executor:
+        with closing(executor):
             yield FunctionCosts(executor, ranking, objective)
 
     def seed_of(self, row: Row) -> int:

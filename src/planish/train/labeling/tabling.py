@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.core import Executor, Outcome, evaluate_in_order
+from planish.core import Executor, Measured, Outcome, evaluate_in_order
 from planish.levels.llvm.bindings.protocol import IRError, Module
 from planish.levels.llvm.ir.features import FEATURES, VERSION, autophase
 from planish.levels.llvm.passes.catalogue import load_coreset
@@ -37,7 +37,7 @@ from planish.train.cost_tables import (
     require_same_baseline,
     write_costs,
 )
-from planish.train.labeling.function_search import FunctionEvaluator, Passes, Values, candidates_of, charge
+from planish.train.labeling.function_search import FunctionExecutor, Passes, Values, candidates_of
 from planish.train.labeling.label_plan import OBJECTIVES, LabelBench, LabelStatus
 from planish.tuning.progress import ProgressDisplay
 
@@ -107,24 +107,25 @@ class CostRows:
             return any(values[name] < cost for name, cost in baseline.items())
 
         try:
-            evaluator = FunctionEvaluator(self.bench.bindings, row.ir, self.objectives, matters, watchdog)
+            executor = FunctionExecutor(self.bench.bindings, row.ir, self.objectives, matters, watchdog)
         except IRError:
             return None
-        with closing(evaluator), closing(self.bench.start(evaluator)) as executor:
+        with closing(executor):
             first = _outcomes(executor, [(), self.bench.baseline])
             unoptimized, oz = map(self._counts, first)
             if unoptimized is None or oz is None:
                 return None
             baseline |= dict(zip(self.objectives, oz, strict=True))
             costs = list(map(self._counts, _outcomes(executor, self.lists)))
-            small = small_text(evaluator.module, self.bench.baseline)
+            small = small_text(executor.module, self.bench.baseline)
         features = np.stack([autophase(row.ir), autophase(small)])
         names = row.identity, row.package, row.split
         return CostRow(*names, unoptimized, oz, costs, features, count_lexemes(row.ir, small))
 
     def _counts(self, outcome: Outcome) -> list[int] | None:
-        measured = charge(outcome)
-        return [int(measured.values[name]) for name in self.objectives] if measured else None
+        if not isinstance(outcome, Measured):
+            return None
+        return [int(outcome.values[name]) for name in self.objectives]
 
 
 def small_text(module: Module, baseline: Passes) -> str:
