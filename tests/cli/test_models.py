@@ -9,8 +9,8 @@ import pytest
 
 from cli.conftest import Planish
 from planish.levels.loops.level import LoopsLevel
-from planish.models.held_out import HeldOut
 from planish.models.model_files import load_model, model_paths, models_folder, unused
+from planish.models.provenance import HeldOut
 
 CODE = Path(__file__).parents[2] / "benchmarks" / "llvm_functions" / "utf8.ll"
 PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")

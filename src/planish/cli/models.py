@@ -246,8 +246,8 @@ def _asked(models: Mapping[str, SavedModel]) -> Iterator[Source]:
 def _reason(level: Level[Any], searcher: str, model: SavedModel) -> str:
     """Return why the default search of a usual task does not ask a model; "" where it does."""
     from planish.core import CanFeaturize
-    from planish.models.conditions import OBJECTIVE
     from planish.models.model_files import unused
+    from planish.models.provenance import OBJECTIVE
 
     if (task := level.usual_task()) is None:
         return f"{searcher} asks no model; model-guided does"
