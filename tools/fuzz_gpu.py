@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,10 +30,12 @@ from fuzz.case import differences, points, prepared
 from fuzz.draw import draw_program
 from planish.core import Candidate, PlanishError, ScheduleError, Target, rng
 from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.dialect import OPENCL
 from planish.levels.loops.gpu.kernels import GpuProgram
-from planish.levels.loops.gpu.source import OPENCL, kernel_source
+from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.testing.gpu_interpreter import execute
 from planish.testing.interpreter import TreeFault
@@ -126,8 +129,8 @@ def say(*words: object) -> None:
 
 def judge(device: str, seed: int, number: int) -> tuple[str, str]:
     """Try a pair."""
-    program = draw_program(rng(seed, number // OF_PROGRAM))
-    if points(program) > MOST_POINTS.get(device, 200_000):
+    program = _program(rng(seed, number // OF_PROGRAM), number // OF_PROGRAM)
+    if points(program) > MOST_POINTS.get(device, 200_000) and not _is_product(number // OF_PROGRAM):
         return "large", ""
     special = number % 2 == 1
     _, inputs, expected = prepared(program.text, special, seed)
@@ -146,8 +149,37 @@ def judge(device: str, seed: int, number: int) -> tuple[str, str]:
     return ("wrong", f"{message}\n  {program.text}\n  {candidate}") if message else ("right", "")
 
 
+PRODUCTS = (
+    "C[m,n] += A[m,k] * B[k,n]",
+    "C[m,n] += A[m,k] * B[n,k]",
+    "C[m,n] += A[k,m] * B[k,n]",
+    "C[n,m] += A[k,m] * B[n,k]",
+    "C[b,m,n] += A[b,m,k] * B[b,k,n]",
+    "C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n] + v[n])",
+    "C[m,n] += A[k,m] * pad(I[k, n + r - 1], 0)",
+)
+"""What tensor cores compute, if the types are narrow."""
+
+
+def _is_product(which: int) -> bool:
+    """Return whether a program is one of `PRODUCTS`: each fourth, for a GPU with tensor cores."""
+    return which % 4 == 0
+
+
+def _program(drawn: np.random.Generator, which: int) -> Program:
+    if not _is_product(which):
+        return draw_program(drawn)
+    text, dtype = drawn.choice(PRODUCTS), str(drawn.choice(["float16", "bfloat16"]))
+    m, n, k = int(drawn.integers(9, 40)), int(drawn.integers(7, 28)), 16 * int(drawn.integers(2, 5))
+    sizes = {"m": m, "n": n, "k": k, "b": int(drawn.integers(1, 3)), "r": 3}
+    used = {name: size for name, size in sizes.items() if re.search(rf"\b{name}\b", text)}
+    return parse(text, used, {"I": (k, n)} if "I[" in text else {}, dtype)
+
+
 def _gpu(number: int) -> Gpu:
-    return Gpu(block_size=256, shared=16 << 10, lanes=8, processor=number // OF_PROGRAM % 2 == 1)
+    which = number // OF_PROGRAM
+    tensor = _is_product(which)
+    return Gpu(block_size=256, shared=24 << 10, lanes=8, processor=which % 2 == 1, tensor=tensor)
 
 
 def _candidate(space: GpuSpace, number: int, seed: int) -> Candidate:

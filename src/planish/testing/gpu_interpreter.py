@@ -19,9 +19,12 @@ from planish.levels.loops.gpu.kernels import (
     Compute,
     Condition,
     Cooperative,
+    Counts,
     GpuKernel,
     GpuProgram,
     Item,
+    Mma,
+    Pipelined,
     Serial,
     Single,
 )
@@ -72,6 +75,12 @@ class _Memory:
         if owner != thread and (write or written):
             raise TreeFault(f"threads {owner} and {thread} race for {self.name}[{element}]")
         self.touched[element] = (thread if owner == thread else -1, write or written)
+
+
+def _iterations(loops: Counts) -> Iterator[dict[LoopId, int]]:
+    """List the iterations of nested loops."""
+    names = [loop for loop, _ in loops]
+    return (dict(zip(names, at, strict=True)) for at in product(*(range(count) for _, count in loops)))
 
 
 class _Machine:
@@ -128,7 +137,7 @@ class _Machine:
     def _start(self, kernel: GpuKernel, block: int, thread: int) -> dict[LoopId, int] | None:
         """Return the iterations that a thread stands for; None where it has none."""
         pairs = [(kernel.threads, block * kernel.block_size + thread)] if kernel.flat else []
-        pairs = pairs or [(kernel.blocks, block), (kernel.threads, thread)]
+        pairs = pairs or [(kernel.blocks, kernel.row_major(block)), (kernel.threads, thread)]
         at: dict[LoopId, int] = {}
         for loops, number in pairs:
             for loop, count in reversed(loops):
@@ -144,23 +153,49 @@ class _Machine:
                     yield
                 case Compute():
                     self._compute(item, at)
-                case Serial():
-                    for i in range(item.first, item.last):
-                        yield from self._items(item.body, {**at, item.loop: i})
-                case Single():
-                    first = self.thread % self.kernel.block_size == 0
-                    if all(at[loop] == 0 for loop in item.loops) and (item.loops or first):
-                        yield from self._items(item.body, at)
-                case Cooperative():
-                    for own in self._share_of(item):
-                        yield from self._items(item.body, {**at, **own})
+                case Mma():
+                    for own in _iterations(item.walked):
+                        self._compute(Compute(item.leaf), {**at, **own})
+                case Pipelined():
+                    yield from self._pipelined(item, at)
+                case Serial() | Single() | Cooperative():
+                    for inside in self._inside(item, at):
+                        yield from self._items(item.body, inside)
+
+    def _inside(
+        self, item: Serial | Single | Cooperative, at: dict[LoopId, int]
+    ) -> Iterator[dict[LoopId, int]]:
+        """List the iterations of a thread in an item's body."""
+        match item:
+            case Serial():
+                yield from ({**at, item.loop: i} for i in range(item.first, item.last))
+            case Single():
+                first = self.thread % self.kernel.block_size == 0
+                if all(at[loop] == 0 for loop in item.loops) and (item.loops or first):
+                    yield at
+            case Cooperative():
+                yield from ({**at, **own} for own in self._share_of(item))
+
+    def _pipelined(self, item: Pipelined, at: dict[LoopId, int]) -> Generator[None]:
+        ahead = item.stages - 1
+
+        def inside(i: int) -> dict[LoopId, int]:
+            return {**at, item.loop: i, item.tile: i % item.stages}
+
+        for i in range(item.first, min(item.first + ahead, item.last)):
+            yield from self._items(item.copies, inside(i))
+        for i in range(item.first, item.last):
+            yield
+            if i + ahead < item.last:
+                yield from self._items(item.copies, inside(i + ahead))
+            yield from self._items(item.body, inside(i))
 
     def _share_of(self, item: Cooperative) -> Iterator[dict[LoopId, int]]:
         """List the iterations of this thread among those that all threads share."""
-        loops, own = [loop for loop, _ in item.loops], self.thread % self.kernel.block_size
-        for number, chosen in enumerate(product(*(range(count) for _, count in item.loops))):
+        own = self.thread % self.kernel.block_size
+        for number, chosen in enumerate(_iterations(item.loops)):
             if number % self.kernel.block_size == own:
-                yield dict(zip(loops, chosen, strict=True))
+                yield chosen
 
     def _compute(self, item: Compute, at: At) -> None:
         if item.lanes:

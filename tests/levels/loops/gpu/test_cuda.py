@@ -24,10 +24,11 @@ from planish.levels.loops.gpu.cuda import (
     read_statistics,
 )
 from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.dialect import CUDA
 from planish.levels.loops.gpu.nvrtc import find_nvrtc
 from planish.levels.loops.gpu.running import MARGIN, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
-from planish.levels.loops.gpu.source import CUDA, kernel_source
+from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, UnrollReduction
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.level import LoopsLevel

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
 from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.dialect import CUDA, OPENCL
 from planish.levels.loops.gpu.export import grids_text
 from planish.levels.loops.gpu.kernels import (
     Barrier,
+    Compute,
     Cooperative,
     GpuKernel,
     GpuProgram,
@@ -23,7 +25,7 @@ from planish.levels.loops.gpu.kernels import (
     require_fit,
 )
 from planish.levels.loops.gpu.schedule import gpu_program_of
-from planish.levels.loops.gpu.source import CUDA, OPENCL, kernel_source
+from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
     BlockTile,
@@ -67,6 +69,11 @@ def wrong(program: Program, kernels: GpuProgram) -> str | None:
 @pytest.mark.parametrize("steps", [(), TILED, TILED[:2], TILED[:4], (*TILED[:3], TILED[4])])
 def test_a_product_is_computed_with_tiles_that_do_not_divide_it(steps: tuple[Step, ...]) -> None:
     assert wrong(MATMUL, gpu_program_of(MATMUL, Candidate(steps))) is None
+
+
+def computed(items: tuple[Item, ...]) -> list[Compute]:
+    """List computations of single elements or vectors."""
+    return [each for each in computations(items) if isinstance(each, Compute)]
 
 
 CONVOLUTION = "O[k,y,x] += pad(I[c, 2*y + r - 1, 2*x + s - 1], 0) * W[k,c,r,s]"
@@ -155,7 +162,7 @@ def test_a_padded_copy_is_spread_over_all_its_elements() -> None:
     copies = [kernel for kernel in kernels.kernels if kernel.outputs == ("I.padded",)]
     # All but the rows and columns that no window reaches.
     assert max(kernel.grid_size * kernel.block_size for kernel in copies) >= 4 * 9 * 9
-    assert all(item.lanes is None for kernel in copies for item in computations(kernel.body))
+    assert all(item.lanes is None for kernel in copies for item in computed(kernel.body))
     assert wrong(program, kernels) is None
 
 
@@ -163,7 +170,7 @@ def test_what_is_left_of_a_vector_is_computed_element_by_element() -> None:
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 3, "n": 7, "k": 2})
     steps = (BlockTile("m", 1, 4), BlockTile("n", 1, 4, 2), VectorLanes("n"))
     kernels = gpu_program_of(program, Candidate(steps))
-    lanes = [each.lanes for kernel in kernels.kernels for each in computations(kernel.body)]
+    lanes = [each.lanes for kernel in kernels.kernels for each in computed(kernel.body)]
     assert {width for found in lanes if found for width in found[1:]} == {4}
     assert None in lanes
     assert wrong(program, kernels) is None
@@ -201,8 +208,7 @@ def test_a_missing_barrier_is_a_race() -> None:
 
 def test_a_missing_condition_leaves_a_buffer() -> None:
     kernels = gpu_program_of(MATMUL, Candidate(TILED))
-    computed = [each for item in kernels.kernels[0].body for each in computations((item,))]
-    assert any(each.conditions for each in computed)
+    assert any(each.conditions for each in computed(kernels.kernels[0].body))
 
     def unguarded(items: tuple[Item, ...]) -> tuple[Item, ...]:
         return tuple(

@@ -18,7 +18,9 @@ from itertools import product
 from math import prod
 
 from planish.core import ScheduleError
+from planish.levels.loops.gpu.copies import pipelined, wide_copy
 from planish.levels.loops.gpu.kernels import (
+    ALIGNED_BYTES,
     GLOBAL,
     PRIVATE,
     SHARED,
@@ -33,6 +35,8 @@ from planish.levels.loops.gpu.kernels import (
     Single,
     synchronized,
 )
+from planish.levels.loops.gpu.layout import Bindings, KernelOptions, Layout
+from planish.levels.loops.gpu.tensor import ROW_ELEMENTS, fragments_of, only_leaf
 from planish.levels.loops.ir.schedule import loop_text
 from planish.levels.loops.ir.tree import (
     Buffer,
@@ -50,32 +54,10 @@ from planish.levels.loops.ir.tree import (
 )
 from planish.levels.loops.lang.program import DTYPES
 
-Bindings = Mapping[LoopId, str]
-"""Loop to "block" or "thread"."""
-
 VECTOR_BYTES = 32
 """Of vectors at most: PoCL's functions on longer ones have another calling convention than its kernels."""
 LEAST_ROW = 8
 """Elements of a row behind which some may be left free."""
-FLAT_BLOCK_SIZE = 256
-"""Threads of a block where nothing is bound."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Choices of how kernels are laid out.
-
-    Args:
-        block_size: threads of a block at most, where nothing is bound.
-        pads: buffer of a copy to the elements that are left free behind each row of its tile.
-        lanes: innermost loops whose iterations are computed as one vector.
-        unrolled: loops that are repeated instead of counted, besides those that registers take.
-    """
-
-    block_size: int = FLAT_BLOCK_SIZE
-    pads: Mapping[str, int] = field(default_factory=dict[str, int])
-    lanes: frozenset[LoopId] = frozenset()
-    unrolled: frozenset[LoopId] = frozenset()
 
 
 def bind(tree: LoopTree, bindings: Bindings, copies: frozenset[str], layout: Layout) -> GpuProgram:
@@ -189,6 +171,11 @@ class _Binder:
         self.strides: dict[str, Mapping[LoopId, int]] = {}
         """Buffer to its strides in the kernel's own layout, where they are others than the tree's."""
         self.sizes: dict[str, int] = {}
+        self.block_size = 1
+        self.types = {name: tree.buffer[name].dtype for name in self.refs}
+        written = {leaf.target.buffer for leaf in self.leaves}
+        found = [options for name, options in layout.kernels.items() if name in written]
+        self.options = found[0] if found and bindings else KernelOptions()
 
     def kernel(self) -> GpuKernel:
         """Make the kernel."""
@@ -200,9 +187,10 @@ class _Binder:
         blocks, path, nodes = self._grid()
         found = [loop for loop in self.bindings if self.bindings[loop] == "thread" and loop in self.trips]
         self.threads = {loop: self.trips[loop] for loop in found}
+        self.block_size = prod(self.threads.values())
         self._place(len(blocks))
         items = self._all(nodes, path)
-        return self._finished(blocks, tuple(self.threads.items()), prod(self.threads.values()), items)
+        return self._finished(blocks, tuple(self.threads.items()), self.block_size, items)
 
     def _grid(self) -> tuple[Counts, _Path, tuple[Node, ...]]:
         blocks, path, nodes = list[tuple[LoopId, int]](), _Path(), (self.root,)
@@ -244,11 +232,25 @@ class _Binder:
             for space in (SHARED, PRIVATE)
         )
         in_global = [b.name for b in self.tree.buffers if self.spaces.get(b.name) == GLOBAL]
+        options, names = self.options, frozenset(b.name for b in shared)
+        if options.stages > 1:
+            items, staged = pipelined(items, names, options.stages, self._tile_elements)
+            shared = tuple(replace(b, size=staged.get(b.name, b.size)) for b in shared)
         if block_size > 1:
-            items = synchronized(items, frozenset(b.name for b in shared))
+            items = synchronized(items, names)
         inputs = tuple(name for name in in_global if name not in written)
         outputs = tuple(name for name in in_global if name in written)
-        return GpuKernel("", blocks, threads, block_size, flat, items, shared, private, inputs, outputs)
+        return GpuKernel(
+            *("", blocks, threads, block_size, flat, items, shared, private, inputs, outputs),
+            raster=options.raster if len(blocks) > 1 else 0,
+            resident=options.resident,
+        )
+
+    def _tile_elements(self, name: str) -> int:
+        """Count the elements of a tile of a shared buffer, up to where the next one may begin."""
+        aligned = max(1, ALIGNED_BYTES // DTYPES[self.types[name]])
+        size = self.sizes.get(name, self.tree.buffer[name].size)
+        return -(-size // aligned) * aligned
 
     def _kind(self, loop: Loop) -> str:
         return "serial" if self._copies(loop) else self.bindings.get(loop.id, "serial")
@@ -427,10 +429,12 @@ class _Binder:
     def _leave_room(self, name: str) -> None:
         """Leave elements free behind each row of a shared tile, against bank conflicts."""
         pad, size = self.layout.pads.get(name, 0), self.tree.buffer[name].size
+        multiple = ROW_ELEMENTS if self.options.tensor else 1
         moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}
         first = min(moves, key=moves.__getitem__, default=("", 1))[0]
         strides = {s for (axis, _), s in moves.items() if axis != first and s >= LEAST_ROW and not size % s}
         row = min((s for s in strides if self._is_row(name, s)), default=0)
+        pad += -(row + pad) % multiple
         if not pad or not row or any(ref.offset for ref in self.refs[name]):
             return
         self.strides[name] = {loop: s + s // row * pad for loop, s in moves.items()}
@@ -458,6 +462,8 @@ class _Binder:
     def _items(self, node: Node, path: _Path) -> Iterator[Item]:
         if isinstance(node, Leaf):
             yield from self._leaf(node, path)
+        elif self._begins_product(node):
+            yield self._product(node, path)
         elif self._is_shared_work(node, path):
             yield self._cooperative(node, path)
         elif self._kind(node) == "thread" and not path.cooperative:
@@ -468,6 +474,28 @@ class _Binder:
             yield from self._all(node.body, path.into(node.id, extent, rest, guarded=guarded, thread=True))
         else:
             yield from self._serial(node, path)
+
+    def _begins_product(self, node: Loop) -> bool:
+        """Return whether tensor cores compute a nest."""
+        loops, found = self.options.tensor, leaves((node,))
+        return loops is not None and node.id in loops and all(leaf.reduce for leaf in found)
+
+    def _product(self, node: Loop, path: _Path) -> Item:
+        """Compute a nest by tensor cores; what lies beyond an edge is computed, and stays where it is."""
+        assert self.options.tensor is not None
+        loops = self.options.tensor
+        leaf = only_leaf(node)
+        made = Leaf(self._ref(leaf.target), leaf.reduce, self._value(leaf.value))
+        if self.spaces[leaf.target.buffer] != PRIVATE or not all(
+            self.spaces[ref.buffer] == SHARED for ref in refs(leaf.value)
+        ):
+            what = "tensor cores read operands that blocks share, and add to registers"
+            raise ScheduleError(what, "Share both operands: SharedTile.")
+        for ref in refs(made.value):
+            # Rows beyond an edge are read, too.
+            reach = 1 + sum(stride * (self.trips[loop] - 1) for loop, stride in ref.strides)
+            self.sizes[ref.buffer] = max(reach, self.sizes.get(ref.buffer, self.tree.buffer[ref.buffer].size))
+        return fragments_of(made, loops, self.trips, self._extent(loops.inner[0], path), self.types)
 
     def _is_shared_work(self, node: Loop, path: _Path) -> bool:
         """Return whether no thread loop encloses a nest that writes what threads share."""
@@ -492,7 +520,16 @@ class _Binder:
             # As the source lies in memory, so that neighboring threads read neighboring elements.
             source = leaf.value.stride
             chain.sort(key=lambda item: -source.get(item[0], 0))
-        return Cooperative(tuple(chain), self._all(nodes, path))
+        items = self._all(nodes, path)
+        if len(items) == 1 and isinstance(item := items[0], Compute) and self._copies_as_it_is(item):
+            return wide_copy(tuple(chain), item, DTYPES[self.types[item.leaf.target.buffer]], self.block_size)
+        return Cooperative(tuple(chain), items)
+
+    def _copies_as_it_is(self, item: Compute) -> bool:
+        """Return whether an element is copied without a conversion."""
+        value, target = item.leaf.value, item.leaf.target.buffer
+        same = isinstance(value, Ref) and self.types[value.buffer] == self.types[target]
+        return same and item.lanes is None and item.leaf.reduce is None
 
     def _serial(self, loop: Loop, path: _Path) -> Iterator[Item]:
         extent = self._extent(loop.axis, path)
@@ -540,7 +577,7 @@ class _Binder:
         if not isinstance(leaf, Leaf) or width not in (2, 4, 8):
             return None
         strides = [self._ref(ref).stride.get(loop.id, 0) for ref in leaf.refs]
-        types = {self.tree.buffer[ref.buffer].dtype for ref in leaf.refs}
+        types = {self.types[ref.buffer] for ref in leaf.refs}
         if width * max(DTYPES[dtype] for dtype in types) > VECTOR_BYTES:
             return None
         plain = len(types) == 1 and types <= {"float32", "float64", "int32"} and not _gathers(leaf.value)

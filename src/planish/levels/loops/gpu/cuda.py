@@ -20,8 +20,6 @@ from planish.levels.loops.gpu.nvrtc import compile_by_nvrtc, find_nvrtc, nvrtc_v
 from planish.sandbox.tool import run_tool
 
 _SECONDS = 300.0
-_STATIC_SHARED = 48 << 10
-"""Bytes of shared memory that a kernel may have without asking the driver for more."""
 _INSTALL = "Install NVRTC, pip install 'planish[cuda]', or the CUDA toolkit, with nvcc on the path."
 
 
@@ -33,21 +31,23 @@ class GpuModel:
         name: an example of its architecture.
         units: multiprocessors.
         threads: of a multiprocessor at most.
+        shared_kib: KiB of shared memory that a block may have.
     """
 
     name: str
     units: int
     threads: int
+    shared_kib: int
 
 
 GPUS: Mapping[str, GpuModel] = {
-    "sm_75": GpuModel("T4", 40, 1024),
-    "sm_80": GpuModel("A100", 108, 2048),
-    "sm_86": GpuModel("RTX 3090", 82, 1536),
-    "sm_89": GpuModel("RTX 4090", 128, 1536),
-    "sm_90": GpuModel("H100", 132, 2048),
-    "sm_100": GpuModel("B200", 148, 2048),
-    "sm_120": GpuModel("RTX 5090", 170, 1536),
+    "sm_75": GpuModel("T4", 40, 1024, 64),
+    "sm_80": GpuModel("A100", 108, 2048, 163),
+    "sm_86": GpuModel("RTX 3090", 82, 1536, 99),
+    "sm_89": GpuModel("RTX 4090", 128, 1536, 99),
+    "sm_90": GpuModel("H100", 132, 2048, 227),
+    "sm_100": GpuModel("B200", 148, 2048, 227),
+    "sm_120": GpuModel("RTX 5090", 170, 1536, 99),
 }
 """Architecture to a GPU that has it: from the vendor's data sheets and programming guide."""
 REGISTERS = 65536
@@ -83,7 +83,13 @@ def cuda_target(arch: str) -> Target:
         what = f"there is no architecture '{arch}'" if arch else "a CUDA target needs an architecture"
         raise TargetError(what, f"Use cuda:ARCH with one of {', '.join(GPUS)}.")
     model = GPUS[arch]
-    gpu = Gpu(units=model.units, shared=_STATIC_SHARED, registers=REGISTERS, threads=model.threads)
+    gpu = Gpu(
+        units=model.units,
+        shared=model.shared_kib << 10,
+        registers=REGISTERS,
+        threads=model.threads,
+        tensor=int(arch.removeprefix("sm_")) >= 80,
+    )
     toolchain = {"backend": f"cuda:{arch}", **_compiler()}
     return Target(f"{model.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)
 

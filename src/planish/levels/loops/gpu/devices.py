@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from planish.core import Target
 
@@ -38,6 +39,7 @@ class Gpu:
         registers: of 32 bits, for all threads of a unit; 0 where that is not known.
         threads: of a unit at most; 0 where that is not known.
         processor: whether it is a processor that executes the threads of a block one after the other.
+        tensor: whether it has tensor cores for float16 and bfloat16.
     """
 
     units: int = 1
@@ -48,6 +50,7 @@ class Gpu:
     registers: int = 0
     threads: int = 0
     processor: bool = False
+    tensor: bool = False
 
     @property
     def features(self) -> frozenset[str]:
@@ -65,5 +68,6 @@ class Gpu:
         pairs = (feature.partition("=") for feature in target.features if "=" in feature)
         found: Mapping[str, int] = {name: int(value) for name, _, value in pairs if value.isdigit()}
         known = {field.name for field in fields(Gpu)}
-        numbers = {name: value for name, value in found.items() if name in known and name != "processor"}
-        return Gpu(**numbers, processor=bool(found.get("processor", 0)))
+        numbers: dict[str, Any] = {name: value for name, value in found.items() if name in known}
+        flags = {name: bool(numbers.get(name)) for name in ("processor", "tensor")}
+        return Gpu(**{**numbers, **flags})

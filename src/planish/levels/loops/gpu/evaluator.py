@@ -16,11 +16,12 @@ from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path
 from planish.levels.loops.gpu.cuda_driver import CudaDevice, gpu_architecture
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
+from planish.levels.loops.gpu.dialect import DIALECTS
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.opencl import OpenClDevice
 from planish.levels.loops.gpu.running import CompiledKernels, KernelRun
 from planish.levels.loops.gpu.schedule import gpu_program_of
-from planish.levels.loops.gpu.source import DIALECTS, kernel_source
+from planish.levels.loops.gpu.source import kernel_source
 from planish.measure import Clocks
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class GpuEvaluator(LoopsEvaluator):
         if self._remember and source in self._outcomes:
             return self._outcomes[source]
         with clock("build"):
+            if self._runs:
+                self._runs.close()
             compiled = self._compiled(kernels, source)
             self._runs = compiled.bind(self._verifier.inputs, self._verifier.outputs)
         try:
@@ -104,10 +107,16 @@ class GpuEvaluator(LoopsEvaluator):
         """Compile kernels; the finalists, which are measured again and again, once."""
         if source not in self._made:
             if len(self._made) >= KEPT:
-                self._made.clear()
+                self.close()
             compiled = compiled_for(self._program, kernels, source, self._target, self._folder)
             self._made[source] = compiled
         return self._made[source]
+
+    def close(self) -> None:
+        """Unload all kernels that were compiled."""
+        for compiled in self._made.values():
+            compiled.close()
+        self._made.clear()
 
     def _device_ns(self) -> int:
         return self._runs.device_ns if self._runs else 0

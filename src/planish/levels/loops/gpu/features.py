@@ -24,10 +24,13 @@ from planish.levels.loops.gpu.kernels import (
     GpuKernel,
     GpuProgram,
     Item,
+    Mma,
+    Pipelined,
     Serial,
     Single,
     shared_bytes,
 )
+from planish.levels.loops.gpu.tensor import FRAGMENT_DEPTH
 from planish.levels.loops.ir.tree import LoopId, Ref, refs
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ BANKS = 32
 """Of shared memory, of 4 bytes each."""
 SCHEMA = FeatureSchema(
     "loops/gpu",
-    1,
+    2,
     (
         "kernels",  # no logarithm; the others are logarithms where nothing else is said
         "blocks",
@@ -58,6 +61,11 @@ SCHEMA = FeatureSchema(
         "shared elements touched by a thread",
         "threads that meet in a bank",  # mean over shared elements
         "computed for each global element",
+        "stages",  # of pipelined copies; no logarithm
+        "elements copied at once",  # no logarithm
+        "by tensor cores",  # share of elements; no logarithm
+        "raster",
+        "resident blocks",  # that were asked for; no logarithm
     ),
 )
 
@@ -76,6 +84,9 @@ class _Counted:
     together: float = 0.0
     in_shared: float = 0.0
     meeting: float = 0.0
+    stages: int = 1
+    copied: int = 1
+    in_tensor: float = 0.0
     shared: frozenset[str] = field(default_factory=frozenset[str])
     private: frozenset[str] = field(default_factory=frozenset[str])
 
@@ -92,6 +103,12 @@ class _Counted:
             match item:
                 case Compute():
                     self._compute(item, times, fastest)
+                case Mma():
+                    self._multiply(item, times)
+                case Pipelined():
+                    count = times * (item.last - item.first)
+                    self.stages, self.barriers = max(self.stages, item.stages), self.barriers + count
+                    self.items((*item.copies, *item.body), count, fastest, kernel)
                 case Serial():
                     count = item.last - item.first
                     self.copies = max(self.copies, count if item.unrolled else 1)
@@ -106,7 +123,10 @@ class _Counted:
 
     def _compute(self, item: Compute, times: float, fastest: LoopId | None) -> None:
         width = item.lanes[1] if item.lanes else 1
-        self.lanes = max(self.lanes, width)
+        if item.aligned:
+            self.copied = max(self.copied, width)
+        else:
+            self.lanes = max(self.lanes, width)
         self.computed += times * width
         self.tested += times * width * bool(item.conditions)
         for ref in _touched(item):
@@ -119,8 +139,19 @@ class _Counted:
                 self.meeting += times * width * (gcd(stride, BANKS) if stride else 1)
                 continue
             self.in_global += times * width
-            self.sequence += times * width * (stride == 1)
+            self.sequence += times * width * (stride == (width if item.aligned else 1))
             self.together += times * width * (stride == 0)
+
+    def _multiply(self, item: Mma, times: float) -> None:
+        """Count a product by tensor cores, whose rows meet in no bank."""
+        depth, rows, columns = (prod(n for _, n in each) for each in (item.depth, item.rows, item.columns))
+        computed = times * depth * rows * columns * 4 * FRAGMENT_DEPTH
+        read = times * depth * (rows * 8 + columns * 4)
+        self.computed += computed
+        self.in_tensor += computed
+        self.copies = max(self.copies, depth * rows * columns)
+        self.in_shared += read
+        self.meeting += read
 
 
 def _touched(item: Compute) -> Iterator[Ref]:
@@ -168,6 +199,11 @@ def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
         _log(main.in_shared),
         _log(main.meeting / main.in_shared if main.in_shared else 0),
         _log(main.computed / max(1.0, main.in_global)),
+        main.stages,
+        main.copied,
+        main.in_tensor / max(main.computed, 1e-9),
+        _log(kernel.raster),
+        kernel.resident,
     ]
 
 

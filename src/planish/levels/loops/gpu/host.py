@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planish.levels.loops.gpu.kernels import GpuProgram
+from planish.levels.loops.gpu.kernels import GpuProgram, dynamic_bytes
 from planish.levels.loops.lang.program import DTYPES, Program
 
 _TABLES = """
@@ -13,7 +13,7 @@ static const struct buffer buffers[] = {{
 enum {{ BUFFERS = sizeof buffers / sizeof buffers[0] }};
 
 
-struct launch {{ const char *name; size_t blocks, threads; int once, count, arguments[{most}]; }};
+struct launch {{ const char *name; size_t blocks, threads; int shared, once, count, arguments[{most}]; }};
 static const struct launch launches[] = {{
 {launches}
 }};
@@ -167,7 +167,11 @@ int main(int argc, char **argv)
             void *arguments[{most}];
             CHECK(cuModuleGetFunction(&kernel, module, launches[i].name));
             for (int a = 0; a < launches[i].count; ++a) arguments[a] = &memory[launches[i].arguments[a]];
-            CHECK(cuLaunchKernel(kernel, launches[i].blocks, 1, 1, launches[i].threads, 1, 1, 0, NULL,
+            if (launches[i].shared)
+                CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         launches[i].shared));
+            CHECK(cuLaunchKernel(kernel, launches[i].blocks, 1, 1, launches[i].threads, 1, 1,
+                                 launches[i].shared, NULL,
                                  arguments, NULL));
         }}
     }}
@@ -215,9 +219,8 @@ def host_program(name: str, program: Program, kernels: GpuProgram, kind: str) ->
     rows: list[str] = []
     for k, once in every:
         arguments = [str(number[n]) for n in (*k.inputs, *k.outputs)]
-        row = (
-            f'"{k.name}", {k.grid_size}, {k.block_size}, {once}, {len(arguments)}, {{{", ".join(arguments)}}}'
-        )
+        numbers = f"{k.grid_size}, {k.block_size}, {dynamic_bytes(k)}, {once}, {len(arguments)}"
+        row = f'"{k.name}", {numbers}, {{{", ".join(arguments)}}}'
         rows.append(f"    {{{row}}},")
     return _HOSTS[kind].format(
         name=name,

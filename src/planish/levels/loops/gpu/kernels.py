@@ -14,12 +14,16 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from planish.core import TargetError
-from planish.levels.loops.ir.tree import Buffer, Leaf, LoopId, LoopTree, refs
+from planish.levels.loops.ir.tree import Buffer, Leaf, LoopId, LoopTree, Ref, refs
 from planish.levels.loops.lang.program import DTYPES
 
 GLOBAL, SHARED, PRIVATE = "global", "shared", "private"
 """Memory of all threads, of a block, and of a thread: what is private is in registers where it fits."""
 
+ALIGNED_BYTES = 16
+"""Of what is copied at once, and of rows that tensor cores read: they begin at a multiple of it."""
+STATIC_SHARED = 48 << 10
+"""Bytes of shared memory that a CUDA kernel may have without asking the driver for more."""
 Counts = tuple[tuple[LoopId, int], ...]
 """Loops with their iterations, outermost first."""
 
@@ -46,11 +50,59 @@ class Compute:
         conditions: all must hold.
         lanes: the innermost loop, with so many iterations, whose elements are computed as one vector; None
             for a single element.
+        aligned: whether it copies as many elements of one type at once: all begin at a multiple of so many,
+            and the conditions hold for all or for none.
     """
 
     leaf: Leaf
     conditions: tuple[Condition, ...] = ()
     lanes: tuple[LoopId, int] | None = None
+    aligned: bool = False
+
+
+@dataclass(frozen=True)
+class Mma:
+    """Product of two tiles in shared memory by tensor cores, added to accumulators of a warp.
+
+    A fragment is 16 x 8 elements of the result, and 16 of the reduction (PTX: `mma.m16n8k16`). A thread has
+    four elements of it: rows `row` and `row` + 8, and two neighboring columns. The last two thread loops are
+    `row`, of 8 iterations, and `column`, of 4, so that the threads of a warp are numbered as the instruction
+    demands. A thread computes what `leaf` does in the iterations of all other loops.
+
+    Args:
+        leaf: `target += a * b`; the target is private, a and b are shared.
+        rows: loops over fragments, along the rows.
+        columns: likewise, along the columns.
+        depth: likewise, along the reduction.
+        high: loop over the two halves of the rows.
+        row: thread loop over the rows of a half.
+        column: thread loop over pairs of columns.
+        pair: loop over the two columns of a pair.
+        inner: loop over the 16 elements of the reduction.
+        dtype: of a and b.
+    """
+
+    leaf: Leaf
+    rows: Counts
+    columns: Counts
+    depth: Counts
+    high: LoopId
+    row: LoopId
+    column: LoopId
+    pair: LoopId
+    inner: LoopId
+    dtype: str
+
+    @property
+    def operands(self) -> tuple[Ref, Ref]:
+        """Return the references to a, which moves along the rows, and to b."""
+        one, other = refs(self.leaf.value)
+        return (one, other) if self.row in one.stride else (other, one)
+
+    @property
+    def walked(self) -> Counts:
+        """Return the loops that a thread walks."""
+        return (*self.depth, *self.rows, *self.columns, (self.high, 2), (self.pair, 2), (self.inner, 16))
 
 
 @dataclass(frozen=True)
@@ -70,6 +122,33 @@ class Serial:
     last: int
     body: tuple[Item, ...]
     unrolled: bool = False
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """Counted loop that copies to shared memory some iterations ahead of those that use the copies.
+
+    The copies are executed for the first `stages` - 1 iterations. Then each iteration waits for its own ones
+    and for all threads, executes the copies of the iteration `stages` - 1 ahead, and then the body. So
+    each buffer of the copies has room for `stages` tiles; iteration i uses tile i % `stages`.
+
+    Args:
+        loop: whose iterations these are.
+        first: the first one.
+        last: behind the last one.
+        stages: tiles of each buffer; 2 at least.
+        tile: loop whose iteration is the number of the tile, in references to the buffers.
+        copies: to shared memory.
+        body: what reads them, and writes to no shared memory.
+    """
+
+    loop: LoopId
+    first: int
+    last: int
+    stages: int
+    tile: LoopId
+    copies: tuple[Item, ...]
+    body: tuple[Item, ...]
 
 
 @dataclass(frozen=True)
@@ -103,7 +182,7 @@ class Barrier:
     """Wait until all threads of the block have come so far."""
 
 
-Item = Compute | Serial | Cooperative | Single | Barrier
+Item = Compute | Mma | Serial | Pipelined | Cooperative | Single | Barrier
 
 
 @dataclass(frozen=True)
@@ -122,6 +201,10 @@ class GpuKernel:
         private: buffers of a thread.
         inputs: global buffers that are only read, in order.
         outputs: global buffers that are written, in order.
+        raster: blocks are numbered in bands of so many iterations of the last but one block loop, through all
+            of the last one, so that blocks that run at the same time share what they read; 0 for row-major.
+        resident: blocks that a multiprocessor is to execute at the same time, for which the compiler limits
+            registers; 0 for as many as fit.
     """
 
     name: str
@@ -134,6 +217,8 @@ class GpuKernel:
     private: tuple[Buffer, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    raster: int = 0
+    resident: int = 0
 
     @property
     def grid_size(self) -> int:
@@ -141,6 +226,17 @@ class GpuKernel:
         if self.flat:
             return -(-prod(n for _, n in self.threads) // self.block_size)
         return prod(n for _, n in self.blocks)
+
+    def row_major(self, block: int) -> int:
+        """Return the row-major number of a block, in the order of the block loops, from its own number."""
+        if not self.raster:
+            return block
+        rows, columns = (n for _, n in self.blocks[-2:])
+        rest = block % (rows * columns)
+        band = rest // (self.raster * columns) * self.raster
+        within = rest - band * columns
+        wide = min(self.raster, rows - band)
+        return block - rest + (band + within % wide) * columns + within // wide
 
 
 @dataclass(frozen=True)
@@ -175,16 +271,32 @@ def require_fit(kernels: GpuProgram, block_size: int, shared: int) -> None:
 
 def shared_bytes(kernel: GpuKernel) -> int:
     """Count the bytes that the threads of a block share."""
-    return sum(b.size * DTYPES[b.dtype] for b in kernel.shared)
+    return sum(map(buffer_bytes, kernel.shared))
 
 
-def computations(items: tuple[Item, ...]) -> Iterator[Compute]:
+def dynamic_bytes(kernel: GpuKernel) -> int:
+    """Count the bytes of shared memory that a CUDA kernel is launched with: all, if they are many."""
+    found = shared_bytes(kernel)
+    return found if found > STATIC_SHARED else 0
+
+
+def buffer_bytes(buffer: Buffer) -> int:
+    """Count the bytes of a shared buffer, which ends at a multiple of `ALIGNED_BYTES`."""
+    return -(-buffer.size * DTYPES[buffer.dtype] // ALIGNED_BYTES) * ALIGNED_BYTES
+
+
+def computations(items: tuple[Item, ...]) -> Iterator[Compute | Mma]:
     """List the computations of items, in order."""
     for item in items:
-        if isinstance(item, Compute):
-            yield item
-        elif not isinstance(item, Barrier):
-            yield from computations(item.body)
+        match item:
+            case Compute() | Mma():
+                yield item
+            case Pipelined(copies=copies, body=body):
+                yield from computations((*copies, *body))
+            case Serial(body=body) | Cooperative(body=body) | Single(body=body):
+                yield from computations(body)
+            case Barrier():
+                pass
 
 
 # Barriers

@@ -141,6 +141,7 @@ class OpenClDevice:
         profiled = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiled)
         self._kernels: dict[str, Any] = {}
+        self._scratch: Any = None
         # Divisions and roots of float32 are rounded correctly where the device can do it.
         exact = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         options = ["-cl-fp32-correctly-rounded-divide-sqrt"] if self.device.single_fp_config & exact else []
@@ -172,12 +173,30 @@ class OpenClDevice:
 
         cl.enqueue_copy(self._queue, host, memory)
 
+    def free(self, memory: Any) -> None:
+        """Free what was allocated as a whole."""
+        memory.release()
+
+    def flush(self) -> None:
+        """Fill the cache of a GPU; processors are timed with warm caches, as by our other back ends."""
+        import pyopencl as cl
+
+        if self.device.type & cl.device_type.GPU:
+            if self._scratch is None:
+                size = max(self.device.global_mem_cache_size, 1 << 20)
+                self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+            cl.enqueue_fill_buffer(self._queue, self._scratch, b"\0", 0, self._scratch.size)
+
+    def close(self) -> None:
+        """Unload the kernels."""
+        self._kernels = {}
+
     def run(self, launches: Sequence[Launch]) -> int:
         """Execute kernels one after the other; return nanoseconds by the device's events."""
         import pyopencl as cl
 
         events: list[Any] = []
-        for name, grid_size, block_size, arguments in launches:
+        for name, grid_size, block_size, arguments, _ in launches:
             kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)
             self._kernels[name] = kernel
             kernel.set_args(*arguments)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from planish.core import PlanishError
-from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram
+from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram, dynamic_bytes
 from planish.levels.loops.lang.element_types import numpy_type
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ class Launch(NamedTuple):
         grid_size: blocks.
         block_size: threads of a block.
         arguments: the memory of its buffers, in order.
+        shared: bytes of shared memory that are not in the kernel itself.
     """
 
     name: str
     grid_size: int
     block_size: int
     arguments: tuple[Any, ...]
+    shared: int = 0
 
 
 class Device(Protocol):
@@ -43,6 +45,10 @@ class Device(Protocol):
 
     def allocate(self, size: int) -> tuple[Any, Any]:
         """Allocate bytes with `MARGIN` more on either side; return the whole, and where the bytes begin."""
+        ...
+
+    def free(self, memory: Any) -> None:
+        """Free what was allocated as a whole."""
         ...
 
     def upload(self, memory: Any, host: NDArray[np.uint8]) -> None:
@@ -55,6 +61,14 @@ class Device(Protocol):
 
     def run(self, launches: Sequence[Launch]) -> int:
         """Execute kernels one after the other; return nanoseconds that the device was busy with them."""
+        ...
+
+    def flush(self) -> None:
+        """Leave nothing of the buffers in the last cache."""
+        ...
+
+    def close(self) -> None:
+        """Unload the kernels."""
         ...
 
 
@@ -95,6 +109,10 @@ class CompiledKernels:
         """Attach them to arrays."""
         return KernelRun(self.kernels, self.device, inputs, outputs)
 
+    def close(self) -> None:
+        """Unload them; runs that were bound are closed before."""
+        self.device.close()
+
 
 class KernelRun:
     """Kernels with their arrays; see `planish.levels.loops.backends.BoundKernel`.
@@ -124,7 +142,14 @@ class KernelRun:
 
     def _launch(self, kernel: GpuKernel) -> Launch:
         arguments = tuple(self._buffers[name].inner for name in (*kernel.inputs, *kernel.outputs))
-        return Launch(kernel.name, kernel.grid_size, kernel.block_size, arguments)
+        shared = dynamic_bytes(kernel)
+        return Launch(kernel.name, kernel.grid_size, kernel.block_size, arguments, shared)
+
+    def close(self) -> None:
+        """Free the device's memory."""
+        for buffer in self._buffers.values():
+            self._device.free(buffer.memory)
+        self._buffers = {}
 
     def prepare(self) -> None:
         """Compute what does not change from call to call."""
@@ -150,6 +175,7 @@ class KernelRun:
         """
         self._upload()
         for _ in range(times):
+            self._device.flush()
             self.device_ns += self._device.run(self._launches)
         self._download()
 

@@ -6,23 +6,29 @@ the registers of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from planish.core import Candidate, ScheduleError, Step, did_you_mean
-from planish.levels.loops.gpu.bind import FLAT_BLOCK_SIZE, Bindings, Layout, bind
+from planish.levels.loops.gpu.bind import bind
+from planish.levels.loops.gpu.layout import FLAT_BLOCK_SIZE, Bindings, KernelOptions, Layout, TensorLoops
 from planish.levels.loops.gpu.steps import (
     GPU_STEPS,
     BlockTile,
     GpuStep,
+    LaunchBounds,
+    PipelineCopies,
+    RasterOrder,
     ReduceTile,
     SharedTile,
     SplitReduction,
+    TensorTile,
     UnrollReduction,
     VectorLanes,
 )
+from planish.levels.loops.gpu.tensor import FRAGMENT_COLUMNS, FRAGMENT_DEPTH, FRAGMENT_ROWS
 from planish.levels.loops.ir.schedule import Order, Schedule, graph_of, loop_text, unscheduled
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.draft import fresh, is_spread
@@ -176,7 +182,16 @@ def gpu_program_of(program: Program, candidate: Candidate, block_size: int = FLA
     copies = plan(schedule).copies
     pads = {name: layout.pads.get(copy.packed.access.tensor, 0) for name, copy in copies.items()}
     layout = replace(layout, block_size=block_size, pads=pads)
-    return bind(lower(schedule), bindings, frozenset(copies), layout)
+    tree = lower(schedule)
+    if any(options.tensor for options in layout.kernels.values()):
+        # Tensor cores read what is in the tensor, not what it is widened to.
+        types = {
+            name: schedule.program.type[copy.packed.access.tensor].dtype for name, copy in copies.items()
+        }
+        tree = replace(
+            tree, buffers=tuple(replace(b, dtype=types.get(b.name, b.dtype)) for b in tree.buffers)
+        )
+    return bind(tree, bindings, frozenset(copies), layout)
 
 
 def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, Bindings, Layout]:
@@ -196,6 +211,7 @@ def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, B
     bindings: dict[LoopId, str] = {}
     pads: dict[str, int] = {}
     lanes, unrolled = set[LoopId](), set[LoopId]()
+    options: dict[str, KernelOptions] = {}
     for nest, steps in nests.items():
         made = _NestSchedule(schedule, nest, steps)
         schedule = made.schedule
@@ -203,7 +219,9 @@ def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, B
         lanes |= made.lanes
         unrolled |= made.unrolled
         pads |= {s.tensor: s.pad for s in steps if isinstance(s, SharedTile)}
-    return schedule, bindings, Layout(pads=pads, lanes=frozenset(lanes), unrolled=frozenset(unrolled))
+        options[made.nest.statement.target.tensor] = made.options
+    layout = Layout(pads=pads, lanes=frozenset(lanes), unrolled=frozenset(unrolled), kernels=options)
+    return schedule, bindings, layout
 
 
 class _NestSchedule:
@@ -214,6 +232,7 @@ class _NestSchedule:
         bindings: of these loops.
         lanes: the loop of the vector, if there is one.
         unrolled: loops of reductions that are repeated.
+        options: of the nest's kernel.
     """
 
     def __init__(self, schedule: Schedule, nest: str, steps: Sequence[GpuStep]) -> None:
@@ -229,7 +248,11 @@ class _NestSchedule:
         self.reductions = self._by_axis(steps, ReduceTile)
         self.vector = next((s.axis for s in steps if isinstance(s, VectorLanes)), "")
         self.unrolls = self._by_axis(steps, UnrollReduction)
+        self.tensor = next((s for s in steps if isinstance(s, TensorTile)), None)
+        if self.tensor:
+            self._check_product(self.tensor)
         order = self._order()
+        self.options = self._options(steps)
         if len(order) > 1:
             self.schedule = Reorder(tuple(map(loop_text, order)), self.name).apply(self.schedule)
         for step in steps:
@@ -238,35 +261,59 @@ class _NestSchedule:
 
     def _order(self) -> Order:
         """Split the axes; return the loops: blocks, tiles of reductions, reductions, threads, elements."""
-        blocks, repeats, threads, elements = (list[tuple[str, int]]() for _ in range(4))
+        blocks, repeats, threads, elements = (list[LoopId]() for _ in range(4))
+        fragments: dict[str, list[LoopId]] = {}
         for axis in self._results():
-            tile = self.tiles.get(axis, BlockTile(axis, 1))
-            each = tile.elements
-            left = self.extent[axis]
-            for step, loops, kind in (
-                (each * tile.threads * tile.repeats, blocks, "block"),
-                (each * tile.threads, repeats, ""),
-                (each, threads, "thread"),
-                (1, elements, ""),
-            ):
-                if step < left:
-                    self._split(axis, step)
-                    loops.append((axis, step))
-                    left = step
-                    if kind:
-                        self.bindings[axis, step] = kind
+            warps = self._warps(axis)
+            if warps:
+                step, count, many = warps
+                fragments[axis] = own = []
+                parts = [
+                    (step * count * many, blocks, "block"),
+                    (step * count, threads, "thread"),
+                    (step, own, ""),
+                ]
+                pairs = [(8, own, ""), (1, own, "thread")] if step == FRAGMENT_ROWS else []
+                parts += pairs or [(2, own, "thread"), (1, own, "")]
+            else:
+                tile = self.tiles.get(axis, BlockTile(axis, 1))
+                each = tile.elements
+                parts = [
+                    (each * tile.threads * tile.repeats, blocks, "block"),
+                    (each * tile.threads, repeats, ""),
+                ]
+                parts += [(each, threads, "thread"), (1, elements, "")]
+            self._divide(axis, parts)
             if self.vector == axis and (axis, 1) in elements:
                 self.lanes.add((axis, 1))
         elements.sort(key=lambda loop: loop[0] == self.vector)
-        outer, inner = self._reductions()
+        outer, inner = self._reductions(fragments)
         self.around = len(blocks) + len(outer)
-        return (*blocks, *outer, *inner, *repeats, *threads, *elements)
+        product = self._product_order(self.tensor, fragments) if self.tensor else ()
+        if self.tensor and not blocks:
+            # Without a block loop around all of it, sums are no registers of one kernel.
+            raise ScheduleError(f"{self.tensor} leaves a single block", "Use fewer warps or fragments.")
+        return (*blocks, *outer, *inner, *repeats, *threads, *elements, *product)
+
+    def _divide(self, axis: str, parts: Sequence[tuple[int, list[LoopId], str]]) -> None:
+        """Split an axis into loops of these steps, each of which has a list and a kind; empty is serial."""
+        left = self.extent[axis]
+        for step, loops, kind in parts:
+            if step < left:
+                self._split(axis, step)
+                loops.append((axis, step))
+                left = step
+                if kind:
+                    self.bindings[axis, step] = kind
 
     def _results(self) -> list[str]:
         return [axis for axis in self.nest.axes if axis not in self.nest.reduced]
 
-    def _reductions(self) -> tuple[list[LoopId], list[LoopId]]:
-        """Split the reduced axes; return the loops around what is shared, and those inside."""
+    def _reductions(self, fragments: dict[str, list[LoopId]]) -> tuple[list[LoopId], list[LoopId]]:
+        """Split the reduced axes; return the loops around what is shared, and those inside.
+
+        Those of tensor cores are put among the loops of fragments.
+        """
         outer, inner = list[tuple[str, int]](), list[tuple[str, int]]()
         for axis in [axis for axis in self.nest.axes if axis in self.nest.reduced]:
             left = self.extent[axis]
@@ -276,7 +323,12 @@ class _NestSchedule:
                 outer.append((axis, tile.size))
                 left = tile.size
             unroll = self.unrolls.get(axis)
-            if left > 1:
+            if self.tensor and axis == self.tensor.depth:
+                if left > FRAGMENT_DEPTH:
+                    self._split(axis, FRAGMENT_DEPTH)
+                    fragments.setdefault(axis, []).append((axis, FRAGMENT_DEPTH))
+                fragments.setdefault(axis, []).append((axis, 1))
+            elif left > 1:
                 if unroll and unroll.factor < left and left % unroll.factor == 0 and unroll.factor > 1:
                     self._split(axis, unroll.factor)
                     inner.append((axis, unroll.factor))
@@ -284,6 +336,86 @@ class _NestSchedule:
                     self.unrolled.add((axis, 1))
                 inner.append((axis, 1))
         return outer, inner
+
+    # Tensor cores
+
+    def _check_product(self, step: TensorTile) -> None:
+        """Refuse what is no product of the axes."""
+        axes = (step.rows, step.columns, step.depth)
+        for axis in axes:
+            if axis not in self.nest.axes:
+                what = f"nest '{self.nest.name}' has no loop over axis '{axis}'"
+                raise ScheduleError(what, did_you_mean(axis, self.nest.axes))
+        if [axis in self.nest.reduced for axis in axes] != [False, False, True] or step.rows == step.columns:
+            what = f"'{step.rows}' and '{step.columns}' must be different axes of the result"
+            what = f"{what}, and '{step.depth}' a reduced one"
+            raise ScheduleError(what, "Name other axes.")
+        if any(value < 1 for value in vars(step).values() if isinstance(value, int)):
+            raise ScheduleError(f"{step} has a number below 1", "Counts are 1 at least.")
+        tile = self.reductions.get(step.depth)
+        if tile is None or tile.size >= self.extent[step.depth] or tile.size % FRAGMENT_DEPTH:
+            what = f"tensor cores walk '{step.depth}' in several tiles, of a multiple of {FRAGMENT_DEPTH}"
+            raise ScheduleError(what, f"Add ReduceTile({step.depth!r}, {2 * FRAGMENT_DEPTH}).")
+        if self.vector or step.depth in self.unrolls or {*axes} & {*self.tiles}:
+            what = "TensorTile divides its axes and unrolls them by itself"
+            raise ScheduleError(what, "Leave their BlockTile, UnrollReduction and VectorLanes out.")
+
+    def _warps(self, axis: str) -> tuple[int, int, int] | None:
+        """Return a fragment's elements along an axis, a warp's fragments, and a block's warps."""
+        if self.tensor and axis == self.tensor.rows:
+            return FRAGMENT_ROWS, self.tensor.row_fragments, self.tensor.row_warps
+        if self.tensor and axis == self.tensor.columns:
+            return FRAGMENT_COLUMNS, self.tensor.column_fragments, self.tensor.column_warps
+        return None
+
+    def _product_order(self, step: TensorTile, fragments: Mapping[str, list[LoopId]]) -> Order:
+        """Order the loops of fragments so that copies lie in shared memory as operands do in global memory.
+
+        A copy's dimensions are in the order of the loops.
+        """
+        before = [axis for axis in (step.rows, step.columns) if self._lies_along(axis, step.depth)]
+        after = [axis for axis in (step.rows, step.columns) if axis not in before]
+        # The last two thread loops number the threads of a warp.
+        for loop in ((step.rows, 1), (step.columns, 2)):
+            if loop in self.bindings:
+                self.bindings[loop] = self.bindings.pop(loop)
+        return tuple(loop for axis in (*before, step.depth, *after) for loop in fragments[axis])
+
+    def _lies_along(self, axis: str, depth: str) -> bool:
+        """Return whether the operand with an axis has neighbors along the reduction."""
+        for operand in self.nest.operands:
+            index = operand.access.index
+            if any(axis in dict(each.terms) for each in index):
+                return depth in dict(index[-1].terms)
+        raise ScheduleError(f"no operand has axis '{axis}'", "Name another.")
+
+    def _options(self, steps: Sequence[GpuStep]) -> KernelOptions:
+        """Return the choices for the nest's kernel."""
+        numbers = {
+            name: next((getattr(s, name) for s in steps if isinstance(s, kind)), least)
+            for kind, name, least in (
+                (PipelineCopies, "stages", 1),
+                (RasterOrder, "width", 0),
+                (LaunchBounds, "blocks", 0),
+            )
+        }
+        for step in steps:
+            if isinstance(step, PipelineCopies) and step.stages < 2:
+                raise ScheduleError(f"{step} has too few stages", "Use 2 at least.")
+            if isinstance(step, RasterOrder | LaunchBounds) and min(numbers["width"], numbers["blocks"]) < 0:
+                raise ScheduleError(f"{step} has a number below 0", "Use 1 at least.")
+        return KernelOptions(numbers["stages"], numbers["width"], numbers["blocks"], self._tensor_loops())
+
+    def _tensor_loops(self) -> TensorLoops | None:
+        if self.tensor is None:
+            return None
+        m, n, k = self.tensor.rows, self.tensor.columns, self.tensor.depth
+        return TensorLoops(
+            # Of one fragment the loop is the one over warps.
+            (m, FRAGMENT_ROWS) if self.tensor.row_fragments > 1 else None,
+            (n, FRAGMENT_COLUMNS) if self.tensor.column_fragments > 1 else None,
+            *((k, FRAGMENT_DEPTH), (m, 8), (m, 1), (n, 2), (n, 1), (k, 1)),
+        )
 
     def _split(self, axis: str, step: int) -> None:
         if step > 1:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isinf, isnan, prod
+from math import prod
 
-import numpy as np
-
+from planish.levels.loops.gpu.dialect import CUDA, CUDA_COPIES, OPENCL, Dialect
+from planish.levels.loops.gpu.elements import ElementWriter, buffer_name
 from planish.levels.loops.gpu.kernels import (
     PRIVATE,
     SHARED,
@@ -25,73 +25,38 @@ from planish.levels.loops.gpu.kernels import (
     GpuKernel,
     GpuProgram,
     Item,
+    Mma,
+    Pipelined,
     Serial,
     Single,
+    buffer_bytes,
+    computations,
+    dynamic_bytes,
 )
-from planish.levels.loops.ir.tree import Call, LoopId, Ref, Value
-from planish.levels.loops.lang.element_types import nearest_integer
-from planish.levels.loops.lang.program import ARITHMETIC, COMPARISONS, DTYPES, Const
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """A language of kernels.
-
-    Args:
-        name: "opencl" or "cuda".
-        kernel: begins a kernel's function; `{0}` stands for the threads of a block.
-        function: begins any other function.
-        memory: memory to the word that begins a pointer to it or an array in it.
-        restrict: the word for pointers that share no memory.
-        block: the number of the block.
-        thread: the number of the thread in its block.
-        barrier: waits for the threads of a block.
-        types: element type to the type that its elements have in memory.
-        aligned: ends an array that begins at a multiple of the largest vector.
-        vectors: whether there is arithmetic on vectors.
-    """
-
-    name: str
-    kernel: str
-    function: str
-    memory: Mapping[str, str]
-    restrict: str
-    block: str
-    thread: str
-    barrier: str
-    types: Mapping[str, str]
-    aligned: str
-    vectors: bool
-
-
-_TYPES = {"float32": "float", "float64": "double", "int32": "int", "bfloat16": "ushort"}
-OPENCL = Dialect(
-    "opencl",
-    "__kernel __attribute__((reqd_work_group_size({0}, 1, 1))) void",
-    "static inline",
-    {"global": "__global ", "shared": "__local "},
-    "restrict",
-    "(int)get_group_id(0)",
-    "(int)get_local_id(0)",
-    "barrier(CLK_LOCAL_MEM_FENCE);",
-    {**_TYPES, "float16": "half", "int8": "char", "int64": "long"},
-    " __attribute__((aligned(64)))",
-    vectors=True,
+from planish.levels.loops.gpu.tensor import (
+    EXCHANGED_WORDS,
+    cuda_functions,
+    is_transposed,
+    load_name,
+    opencl_functions,
+    product_name,
+    row_terms,
 )
-CUDA = Dialect(
-    "cuda",
-    'extern "C" __global__ void __launch_bounds__({0})',
-    "static __device__ __forceinline__",
-    {"global": "", "shared": "__shared__ __align__(16) "},
-    "__restrict__",
-    "(int)blockIdx.x",
-    "(int)threadIdx.x",
-    "__syncthreads();",
-    {**_TYPES, "float16": "ushort", "int8": "signed char", "int64": "long long"},
-    "",
-    vectors=False,
-)
-DIALECTS = {dialect.name: dialect for dialect in (OPENCL, CUDA)}
+from planish.levels.loops.ir.tree import LoopId, Ref
+from planish.levels.loops.lang.program import DTYPES
+
+NO_LOOPS: Mapping[LoopId, int] = {}
+
+
+def _asynchronous(kernel: GpuKernel) -> bool:
+    return any(isinstance(item, Pipelined) for item in _all_items(kernel.body))
+
+
+def _all_items(items: Sequence[Item]) -> Iterator[Item]:
+    for item in items:
+        yield item
+        if isinstance(item, Serial | Cooperative | Single):
+            yield from _all_items(item.body)
 
 
 def kernel_source(program: GpuProgram, dialect: Dialect) -> str:
@@ -101,18 +66,8 @@ def kernel_source(program: GpuProgram, dialect: Dialect) -> str:
     return "\n\n".join([*writer.preamble(), *writer.functions.values(), *bodies]) + "\n"
 
 
-def buffer_name(name: str) -> str:
-    """Return what a buffer is called in the source."""
-    return "t_" + re.sub(r"\W", "_", name)
-
-
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-_C_FUNCTIONS = {"sqrt", "exp", "log", "tanh", "erf"}
-_WIDEST_INT = 2**31
-_BF16 = {
-    "opencl": ("as_float", "as_uint"),
-    "cuda": ("__uint_as_float", "__float_as_uint"),
-}
+_WORDS = {4: "uint", 8: "uint2", 16: "uint4"}
+"""Bytes to the type that copies as many at once."""
 
 
 @dataclass
@@ -134,21 +89,8 @@ class _Text:
         self.add("}")
 
 
-class _Writer:
-    def __init__(self, program: GpuProgram, dialect: Dialect) -> None:
-        self.program, self.dialect = program, dialect
-        self.functions: dict[str, str] = {}
-        self.buffers = program.tree.buffer
-        wide = max((b.size for b in program.tree.buffers), default=0) >= _WIDEST_INT
-        self.index = ("long" if dialect is OPENCL else "long long") if wide else "int"
-        types = {
-            ARITHMETIC.get(b.dtype, b.dtype)
-            for b in program.tree.buffers
-            if b.name not in program.tree.indices
-        }
-        self.arithmetic = types.pop() if len(types) == 1 else "float32"
-        self.scalar = {"float32": "float", "float64": "double", "int32": "int"}[self.arithmetic]
-        self.names: dict[LoopId, str] = {}
+class _Writer(ElementWriter):
+    """Writes kernels."""
 
     def preamble(self) -> Iterator[str]:
         types = {b.dtype for b in self.program.tree.buffers}
@@ -156,14 +98,19 @@ class _Writer:
             yield "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
         if self.dialect is CUDA:
             yield "typedef unsigned short ushort;\ntypedef unsigned int uint;"
+            if any(map(_asynchronous, self.program.kernels)):
+                yield CUDA_COPIES
 
     # Kernels
 
     def kernel(self, kernel: GpuKernel) -> str:
         self.names = _loop_names(kernel)
+        own = {b.name: b for b in (*kernel.shared, *kernel.private)}
+        self.buffers = {**self.program.tree.buffer, **own}
         self.spaces = dict.fromkeys((b.name for b in kernel.shared), SHARED)
         self.spaces |= dict.fromkeys((b.name for b in kernel.private), PRIVATE)
         self.text = text = _Text()
+        self.copies_ahead = False
         d = self.dialect
         pointer = f"{d.memory['global']}{{0}}{{1}} *{d.restrict} {{2}}"
         parameters = [
@@ -171,10 +118,7 @@ class _Writer:
             for const, names in (("const ", kernel.inputs), ("", kernel.outputs))
             for name in names
         ]
-        for space, buffers in ((SHARED, kernel.shared), (PRIVATE, kernel.private)):
-            for b in buffers:
-                array = f"{d.types[b.dtype]} {buffer_name(b.name)}[{b.size}]"
-                text.add(f"{d.memory.get(space, '')}{array}{d.aligned};")
+        self._declare(kernel)
         self.block_size, self.threads = kernel.block_size, kernel.threads
         text.add(f"const int block = {d.block};")
         text.add(f"const int thread = {d.thread};")
@@ -185,11 +129,47 @@ class _Writer:
                 text.add(f"if (item >= {total}) return;")
             self._decode("item", kernel.threads)
         else:
-            self._decode("block", kernel.blocks)
+            if kernel.raster:
+                text.add(f"const int at = {self._rastered(kernel)};")
+            self._decode("at" if kernel.raster else "block", kernel.blocks)
             self._decode("thread", kernel.threads)
         self._items(kernel.body)
-        head = f"{d.kernel.format(kernel.block_size)} {kernel.name}({', '.join(parameters)})"
+        bounds = ", ".join(map(str, (kernel.block_size, *[kernel.resident] * (kernel.resident > 0))))
+        first = d.kernel.format(kernel.block_size if d is OPENCL else bounds)
+        head = f"{first} {kernel.name}({', '.join(parameters)})"
         return "\n".join([f"{head}\n{{", *text.lines, "}"])
+
+    def _declare(self, kernel: GpuKernel) -> None:
+        """Declare shared and private buffers; where CUDA needs dynamic memory, shared ones are its parts."""
+        d, text, offset = self.dialect, self.text, 0
+        dynamic = dynamic_bytes(kernel) if d is CUDA else 0
+        if dynamic:
+            text.add("extern __shared__ __align__(16) unsigned char p_shared[];")
+        for space, buffers in ((SHARED, kernel.shared), (PRIVATE, kernel.private)):
+            for b in buffers:
+                kind, name = d.types[b.dtype], buffer_name(b.name)
+                if dynamic and space == SHARED:
+                    text.add(f"{kind} *const {name} = ({kind} *)(p_shared + {offset});")
+                    offset += buffer_bytes(b)
+                elif kind == "half":
+                    # There are pointers to halves, but no arrays of them.
+                    memory = d.memory.get(space, "")
+                    text.add(f"{memory}ushort {name}_bits[{b.size}]{d.aligned};")
+                    text.add(f"{memory}half *const {name} = ({memory}half *){name}_bits;")
+                else:
+                    text.add(f"{d.memory.get(space, '')}{kind} {name}[{b.size}]{d.aligned};")
+        if d is OPENCL and any(isinstance(each, Mma) for each in computations(kernel.body)):
+            text.add(f"__local uint p_exchange[{kernel.block_size * EXCHANGED_WORDS}];")
+
+    def _rastered(self, kernel: GpuKernel) -> str:
+        """Find the row-major number of a block from its number in bands; see `GpuKernel.raster`."""
+        rows, columns = (n for _, n in kernel.blocks[-2:])
+        width, whole = kernel.raster, rows * columns
+        text = self.text
+        text.add(f"const int rest = block % {whole}, band = rest / {width * columns} * {width};")
+        text.add(f"const int wide = {rows} - band < {width} ? {rows} - band : {width};")
+        text.add(f"const int within = rest - band * {columns};")
+        return f"block - rest + (band + within % wide) * {columns} + within / wide"
 
     def _decode(self, number: str, loops: Counts) -> None:
         """Find the iterations that a number stands for, in row-major order."""
@@ -207,8 +187,12 @@ class _Writer:
             match item:
                 case Compute():
                     self._compute(item)
+                case Mma():
+                    self._multiply(item)
                 case Serial():
                     self._serial(item)
+                case Pipelined():
+                    self._pipelined(item)
                 case Cooperative():
                     self._cooperative(item)
                 case Single(loops, body):
@@ -229,6 +213,51 @@ class _Writer:
             text.open(f"for (int {name} = {item.first}; {name} < {item.last}; ++{name}) {{")
         self._items(item.body)
         text.close()
+
+    def _pipelined(self, item: Pipelined) -> None:
+        name, tile, text = self.names[item.loop], self.names[item.tile], self.text
+        ahead, cuda = item.stages - 1, self.dialect is CUDA
+
+        def copies() -> None:
+            text.add(f"const int {tile} = {name} % {item.stages};")
+            self.copies_ahead = cuda
+            self._items(item.copies)
+            self.copies_ahead = False
+
+        def commit() -> None:
+            if cuda:
+                text.add("p_commit();")
+
+        text.add("#pragma unroll 1")
+        text.open(f"for (int {name} = {item.first}; {name} < {item.first + ahead}; ++{name}) {{")
+        text.open(f"if ({name} < {item.last}) {{")
+        copies()
+        text.close()
+        commit()
+        text.close()
+        text.add("#pragma unroll 1")
+        text.open(f"for (int now = {item.first}; now < {item.last}; ++now) {{")
+        if cuda:
+            text.add(f"p_wait_{ahead - 1}();")
+        if self.block_size > 1:
+            text.add(self.dialect.barrier)
+        text.open("{")
+        text.add(f"const int {name} = now + {ahead};")
+        text.open(f"if ({name} < {item.last}) {{")
+        copies()
+        text.close()
+        commit()
+        text.close()
+        text.add(f"const int {name} = now;")
+        text.add(f"const int {tile} = {name} % {item.stages};")
+        self._items(item.body)
+        text.close()
+        if cuda:
+            head = self.dialect.function
+            self.functions[f"p_wait_{ahead - 1}"] = (
+                f"{head} void p_wait_{ahead - 1}()\n{{\n#if __CUDA_ARCH__ >= 800\n"
+                f'  asm volatile("cp.async.wait_group {ahead - 1};" ::: "memory");\n#endif\n}}'
+            )
 
     def _cooperative(self, item: Cooperative) -> None:
         text, total = self.text, prod(n for _, n in item.loops)
@@ -254,11 +283,19 @@ class _Writer:
 
     def _compute(self, item: Compute) -> None:
         text, lanes = self.text, item.lanes
+        if lanes is None and self._copies_alone(item):
+            size = DTYPES[self.buffers[item.leaf.target.buffer].dtype]
+            to, source = (self._address(ref, None) for ref in item.leaf.refs)
+            self._guarded(item.conditions, f"p_copy_{size}({to}, {source});")
+            return
         if lanes is None:
             self._guarded(item.conditions, self._statement(item, None))
             return
         loop, width = lanes
         name = self.names[loop]
+        if item.aligned:
+            self._guarded(item.conditions, self._copied(item, loop, width), {loop: 0})
+            return
         if not self.dialect.vectors:
             text.add("#pragma unroll")
             text.open(f"for (int {name} = 0; {name} < {width}; ++{name}) {{")
@@ -279,211 +316,92 @@ class _Writer:
         text.close()
         text.close()
 
-    def _guarded(self, conditions: Sequence[Condition], statement: str) -> None:
-        tests = " && ".join(self._condition(each, {}) for each in conditions)
+    def _guarded(
+        self, conditions: Sequence[Condition], statement: str, fixed: Mapping[LoopId, int] = NO_LOOPS
+    ) -> None:
+        tests = " && ".join(self._condition(each, fixed) for each in conditions)
         self.text.add(f"if ({tests}) {statement}" if tests else statement)
 
-    def _condition(self, condition: Condition, fixed: Mapping[LoopId, int]) -> str:
-        offset = sum(stride * fixed[loop] for loop, stride in condition.terms if loop in fixed)
-        terms = [(loop, stride) for loop, stride in condition.terms if loop not in fixed]
-        return f"{self._sum(0, terms)} < {condition.limit - offset}"
+    def _copied(self, item: Compute, loop: LoopId, width: int) -> str:
+        """Copy neighboring elements of one type at once."""
+        source = item.leaf.value
+        assert isinstance(source, Ref)
+        size = width * DTYPES[self.buffers[source.buffer].dtype]
+        to, value = (self._address(ref, (loop, width)) for ref in (item.leaf.target, source))
+        if self.copies_ahead:
+            return f"p_copy_{size}({to}, {value});"
+        kind, d = _WORDS[size], self.dialect
+        spaces = [d.memory.get(self.spaces.get(r.buffer, "global"), "") for r in (item.leaf.target, source)]
+        spaces = spaces if d is OPENCL else ["", ""]
+        return f"*({spaces[0]}{kind} *)({to}) = *(const {spaces[1]}{kind} *)({value});"
 
-    def _statement(self, item: Compute, lanes: tuple[LoopId, int] | None) -> str:
-        leaf = item.leaf
-        value = self._value(leaf.value, lanes)
-        if leaf.reduce:
-            value = self._apply(leaf.reduce, [self._read(leaf.target, lanes), value], lanes)
-        return self._write(leaf.target, value, lanes)
+    def _address(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> str:
+        return f"{buffer_name(ref.buffer)} + {self._at(ref, lanes)}"
 
-    def _sum(self, offset: int, terms: Sequence[tuple[LoopId, int]]) -> str:
-        names = [(self.names[loop], stride) for loop, stride in terms]
-        texts = [name if stride == 1 else f"{name} * {stride}" for name, stride in names]
-        if self.index != "int" and texts:
-            texts[0] = f"({self.index}){texts[0]}"
-            texts = [texts[0], *(f"({self.index}){text}" for text in texts[1:])]
-        if offset or not texts:
-            texts.append(str(offset))
-        return " + ".join(texts).replace("+ -", "- ")
+    def _copies_alone(self, item: Compute) -> bool:
+        """Return whether an element is copied asynchronously by itself."""
+        source, target = item.leaf.value, item.leaf.target
+        if not (self.copies_ahead and isinstance(source, Ref) and item.leaf.reduce is None):
+            return False
+        types = {self.buffers[ref.buffer].dtype for ref in (source, target)}
+        return len(types) == 1 and DTYPES[types.pop()] in _WORDS
 
-    def _at(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> str:
-        skipped = lanes[0] if lanes else None
-        return self._sum(ref.offset, [item for item in ref.strides if item[0] != skipped])
+    # Tensor cores
 
-    def _is_vector(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> bool:
-        return lanes is not None and lanes[0] in ref.stride
-
-    def _read(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> str:
-        at, name, dtype = self._at(ref, lanes), buffer_name(ref.buffer), self.buffers[ref.buffer].dtype
-        if lanes and self._is_vector(ref, lanes):
-            return self._vector(ref, at, lanes[1], "const ")
-        return self._element(name, at, dtype)
-
-    def _element(self, name: str, at: str, dtype: str) -> str:
-        """Read an element, widened to the type in which it is computed."""
-        element = f"{name}[{at}]"
-        match dtype:
-            case "float16" if self.dialect is OPENCL:
-                return f"vload_half({at}, {name})"
-            case "float16":
-                return self._half(element, read=True)
-            case "bfloat16":
-                return f"{self._bfloat16(read=True)}({element})"
-            case "int8":
-                return f"(int){element}"
-            case _:
-                return element
-
-    def _write(self, ref: Ref, value: str, lanes: tuple[LoopId, int] | None) -> str:
-        at, name, dtype = self._at(ref, lanes), buffer_name(ref.buffer), self.buffers[ref.buffer].dtype
-        if lanes:
-            return f"{self._vector(ref, at, lanes[1], '')} = {value};"
-        match dtype:
-            case "float16" if self.dialect is OPENCL:
-                return f"vstore_half_rte({value}, {at}, {name});"
-            case "float16":
-                return f"{name}[{at}] = {self._half(value, read=False)};"
-            case "bfloat16":
-                return f"{name}[{at}] = {self._bfloat16(read=False)}({value});"
-            case _:
-                return f"{name}[{at}] = {value};"
-
-    def _vector(self, ref: Ref, at: str, width: int, const: str) -> str:
-        """Read or write a vector that need not begin at a multiple of its size."""
-        kind, name = f"{self.scalar}{width}", f"p_{self.scalar}{width}"
-        size = DTYPES[self.arithmetic]
-        self.functions[name] = f"typedef {kind} {name} __attribute__((aligned({size})));"
-        space = self.dialect.memory.get(self.spaces.get(ref.buffer, "global"), "")
-        return f"*({const}{space}{name} *)({buffer_name(ref.buffer)} + {at})"
-
-    def _half(self, value: str, *, read: bool) -> str:
-        """Convert a half in CUDA, which has it in a header alone."""
-        name, kinds, form = (
-            ("p_from_f16", ("ushort", "float"), '"cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)')
-            if read
-            else ("p_to_f16", ("float", "ushort"), '"cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)')
-        )
-        given, made = kinds
-        body = f"{{ {made} y; asm({form}); return y; }}"
-        self.functions[name] = f"{self.dialect.function} {made} {name}({given} x) {body}"
-        return f"{name}({value})"
-
-    def _bfloat16(self, *, read: bool) -> str:
-        from_bits, to_bits = _BF16[self.dialect.name]
-        function = self.dialect.function
-        if read:
-            text = f"{function} float p_from_bf16(ushort x) {{ return {from_bits}((uint)x << 16); }}"
-            self.functions["p_from_bf16"] = text
-            return "p_from_bf16"
-        self.functions["p_to_bf16"] = (
-            f"{function} ushort p_to_bf16(float x)\n{{\n  const uint bits = {to_bits}(x);\n"
-            "  if (x != x) return (ushort)((bits >> 16) | 64u);\n"
-            "  return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);\n}"
-        )
-        return "p_to_bf16"
-
-    # Values
-
-    def _type(self, lanes: tuple[LoopId, int] | None) -> str:
-        return f"{self.scalar}{lanes[1]}" if lanes else self.scalar
-
-    def _value(self, value: Value, lanes: tuple[LoopId, int] | None) -> str:
-        match value:
-            case Const():
-                text = self._number(value.value)
-                return f"({self._type(lanes)})({text})" if lanes else text
-            case Ref():
-                text = self._read(value, lanes)
-                spread = lanes is not None and not self._is_vector(value, lanes)
-                return f"({self._type(lanes)})({text})" if spread else text
-            case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
-                return self._gather(base, index, int(stride), int(extent))
-            case Call(function, args):
-                return self._apply(function, [self._value(arg, lanes) for arg in args], lanes)
-        raise AssertionError(value)
-
-    def _gather(self, base: Ref, index: Value, stride: int, extent: int) -> str:
-        kind = self.scalar
-        if isinstance(index, Ref):
-            dtype = self.buffers[index.buffer].dtype
-            kind = {"int32": "int", "int64": self.dialect.types["int64"]}.get(dtype, kind)
-        name = f"p_index_{kind.replace(' ', '_')}"
-        self.functions[name] = (
-            f"{self.dialect.function} int {name}({kind} x, int n)\n"
-            "{ return x >= n - 1 ? n - 1 : x > 0 ? (int)x : 0; }"
-        )
-        found = f"{name}({self._value(index, None)}, {extent})"
-        at = f"{self._at(base, None)} + {found} * {stride}"
-        return self._element(buffer_name(base.buffer), at, self.buffers[base.buffer].dtype)
-
-    def _number(self, value: float) -> str:
-        if self.scalar == "int":
-            number = nearest_integer(value)
-            return (
-                f"({number + 1} - 1)"
-                if number == -_WIDEST_INT
-                else f"({number})"
-                if number < 0
-                else str(number)
+    def _multiply(self, item: Mma) -> None:
+        """Load the fragments of a step of the reduction, then multiply each row of them with each column."""
+        text, cuda = self.text, self.dialect is CUDA
+        rest = "" if cuda else ", p_exchange, thread"
+        self.functions |= dict((cuda_functions if cuda else opencl_functions)(item.dtype))
+        rows, columns = (max([1, *(n for _, n in loops)]) for loops in (item.rows, item.columns))
+        self._open_all(item.depth)
+        text.add(f"uint p_a[{rows}][4], p_b[{columns}][2];")
+        numbers: list[str] = []
+        for ref, loops, to, count in zip(
+            item.operands, (item.rows, item.columns), ("p_a", "p_b"), (4, 2), strict=True
+        ):
+            number = self.names[loops[0][0]] if loops else "0"
+            numbers.append(f"{to}[{number}]")
+            self._open_all(loops)
+            name = load_name(count, transposed=is_transposed(item, ref))
+            row, whole = (
+                self._row(item, ref),
+                f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)}",
             )
-        if isnan(value):
-            return "(0.0f / 0.0f)"
-        if isinf(value):
-            inf = "INFINITY" if self.dialect is OPENCL else "__int_as_float(0x7f800000)"
-            return f"({'-' if value < 0 else ''}{inf})"
-        number = float(np.float32(value)) if self.scalar == "float" else value
-        text = f"{number.hex()}{'f' if self.scalar == 'float' else ''}"
-        return f"({text})" if number < 0 else text
+            text.add(f"{name}({to}[{number}], {f'{whole} + {row}' if cuda else f'{whole}, {row}'}{rest});")
+            self._close_all(loops)
+        self._open_all((*item.rows, *item.columns))
+        target = item.leaf.target
+        high, pair = (target.stride.get(loop, 0) for loop in (item.high, item.pair))
+        base = self._sum(target.offset, [t for t in target.strides if t[0] not in (item.high, item.pair)])
+        sums = [
+            f"&{buffer_name(target.buffer)}[{base} + {offset}]" for offset in (0, pair, high, high + pair)
+        ]
+        text.add(f"{product_name(item.dtype)}({', '.join((*sums, *numbers))}{rest});")
+        self._close_all((*item.rows, *item.columns))
+        self._close_all(item.depth)
 
-    def _apply(self, function: str, args: Sequence[str], lanes: tuple[LoopId, int] | None) -> str:
-        kind = self._type(lanes)
-        integer = self.scalar == "int"
-        if function in _INFIX:
-            if integer:
-                # Integers wrap around, which is defined for unsigned ones alone.
-                wide = f"uint{lanes[1]}" if lanes else "uint"
-                a, b = (f"as_{wide}({arg})" if lanes else f"(uint)({arg})" for arg in args)
-                whole = f"{a} {_INFIX[function]} {b}"
-                return f"as_{kind}({whole})" if lanes else f"(int)({whole})"
-            return f"({args[0]} {_INFIX[function]} {args[1]})"
-        if function == "neg":
-            return self._apply("sub", [f"({kind})(0)", args[0]], lanes) if integer else f"(-{args[0]})"
-        if function in _C_FUNCTIONS:
-            return (
-                f"{function}({args[0]})"
-                if self.dialect is OPENCL or self.scalar == "double"
-                else f"{function}f({args[0]})"
-            )
-        return f"{self._helper(function, kind)}({', '.join(args)})"
+    def _row(self, item: Mma, ref: Ref) -> str:
+        """Find the row that a thread loads."""
+        own = (item.high, item.row, item.column, item.pair, item.inner)
+        base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
+        low, middle, high = row_terms(item, ref)
+        parts = [f"(thread & 7) * {low}", f"(thread >> 3 & 1) * {middle}"]
+        parts += [f"(thread >> 4 & 1) * {high}"] * (high > 0)
+        return " + ".join([base, *parts])
 
-    def _helper(self, function: str, kind: str) -> str:
-        """Define what the language lacks, for one type, and return its name."""
-        words = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne"}
-        name = f"p_{words.get(function, function)}_{kind}"
-        one, zero = f"({kind})(1)", f"({kind})(0)"
-        either = "|" if kind[-1].isdigit() else "||"
-        integer = self.scalar == "int"
-        absolute = "fabs" if self.dialect is OPENCL or self.scalar == "double" else "fabsf"
-        wrapped = f"x < 0 ? {self._wrapped_negation(kind)} : x"
-        bodies = {
-            # A NaN in either is the result.
-            "max": ("a, b", f"(a > b {either} a != a) ? a : b"),
-            "min": ("a, b", f"(a < b {either} a != a) ? a : b"),
-            "relu": ("x", f"(x > {zero} {either} x != x) ? x : {zero}"),
-            "abs": ("x", wrapped if integer else f"{absolute}(x)"),
-            "sigmoid": ("x", f"{one} / ({one} + {self._exponential()}(-x))"),
-            **{test: ("a, b, x, y", f"a {test} b ? x : y") for test in COMPARISONS},
-        }
-        parameters, body = bodies[function]
-        listed = ", ".join(f"{kind} {p}" for p in parameters.split(", "))
-        self.functions[name] = f"{self.dialect.function} {kind} {name}({listed}) {{ return {body}; }}"
-        return name
+    def _open_all(self, loops: Counts) -> None:
+        for loop, count in loops:
+            name = self.names[loop]
+            if self.dialect is CUDA:
+                self.text.add("#pragma unroll")
+            self.text.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
+        if not loops:
+            self.text.open("{")
 
-    def _exponential(self) -> str:
-        return "exp" if self.dialect is OPENCL or self.scalar == "double" else "expf"
-
-    def _wrapped_negation(self, kind: str) -> str:
-        width = kind.removeprefix("int")
-        return f"as_{kind}((uint{width})(0) - as_uint{width}(x))" if width else "(int)(0u - (uint)x)"
+    def _close_all(self, loops: Counts) -> None:
+        for _ in loops or (None,):
+            self.text.close()
 
 
 def _loop_names(kernel: GpuKernel) -> dict[LoopId, str]:
@@ -506,9 +424,15 @@ def _walked(items: Sequence[Item]) -> Iterator[LoopId]:
             case Compute(lanes=lanes):
                 if lanes:
                     yield lanes[0]
+            case Mma(rows=rows, columns=columns, depth=depth):
+                yield from (loop for loop, _ in (*rows, *columns, *depth))
+                yield from (item.high, item.row, item.column, item.pair, item.inner)
             case Serial():
                 yield item.loop
                 yield from _walked(item.body)
+            case Pipelined():
+                yield from (item.loop, item.tile)
+                yield from _walked((*item.copies, *item.body))
             case Cooperative():
                 yield from (loop for loop, _ in item.loops)
                 yield from _walked(item.body)

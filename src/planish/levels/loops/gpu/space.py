@@ -30,12 +30,17 @@ from planish.levels.loops.gpu.schedule import accumulated, gpu_program_of
 from planish.levels.loops.gpu.steps import (
     BlockTile,
     GpuStep,
+    LaunchBounds,
+    PipelineCopies,
+    RasterOrder,
     ReduceTile,
     SharedTile,
     SplitReduction,
+    TensorTile,
     UnrollReduction,
     VectorLanes,
 )
+from planish.levels.loops.gpu.tensor import NARROW
 from planish.levels.loops.ir.schedule import graph_of, plain_axis
 from planish.levels.loops.lang.program import Program
 
@@ -48,16 +53,33 @@ THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ELEMENTS = (1, 2, 4, 6, 8)
 REPEATS = (1, 2, 4)
 REDUCTIONS = (4, 8, 16, 32, 64, 128)
-PADS = (0, 1, 4)
+PADS = (0, 1, 4, 8)
 UNROLLS = (2, 4, 8, 16)
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 FEW_RESULTS = 2048
 """Results for each unit of a device below which a reduction is often divided."""
 REGISTERS_MAX = 256
 """Elements of the result that a thread holds at most."""
+STAGES = (2, 3, 4)
+BANDS = (2, 4, 8, 16)
+RESIDENT = (1, 2, 3, 4)
+WARPS = (1, 2, 4)
+FRAGMENTS = (1, 2, 4, 8)
+DEPTHS = (16, 32, 64)
+"""Tiles of a reduction by tensor cores."""
 _DRAWS = 60
 """Candidates that are drawn until one is legal."""
 
+_KNOBS: Mapping[type[GpuStep], str] = {
+    VectorLanes: "vector",
+    UnrollReduction: "unroll",
+    SplitReduction: "split",
+    TensorTile: "tensor",
+    PipelineCopies: "pipeline",
+    RasterOrder: "raster",
+    LaunchBounds: "bounds",
+}
+"""Steps of which a candidate has one at most, to their knobs."""
 Choice = Mapping[str, GpuStep | None]
 """Knob to the step that was chosen; None for none."""
 Option = TypeVar("Option")
@@ -89,6 +111,7 @@ class GpuSpace(Space):
         last = self._nest.statement.target.index[-1] if self._nest.statement.target.index else None
         axis = plain_axis(last) if last else None
         self._vector = axis if axis in self._results else None
+        self._products = self._product_axes() if self._gpu.tensor else []
         self._knobs = dict(self._all_knobs())
         self._legal = lru_cache(maxsize=4096)(self._is_legal)
 
@@ -109,10 +132,47 @@ class GpuSpace(Space):
         if self._reduced:
             yield "unroll", self._unroll
             yield "split", self._split
+        if self._products:
+            yield "tensor", self._tensor
+        if not self._gpu.processor:
+            yield "pipeline", lambda rng: PipelineCopies(_pick(rng, STAGES)) if rng.random() < 0.5 else None
+            yield "raster", lambda rng: RasterOrder(_pick(rng, BANDS)) if rng.random() < 0.3 else None
+            yield "bounds", lambda rng: LaunchBounds(_pick(rng, RESIDENT)) if rng.random() < 0.3 else None
 
     def _often(self, share: float) -> float:
         """Return a share for processors, and its complement for GPUs."""
         return share if self._gpu.processor else 1 - share
+
+    def _product_axes(self) -> list[tuple[str, str, str]]:
+        """List the axes of a product that tensor cores compute: rows, columns and reduction.
+
+        Either operand may be the rows'; the first alternative has neighboring results in columns.
+        """
+        types = self._program.type
+        narrow = {types[o.access.tensor].dtype for o in self._nest.operands if o.access.tensor in types}
+        if len(self._nest.operands) != 2 or len(narrow) != 1 or not narrow <= {*NARROW}:
+            return []
+        one, other = ({a for i in o.access.index for a, _ in i.terms} for o in self._nest.operands)
+
+        def longest(axes: Sequence[str]) -> str | None:
+            return max(axes, key=lambda axis: (axis == self._vector, self._size[axis]), default=None)
+
+        first, second = (
+            longest([a for a in self._results if a in x - y]) for x, y in ((one, other), (other, one))
+        )
+        depth = max((a for a in self._reduced if a in one & other), key=self._size.__getitem__, default=None)
+        if first is None or second is None or depth is None:
+            return []
+        pairs = [(first, second), (second, first)]
+        return [(*pair, depth) for pair in sorted(pairs, key=lambda pair: pair[1] != self._vector)]
+
+    def _tensor(self, rng: Generator) -> TensorTile | None:
+        if rng.random() < 0.2:
+            return None
+        axes = self._products[int(rng.random() < 0.2)]
+        return TensorTile(
+            *axes, _pick(rng, WARPS), _pick(rng, WARPS), _pick(rng, FRAGMENTS), _pick(rng, FRAGMENTS)
+        )
 
     def _tile(self, axis: str, rng: Generator) -> BlockTile | None:
         if rng.random() < 0.05:
@@ -173,6 +233,13 @@ class GpuSpace(Space):
             yield [BlockTile(vector, 1, width), VectorLanes(vector)]
             return
         shared = [SharedTile(tensor) for tensor in self._shareable]
+        for axes in self._products:
+            rest = [ReduceTile(axis, 1) for axis in self._reduced if axis != axes[2]]
+            padded = [SharedTile(tensor, 8) for tensor in self._shareable]
+            for size in ((2, 2, 4, 4), (2, 2, 2, 2), (1, 1, 1, 2)):
+                tile = ReduceTile(axes[2], DEPTHS[1])
+                yield [*rest, tile, *padded, TensorTile(*axes, *size), PipelineCopies(3)]
+                yield [*rest, tile, *padded, TensorTile(*axes, *size)]
         if reduces and others:
             longest = max(self._reduced, key=lambda axis: self._size[axis])
             rest = [ReduceTile(axis, 1) for axis in self._reduced if axis != longest]
@@ -235,7 +302,23 @@ class GpuSpace(Space):
         raise ScheduleError("no legal schedule was found", "Draw again.")
 
     def _made(self, choice: Choice) -> Candidate:
+        """Make a candidate; what one knob makes pointless in another is left out."""
+        tensor = choice.get("tensor")
+        if isinstance(tensor, TensorTile):
+            choice = {**choice, **self._around_tensor(tensor, choice)}
+        if not any(isinstance(step, SharedTile) for step in choice.values()):
+            choice = {**choice, "pipeline": None}
         return Candidate(tuple(step for name in self._knobs if (step := choice.get(name)) is not None))
+
+    def _around_tensor(self, step: TensorTile, choice: Choice) -> Choice:
+        """Choose for other knobs what tensor cores demand."""
+        left_out = (f"tile {step.rows}", f"tile {step.columns}", "vector", "unroll", "split")
+        tile = choice.get(f"reduce {step.depth}")
+        fits = isinstance(tile, ReduceTile) and tile.size in DEPTHS
+        shared = {f"share {tensor}": SharedTile(tensor, 8) for tensor in self._shareable}
+        found: dict[str, GpuStep | None] = {name: choice.get(name) or step for name, step in shared.items()}
+        found[f"reduce {step.depth}"] = tile if fits else ReduceTile(step.depth, DEPTHS[1])
+        return {**found, **dict.fromkeys(left_out)}
 
     def _choice(self, candidate: Candidate) -> dict[str, GpuStep | None]:
         found: dict[str, GpuStep | None] = dict.fromkeys(self._knobs)
@@ -247,12 +330,8 @@ class GpuSpace(Space):
                     found[f"reduce {axis}"] = step
                 case SharedTile(tensor):
                     found[f"share {tensor}"] = step
-                case VectorLanes():
-                    found["vector"] = step
-                case UnrollReduction():
-                    found["unroll"] = step
-                case SplitReduction():
-                    found["split"] = step
+                case GpuStep() if type(step) in _KNOBS:
+                    found[_KNOBS[type(step)]] = step
                 case _:
                     raise ScheduleError(f"{step} is no step of this space", "Use its own candidates.")
         return found
@@ -260,7 +339,12 @@ class GpuSpace(Space):
     def _is_legal(self, candidate: Candidate) -> bool:
         tiles = [step for step in candidate.steps if isinstance(step, BlockTile)]
         held = prod(tile.elements * tile.repeats for tile in tiles)
-        if held > REGISTERS_MAX or prod(tile.threads for tile in tiles) > self._gpu.block_size:
+        threads = prod(tile.threads for tile in tiles)
+        for step in candidate.steps:
+            if isinstance(step, TensorTile):
+                held *= 4 * step.row_fragments * step.column_fragments
+                threads *= 32 * step.row_warps * step.column_warps
+        if held > REGISTERS_MAX or threads > self._gpu.block_size:
             return False
         try:
             require_fit(self.kernels(candidate), self._gpu.block_size, self._gpu.shared)

@@ -33,7 +33,8 @@ class BlockTile(GpuStep):
         axis: one of the result.
         threads: of a block along the axis.
         elements: in sequence, of a thread.
-        repeats: runs of elements of a thread, as far apart as the threads' elements together.
+        repeats: runs of elements of a thread, as far apart as the threads' elements together (TVM's virtual
+            threads).
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 
@@ -133,7 +134,87 @@ class SplitReduction(GpuStep):
     nest: str = ""
 
 
+@dataclass(frozen=True)
+class PipelineCopies(GpuStep):
+    """Copy shared tiles ahead of their use: double buffering with 2 stages, or more.
+
+    ::
+
+        k:16 (P = A), k, m   -- PipelineCopies(2) -->   (P[0] = A), k:16 (P[1] = next tile), k, m
+
+    From sm_80 on copies are asynchronous (`cp.async`). Blocks need as many times the shared memory.
+
+    Args:
+        stages: tiles of each shared tensor; 2 at least.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    stages: int
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class RasterOrder(GpuStep):
+    """Number blocks in bands along the last axis of the result, so that the L2 cache serves more reads.
+
+    Args:
+        width: of a band, in blocks along the axis before the last one that has blocks.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    width: int
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class LaunchBounds(GpuStep):
+    """Have the compiler limit registers, so that a multiprocessor executes several blocks at the same time.
+
+    Args:
+        blocks: how many; CUDA's second number of `__launch_bounds__`. OpenCL has none, and ignores it.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    blocks: int
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class TensorTile(GpuStep):
+    """Compute a product of float16 or bfloat16 by tensor cores, in fragments of 16 x 8 x 16 (`mma.sync`).
+
+    ::
+
+        m, n, k   -- TensorTile("m", "n", "k", 2, 4, 4, 4) -->   m:128 block, n:128 block, k, m:64, n:32 warps
+
+    Sums are in float32. Both operands need a `SharedTile`, with rows that begin at multiples of 8 elements,
+    and `rows` and `columns` need no `BlockTile`.
+
+    Args:
+        rows: axis of the result that one operand has, with more than 8 elements.
+        columns: axis of the result that the other operand has, with more than 6 elements.
+        depth: axis of the reduction; its tiles (`ReduceTile`) are multiples of 16, and several.
+        row_warps: warps of a block along the rows.
+        column_warps: warps of a block along the columns.
+        row_fragments: fragments of a warp along the rows.
+        column_fragments: fragments of a warp along the columns.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    rows: str
+    columns: str
+    depth: str
+    row_warps: int = 1
+    column_warps: int = 1
+    row_fragments: int = 1
+    column_fragments: int = 1
+    nest: str = ""
+
+
 GPU_STEPS: Mapping[str, type[Step]] = {
     step.__name__: step
-    for step in (BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction, SplitReduction)
+    for step in (
+        *(BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction, SplitReduction),
+        *(PipelineCopies, RasterOrder, LaunchBounds, TensorTile),
+    )
 }

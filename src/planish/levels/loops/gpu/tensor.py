@@ -1,0 +1,213 @@
+"""Tensor cores: which nests they compute, and their instructions in CUDA and, emulated, in OpenCL.
+
+A warp loads fragments from rows in shared memory (PTX: `ldmatrix`), each thread with the address of a row,
+and multiplies them (`mma.sync.m16n8k16`). OpenCL has no such instructions: there threads exchange addresses
+and fragments in shared memory, by the layouts that PTX documents, so that all index arithmetic is executed
+without a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from planish.core import ScheduleError
+from planish.levels.loops.gpu.kernels import Mma
+from planish.levels.loops.gpu.layout import TensorLoops
+from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, Node, Ref, refs
+
+FRAGMENT_ROWS, FRAGMENT_COLUMNS, FRAGMENT_DEPTH = 16, 8, 16
+"""Elements of a fragment: rows and columns of the result, and the reduction."""
+ROW_ELEMENTS = 8
+"""Elements of a row that are loaded at once: 16 bytes, which begin at a multiple of 16 bytes."""
+EXCHANGED_WORDS = 6
+"""Words of 4 bytes that a thread shows to the others of its warp where instructions are emulated."""
+NARROW = ("float16", "bfloat16")
+"""Types of operands; sums are in float32."""
+
+
+def only_leaf(node: Node) -> Leaf:
+    """Return the only leaf of a nest; raises ScheduleError where there are several."""
+    while isinstance(node, Loop):
+        if len(node.body) != 1:
+            raise ScheduleError("tensor cores compute a nest of one statement", "Leave TensorTile out.")
+        node = node.body[0]
+    return node
+
+
+def fragments_of(
+    leaf: Leaf, loops: TensorLoops, trips: Mapping[LoopId, int], depth: int, types: Mapping[str, str]
+) -> Mma:
+    """Divide a nest into fragments.
+
+    Args:
+        leaf: of the nest, by references into the kernel's own layout.
+        loops: of the nest.
+        trips: loop to its iterations at most.
+        depth: elements of the reduction in a tile.
+        types: buffer to element type.
+
+    Raises:
+        ScheduleError: tensor cores cannot compute it.
+    """
+    value = leaf.value
+    if leaf.reduce != "add" or not isinstance(value, Call) or value.function != "mul":
+        raise ScheduleError("tensor cores compute sums of products alone", "Leave TensorTile out.")
+    found = {types[ref.buffer] for ref in refs(value)}
+    if len(list(refs(value))) != len(value.args) or len(found) > 1 or not found <= {*NARROW}:
+        what = f"tensor cores multiply {' or '.join(NARROW)}, not {', '.join(sorted(found)) or 'numbers'}"
+        raise ScheduleError(what, "Leave TensorTile out.")
+    fixed = {loops.high: 2, loops.row: 8, loops.column: 4, loops.pair: 2}
+    if any(trips.get(loop, 1) != count for loop, count in fixed.items()):
+        what = "a fragment has 16 rows and 8 columns: an axis is too short"
+        raise ScheduleError(what, "Rows are more than 8, columns more than 6.")
+    if depth % FRAGMENT_DEPTH:
+        what = f"a tile of the reduction has {depth} elements, which is no multiple of {FRAGMENT_DEPTH}"
+        raise ScheduleError(what, f"Use ReduceTile({loops.inner[0]!r}, {2 * FRAGMENT_DEPTH}).")
+    rows, columns, deep = (
+        ((loop, count),) if loop and loop in trips else ()
+        for loop, count in (
+            (loops.rows, trips.get(loops.rows or loops.high, 1)),
+            (loops.columns, trips.get(loops.columns or loops.pair, 1)),
+            (loops.depth, depth // FRAGMENT_DEPTH),
+        )
+    )
+    fragment = (loops.high, loops.row, loops.column, loops.pair, loops.inner)
+    made = Mma(leaf, rows, columns, deep, *fragment, found.pop())
+    a, b = made.operands
+    for ref, along in ((a, loops.row), (b, loops.pair)):
+        _check_rows(ref, along, loops)
+    return made
+
+
+def _check_rows(ref: Ref, along: LoopId, loops: TensorLoops) -> None:
+    """Refuse an operand whose rows `ldmatrix` cannot load."""
+    step, inner = ref.stride.get(along, 0), ref.stride.get(loops.inner, 0)
+    # Loops inside a row; all others move by whole rows of 16 bytes.
+    within = (
+        {loops.inner} if inner == 1 else {loops.row} if along == loops.row else {loops.pair, loops.column}
+    )
+    aligned = all(stride % ROW_ELEMENTS == 0 for loop, stride in ref.strides if loop not in within)
+    halves = along != loops.row or ref.stride.get(loops.high) == ROW_ELEMENTS * step
+    pairs = along == loops.row or ref.stride.get(loops.column) == 2 * step
+    if inner == 1:
+        aligned = aligned and step % ROW_ELEMENTS == 0
+    if 1 not in (step, inner) or not (aligned and halves and pairs) or ref.offset % ROW_ELEMENTS:
+        what = f"rows of '{ref.buffer}' have no 8 neighboring elements that begin at a multiple of 16 bytes"
+        raise ScheduleError(what, "Leave TensorTile out, or use another pad.")
+
+
+# Instructions
+
+
+def is_transposed(item: Mma, ref: Ref) -> bool:
+    """Return whether the rows of an operand lie along the reduction, so that fragments are transposed."""
+    return ref.stride.get(item.inner) != 1
+
+
+def row_terms(item: Mma, ref: Ref) -> tuple[int, int, int]:
+    """Return how a thread's number moves the row that it loads: its bits 0 to 2, bit 3 and bit 4.
+
+    The 16 x 16 elements of a have four matrices of 8 x 8, first along the rows, and then along the reduction;
+    the 16 x 8 elements of b have two, along the reduction.
+    """
+    inner = ref.stride[item.inner]
+    if item.row not in ref.stride:
+        step = ref.stride[item.pair]
+        return inner if inner != 1 else step, ROW_ELEMENTS * inner, 0
+    step = ref.stride[item.row]
+    return inner if inner != 1 else step, ROW_ELEMENTS * step, ROW_ELEMENTS * inner
+
+
+def load_name(count: int, *, transposed: bool) -> str:
+    """Return the function that loads so many matrices of 8 x 8."""
+    return f"p_load_{count}{'_transposed' if transposed else ''}"
+
+
+def product_name(dtype: str) -> str:
+    """Return the function that multiplies fragments."""
+    return f"p_multiply_{dtype}"
+
+
+def cuda_functions(dtype: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of all functions for CUDA."""
+    for count, transposed in product((2, 4), (False, True)):
+        name = load_name(count, transposed=transposed)
+        places = ", ".join(f"%{i}" for i in range(count))
+        outputs = ", ".join(f'"=r"(to[{i}])' for i in range(count))
+        word = f"x{count}.trans" if transposed else f"x{count}"
+        yield name, _CUDA_LOAD.format(name=name, word=word, places=places, last=count, outputs=outputs)
+    kind, name = {"float16": "f16", "bfloat16": "bf16"}[dtype], product_name(dtype)
+    yield name, _CUDA_PRODUCT.format(name=name, kind=kind)
+
+
+_CUDA_LOAD = """static __device__ __forceinline__ void {name}(uint *to, const ushort *from)
+{{
+  asm volatile("ldmatrix.sync.aligned.m8n8.{word}.shared.b16 {{{places}}}, [%{last}];"
+    : {outputs} : "r"((uint)__cvta_generic_to_shared(from)) : "memory");
+}}"""
+_CUDA_PRODUCT = """static __device__ __forceinline__ void {name}(
+  float *c0, float *c1, float *c2, float *c3, const uint *a, const uint *b)
+{{
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32 "
+    "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+    : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
+    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}}"""
+
+
+def opencl_functions(dtype: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of all functions for OpenCL, where threads exchange what warps do by themselves."""
+    for count, transposed in product((2, 4), (False, True)):
+        name = load_name(count, transposed=transposed)
+        low, high = (
+            (
+                f"exchange[first + 2 * (lane % 4) + {i}] + lane / 4"
+                if transposed
+                else f"exchange[first + lane / 4] + 2 * (lane % 4) + {i}"
+            )
+            for i in range(2)
+        )
+        yield name, _OPENCL_LOAD.format(name=name, count=count, low=low, high=high)
+    name, read = product_name(dtype), _OPENCL_READS[dtype]
+    a, b = (read.format(f"(exchange + {at})") for at in ("a_from", "b_from"))
+    yield name, _OPENCL_PRODUCT.format(name=name, words=EXCHANGED_WORDS, a=a, b=b)
+
+
+_OPENCL_LOAD = """static inline void {name}(
+  uint *to, const __local ushort *from, int row, __local uint *exchange, int thread)
+{{
+  const int lane = thread % 32;
+  exchange[thread] = row;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < {count}; ++i) {{
+    const int first = thread - lane + 8 * i;
+    to[i] = from[{low}] | (uint)from[{high}] << 16;
+  }}
+  barrier(CLK_LOCAL_MEM_FENCE);
+}}"""
+_OPENCL_READS = {
+    "float16": "vload_half(k % 2, (const __local half *){0})",
+    "bfloat16": "as_float((uint)((const __local ushort *){0})[k % 2] << 16)",
+}
+_OPENCL_PRODUCT = """static inline void {name}(
+  float *c0, float *c1, float *c2, float *c3, const uint *a, const uint *b,
+  __local uint *exchange, int thread)
+{{
+  const int lane = thread % 32, warp = thread - lane;
+  for (int i = 0; i < 4; ++i) exchange[thread * {words} + i] = a[i];
+  for (int i = 0; i < 2; ++i) exchange[thread * {words} + 4 + i] = b[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < 4; ++i) {{
+    const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+    float sum = 0.0f;
+    for (int k = 0; k < 16; ++k) {{
+      const int a_from = (warp + row % 8 * 4 + k % 8 / 2) * {words} + row / 8 + 2 * (k / 8);
+      const int b_from = (warp + column * 4 + k % 8 / 2) * {words} + 4 + k / 8;
+      sum += {a} * {b};
+    }}
+    float *c = i == 0 ? c0 : i == 1 ? c1 : i == 2 ? c2 : c3;
+    *c += sum;
+  }}
+  barrier(CLK_LOCAL_MEM_FENCE);
+}}"""

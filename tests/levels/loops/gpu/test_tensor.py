@@ -1,0 +1,160 @@
+"""Products by tensor cores: computed right, refused where they cannot be, and compiled."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, rng
+from planish.levels.loops.gpu import opencl
+from planish.levels.loops.gpu.cuda import compile_cuda
+from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.dialect import CUDA, OPENCL
+from planish.levels.loops.gpu.kernels import Mma, computations
+from planish.levels.loops.gpu.nvrtc import find_nvrtc
+from planish.levels.loops.gpu.opencl import OpenClDevice
+from planish.levels.loops.gpu.running import CompiledKernels
+from planish.levels.loops.gpu.schedule import gpu_program_of
+from planish.levels.loops.gpu.source import kernel_source
+from planish.levels.loops.gpu.space import GpuSpace
+from planish.levels.loops.gpu.steps import (
+    BlockTile,
+    PipelineCopies,
+    ReduceTile,
+    SharedTile,
+    TensorTile,
+    VectorLanes,
+)
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import make_inputs
+from planish.levels.loops.reference.reference import reference
+from planish.testing.gpu_interpreter import execute
+
+SIZES = {"m": 40, "n": 24, "k": 48}
+PLAIN = "C[m,n] += A[m,k] * B[k,n]"
+SHARED = (ReduceTile("k", 16), SharedTile("A", 8), SharedTile("B", 8))
+TILE = TensorTile("m", "n", "k", 2, 1, 1, 2)
+compiles = pytest.mark.skipif(
+    not (find_nvrtc() or shutil.which("nvcc")), reason="neither NVRTC nor nvcc is installed"
+)
+
+
+def program_of(text: str = PLAIN, dtype: str = "float16", sizes: Mapping[str, int] = SIZES) -> Program:
+    known = {**SIZES, **sizes}
+    return parse(
+        text, {name: known[name] for name in known if f"{name}," in text or f"{name}]" in text}, dtype=dtype
+    )
+
+
+CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
+    (PLAIN, {}, (*SHARED, TILE)),
+    (PLAIN, {"m": 13, "n": 23}, (*SHARED, TensorTile("m", "n", "k", 2, 2, 1, 1))),
+    (PLAIN, {"n": 20, "k": 80}, (*SHARED, TILE, PipelineCopies(3))),
+    (PLAIN, {"k": 80}, (ReduceTile("k", 32), *SHARED[1:], TILE, PipelineCopies(2))),
+    ("C[m,n] += A[m,k] * B[n,k]", {}, (*SHARED, TILE)),
+    ("C[m,n] += A[k,m] * B[k,n]", {}, (*SHARED, TILE)),
+    ("C[n,m] += A[k,m] * B[n,k]", {}, (*SHARED, TensorTile("n", "m", "k", 1, 2, 1, 1))),
+    ("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 2}, (*SHARED, TILE, BlockTile("b", 1))),
+    ("C[b,m,n] += A[b,m,k] * B[k,n]", {"b": 3}, (*SHARED, TILE, BlockTile("b", 1, 2))),
+    (f"{PLAIN}; D[m,n] = relu(C[m,n] + v[n])", {}, (*SHARED, TILE)),
+]
+
+
+@pytest.mark.parametrize(("text", "sizes", "steps"), CASES)
+def test_products_are_computed(text: str, sizes: dict[str, int], steps: tuple[Step, ...]) -> None:
+    program = program_of(text, sizes=sizes)
+    kernels = gpu_program_of(program, Candidate(steps))
+    assert any(isinstance(each, Mma) for kernel in kernels.kernels for each in computations(kernel.body))
+    inputs = make_inputs(program)
+    found = execute(kernels, inputs)
+    shaped = {name: found[name].reshape(program.type[name].shape) for name in program.outputs}
+    assert check(program, shaped, reference(program, inputs)) is None
+
+
+def on_device(program: Program, steps: tuple[Step, ...], name: str) -> str | None:
+    """Describe what is wrong with the kernels of OpenCL on a device."""
+    kernels = gpu_program_of(program, Candidate(steps))
+    inputs = make_inputs(program)
+    outputs = {n: np.empty(program.type[n].shape, numpy_type(program.type[n].dtype)) for n in program.outputs}
+    device = OpenClDevice(kernel_source(kernels, OPENCL), name)
+    run = CompiledKernels(program, kernels, device).bind(inputs, outputs)
+    run.repeat(1)
+    return check(program, outputs, reference(program, inputs))
+
+
+def needs(name: str) -> None:
+    pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    if not any(name.lower() in title.lower() for title in opencl.device_titles()):
+        pytest.skip(f"{name} is not installed")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", [1, 2, 5, 6])
+def test_fragments_are_exchanged_as_the_instructions_do(case: int, dtype: str) -> None:
+    needs("portable")
+    text, sizes, steps = CASES[case]
+    assert on_device(program_of(text, dtype, sizes), steps, "portable") is None
+
+
+def test_the_simulator_executes_fragments(capfd: pytest.CaptureFixture[str]) -> None:
+    needs("oclgrind")
+    program = program_of(sizes={"m": 16, "n": 16, "k": 32})
+    assert on_device(program, (*SHARED, TensorTile("m", "n", "k")), "oclgrind") is None
+    assert "race" not in capfd.readouterr().err
+
+
+@compiles
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_compile_without_spills(arch: str, dtype: str) -> None:
+    program = program_of(dtype=dtype, sizes={"m": 1024, "n": 1024, "k": 1024})
+    steps = (ReduceTile("k", 32), *SHARED[1:], TensorTile("m", "n", "k", 2, 2, 4, 8), PipelineCopies(3))
+    source = kernel_source(gpu_program_of(program, Candidate(steps)), CUDA)
+    assert "mma.sync.aligned.m16n8k16" in source
+    assert "cp.async" in source
+    assert compile_cuda(source, arch).spills == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "steps", "why"),
+    [
+        ({}, "float32", (*SHARED, TILE), "tensor cores multiply float16 or bfloat16, not float32"),
+        ({"m": 8}, "float16", (*SHARED, TILE), "an axis is too short"),
+        ({"k": 40}, "float16", (*SHARED, TILE), "no multiple of 16"),
+        ({}, "float16", (SHARED[0], TILE), "read operands that blocks share"),
+        ({}, "float16", (*SHARED[1:], TILE), "in several tiles"),
+        ({}, "float16", (*SHARED, TILE, VectorLanes("n")), "divides its axes"),
+        ({}, "float16", (*SHARED, TensorTile("m", "m", "k")), "different axes of the result"),
+        ({}, "float16", (*SHARED, TensorTile("m", "q", "k")), "no loop over axis 'q'"),
+        ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 0)), "below 1"),
+        ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 4, 4)), "leaves a single block"),
+    ],
+)
+def test_what_tensor_cores_cannot_compute_is_refused(
+    sizes: dict[str, int], dtype: str, steps: tuple[Step, ...], why: str
+) -> None:
+    with pytest.raises(ScheduleError, match=why):
+        gpu_program_of(program_of(dtype=dtype, sizes=sizes), Candidate(steps))
+
+
+def test_the_space_has_tensor_cores_where_the_device_has_them() -> None:
+    def found(gpu: Gpu, dtype: str) -> list[Any]:
+        space = GpuSpace(program_of(dtype=dtype, sizes={"m": 64, "n": 64, "k": 64}), Target("", gpu.features))
+        drawn: list[Candidate] = [space.start()]
+        for number in range(6):
+            try:
+                drawn.append(space.sample(rng(number)))
+            except PlanishError:
+                continue
+        return [step for candidate in drawn for step in candidate.steps if isinstance(step, TensorTile)]
+
+    assert found(Gpu(tensor=True), "float16")
+    assert not found(Gpu(tensor=True), "float32")
+    assert not found(Gpu(), "float16")
