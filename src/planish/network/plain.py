@@ -169,6 +169,7 @@ def compile_kernel(program: PlainProgram, name: str, machine: jit.Machine) -> li
     module = llvm.parse_assembly(write_kernel(program, name))
     module.triple, module.data_layout = machine.triple, str(made.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.slp_vectorization = True
     builder = llvm.create_pass_builder(made, options)
     builder.getModulePassManager().run(module, builder)
     return read_object(made.emit_object(module), name)
@@ -751,6 +752,11 @@ def fused(a: Any, b: Any, c: Any) -> Any:
     return a * b + c
 
 
+def sigmoid(a: Any) -> Any:
+    """Return 1 / (1 + exp(-a))."""
+    return 1 / (1 + np.exp(-a))
+
+
 def power_of_two(n: Any) -> Any:
     """Return 2 ** n in double, for n from -1022 to 1023."""
     return np.ldexp(1.0, n)
@@ -877,5 +883,6 @@ INTRINSICS: Mapping[Any, Callable[[_Function, Sequence[_Entity]], _Entity]] = {
     np.tanh: _mathematics("tanh"),
     np.trunc: _rounding("trunc"),
     power_of_two: _power_of_two,
+    sigmoid: _mathematics("sigmoid"),
 }
 """Function of Python to what writes a call of it."""

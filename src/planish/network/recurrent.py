@@ -13,12 +13,12 @@ import numpy as np
 
 from planish.network import scalars
 from planish.network.model import Array, Network, Node, Value
-from planish.network.plain import PlainKernel, PlainProgram, fused
+from planish.network.plain import PlainKernel, PlainProgram, fused, sigmoid
 
 GATES: Mapping[str, int] = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Operator to how many gates it has."""
 _ACTIVATIONS: Mapping[str, Any] = {
-    "sigmoid": scalars.sigmoid,
+    "sigmoid": sigmoid,
     "tanh": scalars.hyperbolic_tangent,
     "relu": scalars.rectified,
     "hardsigmoid": scalars.hard_sigmoid,
@@ -36,20 +36,26 @@ _LANES = 16
 
 
 def accumulate(
-    state: Array, weights: Array, gates: Array, hidden: int, first: int, wide: int, stride: int, block: int,
-    turns: Any,
-) -> None:  # fmt: skip
-    """Add the product of a state and of weights, from a column on, to gates.
+    state: Array, weights: Array, gates: Array, hidden: int, unit: Any, block: int, count: int, step: Any
+) -> None:
+    """Add the product of a state and of the weights of one part, as `blocked` stores them, to gates.
 
-    The weights are as `blocked` stores them, in rows of `stride`. Every other time they are read from their
-    end, so that what the cache nearest to the core still has of them is read first.
+    Args:
+        state: what is multiplied.
+        weights: of all parts.
+        gates: `count` blocks of a part's sums.
+        hidden: elements of the state.
+        unit: number of the part.
+        block: columns of a block.
+        count: blocks of a part.
+        step: the number of a step; see `turned`.
     """
-    last = hidden // _ROWS - 1
+    own = weights[unit * count * block * hidden :]
     for n in range(hidden // _ROWS):
-        k = n + (last - 2 * n) * turns
+        k = turned(n, hidden // _ROWS, step)
         s = state[_ROWS * k :]
-        for b in range(wide // block):
-            w = weights[_ROWS * (k * stride + first + b * block) :]
+        for b in range(count):
+            w = own[_ROWS * block * (k * count + b) :]
             g = gates[b * block :]
             for j in range(block):
                 low = fused(s[0], w[j], fused(s[1], w[block + j], g[j]))
@@ -58,25 +64,54 @@ def accumulate(
                 high = fused(s[6], w[6 * block + j], fused(s[7], w[7 * block + j], high))
                 g[j] = low + high
     for k in range(hidden // _ROWS * _ROWS, hidden):
-        w = weights[k * stride + first :]
-        for j in range(wide):
+        w = own[k * count * block :]
+        for j in range(count * block):
             gates[j] = fused(state[k], w[j], gates[j])
 
 
-def blocked(weights: Array, block: int) -> Array:
-    """Store weights [directions, rows, columns] in the order in which `accumulate` reads them.
+def blocked(weights: Array, block: int, *, together: bool) -> Array:
+    """Store weights [directions, gates, units, rows] in the order in which `accumulate` reads them.
 
-    Of so many rows, blocks of columns follow each other; the rows that are left at the end are as they were.
+    Args:
+        weights: of the state.
+        block: units of a part.
+        together: whether all units are one part, each of whose blocks is of some of them; else each part has
+            a block of each gate.
     """
-    directions, rows, columns = weights.shape
+    directions, gates, units, rows = weights.shape
+    parts = weights.reshape(directions, gates, units // block, block, rows)
+    parts = parts[:, None, 0] if together else parts.swapaxes(1, 2)
     whole = rows // _ROWS * _ROWS
-    parts = weights[:, :whole].reshape(directions, -1, _ROWS, columns // block, block).swapaxes(2, 3)
-    return np.concatenate([parts.reshape(directions, -1), weights[:, whole:].reshape(directions, -1)], 1)
+    # [directions, parts, blocks, columns, rows] to [directions, parts, rows / 8, blocks, 8, columns].
+    first = parts[..., :whole].reshape(*parts.shape[:4], -1, _ROWS).transpose(0, 1, 4, 2, 5, 3)
+    rest = parts[..., whole:].transpose(0, 1, 4, 2, 3)
+    flat = [each.reshape(*parts.shape[:2], -1) for each in (first, rest)]
+    return np.concatenate(flat, 2).reshape(directions, -1)
+
+
+def stored(operator: str, weights: Array, linear: bool) -> Array:
+    """Store the weights [directions, gates * hidden, hidden] of an operator in the order of its steps."""
+    hidden = weights.shape[2]
+    parts = weights.reshape(len(weights), GATES[operator], hidden, hidden)
+    # What is summed up for all units before any of them goes on is apart.
+    alone = 0 if operator == "LSTM" or (operator == "GRU" and linear) else 1
+    first, last = np.split(parts, [GATES[operator] - alone], 1)
+    block = block_of(hidden)
+    found = [blocked(part, block, together=part is last) for part in (first, last) if part.shape[1]]
+    return np.concatenate(found, 1)
 
 
 def block_of(hidden: int) -> int:
-    """Return the columns of a block of weights: those of the widest vectors, or all of a gate."""
+    """Return the units of a part: as many as the widest vectors have lanes, or all."""
     return _LANES if hidden % _LANES == 0 else hidden
+
+
+def turned(number: Any, count: int, step: Any) -> Any:
+    """Return a number, counted from the end in every other step.
+
+    So what the cache nearest to the core still has of the weights is read first.
+    """
+    return number + (count - 1 - 2 * number) * (step & 1)
 
 
 def begin(start: Any, state: Array, size: int) -> None:
@@ -114,35 +149,50 @@ def lstm(
     gates: Array, steps: int, batch: int, hidden: int, block: int, directions: int, backward: bool, f: Any,
     g: Any, h: Any, limit: Any,
 ) -> None:  # fmt: skip
-    """Compute LSTM; its gates are i, o, f and c."""
+    """Compute LSTM; its gates are i, o, f and c, of a part of the units at a time."""
     begin(h0, y_h, directions * batch * hidden)
     begin(c0, y_c, directions * batch * hidden)
     for d in range(directions):
+        weights = r[d * hidden * 4 * hidden :]
         for b in range(batch):
             count = steps if lengths is None else int(lengths[b])
             state = y_h[(d * batch + b) * hidden :]
-            cell = y_c[(d * batch + b) * hidden :]
             for s in range(steps):
                 t = time_of(s, count, backward or d == 1)
                 out = y[((t * directions + d) * batch + b) * hidden :]
                 if s < count:
-                    copy(x[((t * batch + b) * directions + d) * 4 * hidden :], gates, 4 * hidden)
-                    weights = r[d * hidden * 4 * hidden :]
-                    accumulate(state, weights, gates, hidden, 0, 4 * hidden, 4 * hidden, block, s & 1)
-                    if peep is not None:
-                        look(peep[d * 3 * hidden :], cell, gates, hidden)
-                        look(peep[(d * 3 + 2) * hidden :], cell, gates[2 * hidden :], hidden)
-                    limited(gates, 4 * hidden, limit)
-                    for j in range(hidden):
-                        product = f(gates[j]) * g(gates[3 * hidden + j])
-                        cell[j] = fused(f(gates[2 * hidden + j]), cell[j], product)
-                    if peep is not None:
-                        look(peep[(d * 3 + 1) * hidden :], cell, gates[hidden:], hidden)
-                    for j in range(hidden):
-                        state[j] = f(gates[hidden + j]) * h(cell[j])
-                    copy(state, out, hidden)
+                    row = x[((t * batch + b) * directions + d) * 4 * hidden :]
+                    for n in range(hidden // block):
+                        unit = turned(n, hidden // block, s)
+                        cell = y_c[(d * batch + b) * hidden + unit * block :]
+                        lstm_part(
+                            row, weights, state, cell, peep, out, gates, d * 3 * hidden, hidden, unit, block,
+                            s, f, g, h, limit,
+                        )  # fmt: skip
+                    copy(out, state, hidden)
                 else:
                     zero(out, hidden)
+
+
+def lstm_part(
+    row: Array, weights: Array, state: Array, cell: Array, peep: Any, out: Array, gates: Array, start: Any,
+    hidden: int, unit: Any, block: int, step: Any, f: Any, g: Any, h: Any, limit: Any,
+) -> None:  # fmt: skip
+    """Compute a step of some units of LSTM; `peep` has the weights of a direction from `start` on."""
+    first = unit * block
+    for k in range(4):
+        copy(row[k * hidden + first :], gates[k * block :], block)
+    accumulate(state, weights, gates, hidden, unit, block, 4, step)
+    if peep is not None:
+        look(peep[start + first :], cell, gates, block)
+        look(peep[start + 2 * hidden + first :], cell, gates[2 * block :], block)
+    limited(gates, 4 * block, limit)
+    for j in range(block):
+        cell[j] = fused(f(gates[2 * block + j]), cell[j], f(gates[j]) * g(gates[3 * block + j]))
+    if peep is not None:
+        look(peep[start + hidden + first :], cell, gates[block:], block)
+    for j in range(block):
+        out[first + j] = f(gates[block + j]) * h(cell[j])
 
 
 def look(weights: Array, cell: Array, gates: Array, count: int) -> None:
@@ -158,37 +208,72 @@ def gru(
 ) -> None:  # fmt: skip
     """Compute GRU; its gates are z, r and h, and `shift` is what is added to the last one's product."""
     begin(h0, y_h, directions * batch * hidden)
-    last = gates[2 * hidden :]
-    reset = gates[3 * hidden :]
     for d in range(directions):
+        weights = r[d * hidden * 3 * hidden :]
+        added = shift[d * hidden :]
         for b in range(batch):
             count = steps if lengths is None else int(lengths[b])
             state = y_h[(d * batch + b) * hidden :]
-            weights = r[d * hidden * 3 * hidden :]
             for s in range(steps):
                 t = time_of(s, count, backward or d == 1)
                 out = y[((t * directions + d) * batch + b) * hidden :]
-                if s < count:
-                    row = x[((t * batch + b) * directions + d) * 3 * hidden :]
-                    copy(row, gates, 2 * hidden)
-                    copy(shift[d * hidden :], last, hidden)
-                    wide = (3 if linear else 2) * hidden
-                    accumulate(state, weights, gates, hidden, 0, wide, 3 * hidden, block, s & 1)
-                    limited(gates, 2 * hidden, limit)
-                    for j in range(2 * hidden):
-                        gates[j] = f(gates[j])
-                    if not linear:
-                        for j in range(hidden):
-                            reset[j] = gates[hidden + j] * state[j]
-                        accumulate(reset, weights, last, hidden, 2 * hidden, hidden, 3 * hidden, block, s & 1)
-                    for j in range(hidden):
-                        last[j] = row[2 * hidden + j] + (gates[hidden + j] * last[j] if linear else last[j])
-                    limited(last, hidden, limit)
-                    for j in range(hidden):
-                        state[j] = fused(gates[j], state[j], (1.0 - gates[j]) * g(last[j]))
-                    copy(state, out, hidden)
-                else:
+                row = x[((t * batch + b) * directions + d) * 3 * hidden :]
+                if s >= count:
                     zero(out, hidden)
+                elif linear:
+                    for n in range(hidden // block):
+                        unit = turned(n, hidden // block, s)
+                        gru_part(row, weights, state, added, out, gates, hidden, unit, block, s, f, g, limit)
+                    copy(out, state, hidden)
+                else:
+                    gru_step(row, weights, state, added, gates, hidden, block, s, f, g, limit)
+                    copy(state, out, hidden)
+
+
+def gru_part(
+    row: Array, weights: Array, state: Array, shift: Array, out: Array, gates: Array, hidden: int, unit: Any,
+    block: int, step: Any, f: Any, g: Any, limit: Any,
+) -> None:  # fmt: skip
+    """Compute a step of some units of GRU, whose reset gate multiplies a product."""
+    first = unit * block
+    last = gates[2 * block :]
+    for k in range(2):
+        copy(row[k * hidden + first :], gates[k * block :], block)
+    copy(shift[first:], last, block)
+    accumulate(state, weights, gates, hidden, unit, block, 3, step)
+    limited(gates, 2 * block, limit)
+    for j in range(block):
+        last[j] = row[2 * hidden + first + j] + f(gates[block + j]) * last[j]
+    limited(last, block, limit)
+    for j in range(block):
+        kept = f(gates[j])
+        out[first + j] = fused(kept, state[first + j], (1.0 - kept) * g(last[j]))
+
+
+def gru_step(
+    row: Array, weights: Array, state: Array, shift: Array, gates: Array, hidden: int, block: int, step: Any,
+    f: Any, g: Any, limit: Any,
+) -> None:  # fmt: skip
+    """Compute a step of GRU whose reset gate multiplies the state: its last product waits for all units."""
+    update = gates[2 * hidden :]
+    reset = gates[3 * hidden :]
+    for n in range(hidden // block):
+        unit = turned(n, hidden // block, step)
+        first = unit * block
+        for k in range(2):
+            copy(row[k * hidden + first :], gates[k * block :], block)
+        accumulate(state, weights, gates, hidden, unit, block, 2, step)
+        limited(gates, 2 * block, limit)
+        for j in range(block):
+            update[first + j] = f(gates[j])
+            reset[first + j] = f(gates[block + j]) * state[first + j]
+    copy(shift, gates, hidden)
+    accumulate(reset, weights[2 * hidden * hidden :], gates, hidden, 0, block, hidden // block, step)
+    for j in range(hidden):
+        gates[j] = row[2 * hidden + j] + gates[j]
+    limited(gates, hidden, limit)
+    for j in range(hidden):
+        state[j] = fused(update[j], state[j], (1.0 - update[j]) * g(gates[j]))
 
 
 def rnn(
@@ -207,7 +292,7 @@ def rnn(
                 if s < count:
                     copy(x[((t * batch + b) * directions + d) * hidden :], gates, hidden)
                     weights = r[d * hidden * hidden :]
-                    accumulate(state, weights, gates, hidden, 0, hidden, hidden, block, s & 1)
+                    accumulate(state, weights, gates, hidden, 0, block, hidden // block, s)
                     limited(gates, hidden, limit)
                     for j in range(hidden):
                         state[j] = f(gates[j])
@@ -269,7 +354,7 @@ def divided(
     values |= {each: Value(shape) for each, shape in zip(names, shapes, strict=False)}
     optional = {"lengths": 4, "h0": 5, "c0": 6, "peep": 7}
     given = {key: node.inputs[n] for key, n in optional.items() if node.has(n)}
-    inputs = {"x": added.output, "r": constant("r", blocked(r.transpose(0, 2, 1), block_of(hidden))), **given}
+    inputs = {"x": added.output, "r": constant("r", stored(operator, r, linear)), **given}
     if operator == "GRU":
         inputs["shift"] = constant("shift", shift)
     yield Node(

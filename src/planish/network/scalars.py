@@ -349,11 +349,6 @@ def inverse_hyperbolic_tangent(a: Any) -> Any:
     return 0.5 * np.log((1.0 + x) / (1.0 - x))
 
 
-def sigmoid(a: Any) -> Any:
-    """Return 1 / (1 + exp(-a))."""
-    return 1 / (1 + np.exp(-a))
-
-
 def hyperbolic_tangent(a: Any) -> Any:
     """Return tanh(a)."""
     return np.tanh(a)
