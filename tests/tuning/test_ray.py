@@ -18,6 +18,8 @@ from planish.core import ExecutorFactory, LostError, Measured, Trial
 from planish.core.registry import level_named
 from planish.measure.executors import LocalExecutor
 from planish.measure.ray_cluster import RayCluster
+from planish.tuning.batch import load_parts, tune_parts
+from planish.tuning.compare import compare_results
 from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
 
 pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
@@ -124,6 +126,27 @@ def test_a_search_without_hosts_ends_and_is_resumed(
     fleet.restore()
     result = tune(60)
     assert result.run.trials == 60
+
+
+def test_winners_are_compared_and_validated_on_a_host(cluster: RayCluster, tmp_path: Path) -> None:
+    with planish.open_store(tmp_path / "planish.db") as store:
+        runs = [
+            planish.tune(PROGRAM, size=SIZE, trials=4, searcher="random", seed=seed, store=store).run.id
+            for seed in (1, 2)
+        ]
+        found = compare_results(runs, store=store, processes=5, start=cluster)
+        assert [each.result.run.id for each in found] == runs
+        assert all(each.sampled.values for each in found)
+        assert planish.validate(runs[0], store=store, start=cluster).holds
+
+
+def test_functions_of_a_module_are_tuned_on_the_hosts(cluster: RayCluster, tmp_path: Path) -> None:
+    text = "define i32 @{0}(i32 %x) {{\n  %y = add i32 %x, 0\n  %z = add i32 %y, {1}\n  ret i32 %z\n}}\n"
+    source = "".join(text.format(name, number) for number, name in enumerate(("one", "two")))
+    level, parts = load_parts(source, "llvm", {})
+    budget = planish.Budget(trials=5)
+    found = list(tune_parts(level, parts, budget=budget, store=tmp_path / "planish.db", start=cluster))
+    assert [type(each).__name__ for each in found] == ["Part", "Part"], found
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -10,7 +10,7 @@ from planish.cli.options import Form
 from planish.cli.output import document, say, table
 from planish.cli.request import Request
 from planish.cli.summary import candidate_document
-from planish.core import AllFailedError, StoppedError, stoppable
+from planish.core import AllFailedError, ExecutorFactory, StoppedError, stoppable
 from planish.core.wording import amount, label, one_line
 from planish.store import open_store
 from planish.tuning.batch import Part, Unmeasured, load_parts, totals, tune_parts
@@ -21,11 +21,13 @@ _LIST = 90
 Found = Sequence[Part | Unmeasured]
 
 
-def tune_each(request: Request, store: str | None, form: Form) -> None:
-    """Tune each part of a program, and show all of them."""
+def tune_each(request: Request, store: str | None, form: Form, start: ExecutorFactory) -> None:
+    """Tune each part of a program by executors of a factory, and show all of them."""
     level, parts = load_parts(request.program, request.settings.level, request.options)
     with open_store(store) as opened:
-        tuned = tune_parts(level, parts, budget=request.budget, settings=request.settings, store=opened)
+        tuned = tune_parts(
+            level, parts, budget=request.budget, settings=request.settings, store=opened, start=start
+        )
         found, stopped = gather(tuned, len(parts), "functions", form)
     if form == "json":
         document({**parts_document(found), "stopped": stopped})

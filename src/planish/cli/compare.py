@@ -57,6 +57,8 @@ def compare(
     cores: given.Cores = 1,
     workers: given.Workers = 0,
     processes: given.Processes = 20,
+    executor: given.ExecutorName = "local",
+    ray: given.RayAddress = "",
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
@@ -72,23 +74,29 @@ def compare(
 
         planish compare 1a2b3c4d 5e6f7a8b
     """
-    from planish.cli.request import level_options, names
+    from planish.cli.request import executors, level_options, names
     from planish.store import open_store
     from planish.tuning.compare import compare_results, compare_searches
     from planish.tuning.progress import run_progress
     from planish.tuning.settings import Budget, Settings
 
     if all(map(_RUN.fullmatch, what)):
-        given.refuse_unread(command, "a comparison of runs", {"what", "processes", "store", "form"})
-        show_comparison(compare_results(what, store=store, processes=processes), processes, store, form)
+        read = {"what", "processes", "executor", "ray", "store", "form"}
+        given.refuse_unread(command, "a comparison of runs", read)
+        with executors(executor, ray) as start:
+            found = compare_results(what, store=store, processes=processes, start=start)
+        show_comparison(found, processes, store, form)
         return
     settings = Settings(level, names(objective), seed=seed, cores=cores, workers=workers)
     options = level_options(reading)
     configs = search_configs(what, searcher or [""], space or [""], settings, options)
-    with open_store(store) as opened:
+    with executors(executor, ray) as start, open_store(store) as opened:
         with run_progress(opened, Budget(trials=trials), show=form == "text") as listener:
-            curves = compare_searches(configs, trials=trials, seeds=seeds, store=opened, listener=listener)
-        winners = compare_results([curve.winner for curve in curves], store=opened, processes=processes)
+            curves = compare_searches(
+                configs, trials=trials, seeds=seeds, store=opened, listener=listener, start=start
+            )
+        runs = [curve.winner for curve in curves]
+        winners = compare_results(runs, store=opened, processes=processes, start=start)
     show_comparison(winners, processes, store, form, curves)
 
 

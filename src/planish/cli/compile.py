@@ -45,6 +45,8 @@ def compile_(
     cores: given.Cores = 1,
     no_fusion: Annotated[bool, typer.Option("--no-fusion", help="A kernel for each operator.")] = False,
     target: given.TargetName = "",
+    executor: given.ExecutorName = "local",
+    ray: given.RayAddress = "",
     store: given.StorePlace = None,
 ) -> None:
     """Compile a network to one shared library, which needs no planish, no Python and no compiler to run.
@@ -55,13 +57,19 @@ def compile_(
     qemu, where qemu-user is installed, and not timed.
     """
     from planish.cli.output import remark, say
+    from planish.cli.request import executors
+    from planish.core import PlanishError
     from planish.core.wording import amount
     from planish.network.compiling import compile_model, words_of
 
-    found = compile_model(
-        model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
-        tolerance=tolerance, inputs=inputs, store=store, fuse=not no_fusion, processor=target, say=remark,
-    )  # fmt: skip
+    if executor == "ray" and seconds is None:
+        raise PlanishError("nothing is measured on the cluster without tuning", "Add --seconds N.")
+    with executors(executor, ray) as start:
+        found = compile_model(
+            model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
+            tolerance=tolerance, inputs=inputs, store=store, fuse=not no_fusion, processor=target, say=remark,
+            start=start,
+        )  # fmt: skip
     manifest = found.manifest
     for each in found.variants or [found]:
         if each.comparison:

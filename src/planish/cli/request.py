@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from planish.cli.options import ProgramOptions
-from planish.core import PlanishError
+from planish.core import ExecutorFactory, PlanishError
 from planish.core.errors import redact
 from planish.measure import Plan
 from planish.search import split_settings
@@ -94,6 +95,31 @@ def level_options(given: ProgramOptions) -> dict[str, Any]:
             raise PlanishError(f"no level has an option '{name}'", f"Did you mean --{name}?")
     texts = {name: text if isinstance(text, str) else ",".join(text) for name, text in named.items() if text}
     return {**texts, **further}
+
+
+@contextmanager
+def executors(name: str, ray: str, *, forks: bool = False) -> Generator[ExecutorFactory]:
+    """Provide what starts executors: workers of this machine, or those on the hosts of a Ray cluster.
+
+    Args:
+        name: "local" or "ray".
+        ray: the address of the cluster; empty for RAY_ADDRESS, or a Ray of this command's own.
+        forks: whether workers of this machine are forked from this process, which evaluators survive.
+
+    Raises:
+        PlanishError: an address is given without `--executor ray`, or the cluster cannot be used.
+    """
+    if name == "ray":
+        from planish.measure.ray_cluster import RayCluster
+
+        with RayCluster(ray) as cluster:
+            yield cluster
+        return
+    if ray:
+        raise PlanishError("--ray is the address of a cluster", "Add --executor ray, or leave it out.")
+    from planish.measure.executors import ForkedExecutor, LocalExecutor
+
+    yield ForkedExecutor if forks else LocalExecutor
 
 
 def names(text: str) -> tuple[str, ...]:

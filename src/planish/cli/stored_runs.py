@@ -253,11 +253,13 @@ def validate(
     pick: given.PickOrBest = None,
     run: given.RunStored = False,
     processes: given.Processes = 5,
+    executor: given.ExecutorName = "local",
+    ray: given.RayAddress = "",
     file: given.Files = None,
     store: given.StorePlace = None,
     form: given.Format = "text",
 ) -> None:
-    """Check that the winner of a run still holds on this machine.
+    """Check that the winner of a run still holds, on this machine or a host of a Ray cluster.
 
     Three checks are reported: replay (the stored steps apply to the stored program), answer (it builds,
     and its output is right), and value (its gain, measured again, is within the noise of the recorded
@@ -267,11 +269,14 @@ def validate(
         planish validate 1a2b3c4d
     """
     from planish.cli.output import document, say, table
-    from planish.cli.request import command_of_more
+    from planish.cli.request import command_of_more, executors
     from planish.core.wording import one_line
     from planish.tuning.validate import validate as tried
 
-    found = tried(run_id, pick=pick, run=run, files=file or (), store=store, processes=processes)
+    with executors(executor, ray) as start:
+        found = tried(
+            run_id, pick=pick, run=run, files=file or (), store=store, processes=processes, start=start
+        )
     is_undecided = found.value.verdict == "undecided"
     again = command_of_more(command.find_root().obj or (), processes) if is_undecided else ""
     if form == "json":

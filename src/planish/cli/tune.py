@@ -69,8 +69,7 @@ def tune(
 
         planish tune examples/llvm/inflate.ll --per-function
     """
-    from planish.cli.request import Request, budget_of, level_options, names
-    from planish.core import PlanishError
+    from planish.cli.request import Request, budget_of, executors, level_options, names
     from planish.search import split_settings
     from planish.tuning.api import DEFAULT_BUDGET as OF_ONE
     from planish.tuning.settings import Settings
@@ -85,21 +84,13 @@ def tune(
     budget = budget_of(trials, seconds, target_value, usual)
     request = Request(program, level_options(reading), settings, budget)
     words = command.find_root().obj or ()
-    if ray and executor != "ray":
-        raise PlanishError("--ray is the address of a cluster", "Add --executor ray, or leave it out.")
-    if per_function and executor == "ray":
-        raise PlanishError("--per-function measures on this machine alone", "Leave --executor ray out.")
-    if executor == "ray":
-        from planish.measure.ray_cluster import RayCluster
-
-        with RayCluster(ray) as cluster:
-            _carry_out(request, output, words, start=cluster)
-    elif not per_function:
-        _carry_out(request, output, words)
-    elif whole:
-        _carry_out(_by_function(request, timed=timed), output, words, for_size=not timed)
-    else:
-        _for_each_function(request, output)
+    with executors(executor, ray, forks=per_function and whole and not timed) as start:
+        if not per_function:
+            _carry_out(request, output, words, start)
+        elif whole:
+            _carry_out(_by_function(request, timed=timed), output, words, start, for_size=not timed)
+        else:
+            _for_each_function(request, output, start)
 
 
 def _usual_by_function(*, whole: bool) -> Budget:
@@ -110,14 +101,14 @@ def _usual_by_function(*, whole: bool) -> Budget:
     return Budget(seconds=_WHOLE_S) if whole else DEFAULT_BUDGET
 
 
-def _for_each_function(request: Request, output: Output) -> None:
+def _for_each_function(request: Request, output: Output, start: ExecutorFactory) -> None:
     from planish.cli.batch_table import tune_each
     from planish.core import PlanishError
 
     if output.report is not None:
         what = f"{output.report} is for one run"
         raise PlanishError(what, "Leave --per-function out, or name a run afterwards.")
-    tune_each(request, output.store, output.form)
+    tune_each(request, output.store, output.form, start)
 
 
 def _by_function(request: Request, *, timed: bool) -> Request:
@@ -145,9 +136,9 @@ def _carry_out(
     request: Request,
     output: Output,
     words: Sequence[str],
+    start: ExecutorFactory,
     *,
     for_size: bool = False,
-    start: ExecutorFactory | None = None,
 ) -> None:
     """Tune a program in one run.
 
@@ -155,11 +146,10 @@ def _carry_out(
         request: what is tuned.
         output: where the result goes.
         words: of the command.
+        start: starts executors.
         for_size: whether it is the functions of a module, read as `clang -Oz` does.
-        start: starts executors; None for workers of this machine.
     """
     from planish.cli.request import check_output_paths
-    from planish.measure.executors import LocalExecutor
     from planish.store import open_store
     from planish.tuning.api import tune_source
     from planish.tuning.progress import run_progress
@@ -169,7 +159,7 @@ def _carry_out(
     with open_store(output.store) as opened:
         with run_progress(opened, budget, show=output.form == "text") as listener:
             if for_size:
-                result = _tune_for_size(request, opened, listener)
+                result = _tune_for_size(request, opened, listener, start)
             else:
                 result = tune_source(
                     program,
@@ -178,19 +168,18 @@ def _carry_out(
                     settings=settings,
                     store=opened,
                     listener=listener,
-                    start=start or LocalExecutor,
+                    start=start,
                 )
         _show(result, output, words, budget)
 
 
-def _tune_for_size(request: Request, store: Store, listener: Listener) -> Result:
+def _tune_for_size(request: Request, store: Store, listener: Listener, start: ExecutorFactory) -> Result:
     """Make a module smaller by what is inlined and a list for each function.
 
     A C file is compiled as clang -Oz does it, up to LLVM's passes.
     """
     from planish.levels.llvm.level import LlvmLevel
     from planish.levels.llvm.source import read_for_size
-    from planish.measure.executors import ForkedExecutor
     from planish.tuning.api import tune_program
 
     program, options, settings, budget = request
@@ -201,7 +190,7 @@ def _tune_for_size(request: Request, store: Store, listener: Listener) -> Result
         settings=settings,
         store=store,
         listener=listener,
-        start=ForkedExecutor,
+        start=start,
     )
 
 

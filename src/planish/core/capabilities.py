@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from planish.core.protocols import (
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from planish.core.task import Target
+    from planish.core.level import Level
+    from planish.core.task import Target, Task
 
 
 @runtime_checkable
@@ -400,3 +402,10 @@ class HasHosts(Protocol):
             describe: describes the target of the host on which it is called.
         """
         ...
+
+
+def executors_for(start: ExecutorFactory, level: Level, task: Task) -> ExecutorFactory:
+    """Return what starts executors for a task: where a factory has hosts, on those of its target alone."""
+    if not isinstance(start, HasHosts):
+        return start
+    return start.for_task(task.target, partial(level.target, task.program, task.target.cores))

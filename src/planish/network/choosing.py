@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, ProgramError, Target
+from planish.core import Candidate, ExecutorFactory, ProgramError, Target
 from planish.levels.loops.backends import PREFERRED, UseBackend, this_machine
 from planish.levels.loops.space.template import TemplateSpace
 from planish.network.algorithms import arranged
@@ -38,6 +38,7 @@ def choose(
     seconds: float | None,
     store: Store | str | Path | None,
     say: Callable[[str], None],
+    start: ExecutorFactory,
 ) -> tuple[dict[str, Schedule], int]:
     """Choose a schedule for each distinct kernel: the default one, or the quickest by measurement.
 
@@ -48,6 +49,7 @@ def choose(
         seconds: for tuning; None or 0 for none.
         store: where trials are kept.
         say: is called with lines on the progress.
+        start: starts the workers that tune.
 
     Returns:
         The schedules, and how many kernels have others than the default ones to choose from.
@@ -61,7 +63,7 @@ def choose(
         calls = Counter(kernel.program.text for kernel in tunable)
         times = _kernel_times(network, kernels, schedules, target)
         each = {text: whole / calls[text] for text, whole in times.items()}
-        tuned = tune(tunable, each, seconds, store, target, say)
+        tuned = tune(tunable, each, seconds, store, target, say, start)
         for rank in range(BEST):
             ranked = {text: best[rank] for text, best in tuned.items() if rank < len(best)}
             made = {text: compile_schedule(distinct[text], steps, target) for text, steps in ranked.items()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planish.core import ProgramError, Target, TargetError
+from planish.core import ExecutorFactory, ProgramError, Target, TargetError
 from planish.core.arguments import (
     check_path,
     check_positive,
@@ -23,6 +23,7 @@ from planish.core.arguments import (
 from planish.core.installation import install_command
 from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
 from planish.measure import PairedSamples, Plan
+from planish.measure.executors import LocalExecutor
 from planish.network.algorithms import rewritten
 from planish.network.fusion import Kernel, kernels_of
 from planish.network.library import (
@@ -191,6 +192,7 @@ def compile_model(
     fuse: bool = True,
     processor: str = "",
     say: Say | None = None,
+    start: ExecutorFactory = LocalExecutor,
 ) -> Compilation:
     """Compile a model and report; see `compile`.
 
@@ -207,6 +209,7 @@ def compile_model(
         fuse: whether element-wise operators join the kernels before them.
         processor: name of another one that the library is for; empty for this machine. Then nothing is timed.
         say: is called with lines on the progress.
+        start: starts the workers that tune; the library is timed on this machine.
     """
     if seconds is not None:
         check_positive("seconds", seconds)
@@ -219,7 +222,7 @@ def compile_model(
     weights, share = Weights(), None if seconds is None else seconds / len(shapes)
     target = cross_target(processor, cores) if processor else this_machine(cores)
     request = _Request(
-        target, share, tolerance, store, inputs, measures, fuse, say, COMPARISON_S / len(shapes)
+        target, share, tolerance, store, inputs, measures, fuse, say, COMPARISON_S / len(shapes), start
     )
     found = list[Compilation]()
     for number, each in enumerate(shapes, 1):
@@ -241,6 +244,7 @@ class _Request:
         target: the machine.
         seconds, tolerance, store, inputs, measures, fuse, say: as there.
         comparison_s: seconds of the comparison with ONNX Runtime.
+        start: starts the workers that tune.
     """
 
     target: Target
@@ -252,6 +256,7 @@ class _Request:
     fuse: bool
     say: Say
     comparison_s: float
+    start: ExecutorFactory
 
 
 def _compiled(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
@@ -276,7 +281,7 @@ def _compiled(path: Path, shape: str, request: _Request, weights: Weights) -> Co
     kernels = kernels_of(network, fuse=request.fuse)
     distinct = {kernel.program.text for kernel in kernels}
     say(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
-    schedules, tuned = choose(network, kernels, target, request.seconds, request.store, say)
+    schedules, tuned = choose(network, kernels, target, request.seconds, request.store, say, request.start)
     built = build(network, kernels, schedules, target, weights)
     folder = _working_folder()
     write_library(built, folder)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import AllFailedError, Candidate, StoppedError, Target, Task
+from planish.core import AllFailedError, Candidate, Executor, ExecutorFactory, StoppedError, Target, Task
+from planish.core.capabilities import executors_for
 from planish.core.process import stopped_by
 from planish.core.wording import one_line
 from planish.levels.loops.lang.program import Program
@@ -86,6 +87,7 @@ def tune(
     store: Store | str | Path | None,
     target: Target,
     say: Callable[[str], None],
+    start: ExecutorFactory = LocalExecutor,
 ) -> Mapping[str, Sequence[Candidate]]:
     """Tune the distinct kernels of a network.
 
@@ -96,6 +98,7 @@ def tune(
         store: where trials are kept.
         target: the machine.
         say: is called with lines on the progress.
+        start: starts the workers.
 
     Returns:
         A kernel's program, as text, to its best candidates; of kernels that have some.
@@ -116,32 +119,30 @@ def tune(
         for text, program in programs.items()
     }
     end = time.monotonic() + seconds
-    with store_at(store) as opened:
+    with store_at(store) as opened, ExitStack() as stack:
         for each in tuned.values():
             each.read(opened, level)
-        executor: LocalExecutor | None = None
-        try:
-            while (found := next_search(tuned, seconds, end - time.monotonic())) is not None:
-                text, share = found
-                each = tuned[text]
-                if executor is None:
-                    executor = LocalExecutor(level.evaluator(each.task), workers=count_workers(settings))
-                say(f"tuning for {share:.0f} s: {one_line(text, 80)}")
-                before = each.spent
-                with suppress(AllFailedError):
-                    result = tune_program(
-                        level, each.task.program, budget=Budget(seconds=share), settings=settings,
-                        store=opened, executor=executor, compares=False,
-                    )  # fmt: skip
-                    if result.stopped:
-                        what = "stopped while the kernels were tuned"
-                        raise StoppedError(what, "Run the same command to resume.", stopped_by())
-                each.read(opened, level)
-                # What did not end in time is not stored, and has taken its time all the same.
-                each.spent = max(each.spent, before + share)
-        finally:
-            if executor is not None:
-                executor.close()
+        executor: Executor | None = None
+        while (found := next_search(tuned, seconds, end - time.monotonic())) is not None:
+            text, share = found
+            each = tuned[text]
+            if executor is None:
+                begun = executors_for(start, level, each.task)
+                spec, workers = level.evaluator(each.task), count_workers(settings)
+                executor = stack.enter_context(begun(spec, workers=workers))
+            say(f"tuning for {share:.0f} s: {one_line(text, 80)}")
+            before = each.spent
+            with suppress(AllFailedError):
+                result = tune_program(
+                    level, each.task.program, budget=Budget(seconds=share), settings=settings,
+                    store=opened, executor=executor, compares=False,
+                )  # fmt: skip
+                if result.stopped:
+                    what = "stopped while the kernels were tuned"
+                    raise StoppedError(what, "Run the same command to resume.", stopped_by())
+            each.read(opened, level)
+            # What did not end in time is not stored, and has taken its time all the same.
+            each.spent = max(each.spent, before + share)
     return {text: each.best for text, each in tuned.items() if each.best}
 
 

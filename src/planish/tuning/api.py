@@ -36,7 +36,7 @@ from planish.core import (
     unknown,
 )
 from planish.core.arguments import check_type, wrong_argument
-from planish.core.capabilities import HasHosts
+from planish.core.capabilities import executors_for
 from planish.core.files import StrPath
 from planish.core.front import HypervolumeTracker
 from planish.core.registry import level_named, load_program
@@ -297,8 +297,7 @@ def tune_program(
     began = time.monotonic() if began is None else began
     chosen = settings or Settings()
     task = task_of(level, program, chosen)
-    if isinstance(start, HasHosts):
-        start = start.for_task(task.target, partial(level.target, task.program, task.target.cores))
+    start = executors_for(start, level, task)
     with store_at(store) as opened:
         begin = partial(
             _begin,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from planish.core import ExecutorFactory, Level, Objective, PlanishError, Program, Ratio, Trial
+from planish.core.capabilities import HasHosts, executors_for
 from planish.core.files import StrPath
 from planish.core.registry import load_program
 from planish.measure import PairedSamples, Plan, Variant, judged
@@ -201,6 +202,11 @@ def compare_results(
     results = [read_result(store, run_id) for run_id in run_ids]
     objective = _common_objective(results)
     tasks = {result.task.key: result for result in results}
+    if isinstance(start, HasHosts):
+        if len({result.task.target.text for result in results}) > 1:
+            what = "runs of several targets are not measured side by side"
+            raise PlanishError(what, "Name runs of one target.")
+        start = executors_for(start, results[0].level, results[0].task)
     specs = {key: r.level.evaluator(r.task, final=True) for key, r in tasks.items()}
     baselines = [Variant("baseline", r.level.baseline(r.task), specs[key]) for key, r in tasks.items()]
     winners = [Variant(r.run.id, r.contender, specs[r.task.key]) for r in results]

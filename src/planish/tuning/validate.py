@@ -18,6 +18,7 @@ from planish.core import (
     ProgramError,
 )
 from planish.core.arguments import check_paths, check_type, check_whole_number, wrong_argument
+from planish.core.capabilities import executors_for
 from planish.core.files import StrPath
 from planish.measure import PairedSamples, Plan, Variant
 from planish.measure.comparison import remeasure_all
@@ -188,6 +189,7 @@ def _measured(result: Result, processes: int, start: ExecutorFactory) -> Mapping
     baseline = Variant("baseline", result.level.baseline(result.task), spec)
     winner = Variant("winner", result.candidate, spec)
     plan = replace(PLAN, seed=result.run.seed, most=max(processes, PLAN.processes))
+    start = executors_for(start, result.level, result.task)
     return remeasure_all(baseline, [winner], result.task.objectives, start, plan)[1]
 
 
