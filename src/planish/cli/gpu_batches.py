@@ -11,10 +11,10 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.core import Executor, Outcome
+    from planish.core import Candidate, Executor, Outcome
     from planish.levels.loops.gpu.batch import Batch
 
-_RESULTS = "results.jsonl.gz"
+_RESULTS, _CLOCKS = "results.jsonl.gz", "clocks.jsonl"
 _SAVED = 50
 """Candidates after which results are saved."""
 FINALISTS, ROUNDS = 5, 7
@@ -68,7 +68,8 @@ def measure(
     """Verify and time the candidates of batches on this machine's GPU, and record the results.
 
     A candidate that crashes or hangs ends its worker alone. The same command resumes. The best are measured
-    again at the end, interleaved with the untuned kernel. Results are in DIR/results.jsonl.gz.
+    again at the end, interleaved with the untuned kernel, and with cuBLAS or cuDNN and Triton where PyTorch
+    is installed. Results are in DIR/results.jsonl.gz, clocks in DIR/clocks.jsonl.
     """
     import time
 
@@ -88,6 +89,7 @@ def _measure(found: Batch, end: float | None) -> None:
     from planish.cli.output import say
     from planish.core import Measured, Task, evaluate
     from planish.core.recording import Recording, load_recording, save_recording
+    from planish.levels.loops.gpu.clocks import record_clocks
     from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
     from planish.levels.loops.level import LoopsLevel
     from planish.measure.executors import LocalExecutor
@@ -104,7 +106,9 @@ def _measure(found: Batch, end: float | None) -> None:
         save_recording(Recording(task.text, level.spaces[0], objective, outcomes, taken), path)
 
     spec = GpuEvaluatorSpec(found.program, found.target, folder=found.folder.resolve())
-    left = [c for c in found.candidates if c.hash not in outcomes]
+    libraries = _libraries(found)
+    left = [c for c in (*found.candidates, *libraries.values()) if c.hash not in outcomes]
+    record_clocks(found.folder / _CLOCKS, found.target)
     with LocalExecutor(spec, workers=1) as executor:
         for number, each in enumerate(evaluate(executor, left, math.inf if end is None else end), 1):
             outcomes[each.candidate.hash] = each.outcome
@@ -115,13 +119,30 @@ def _measure(found: Batch, end: float | None) -> None:
         failed = Counter(o.reason for o in outcomes.values() if not isinstance(o, Measured))
         say(f"{found.folder}: {found.program.text.partition(' | ')[0]} on {found.target.processor}")
         reasons = "".join(f"; {count} {reason}" for reason, count in failed.most_common())
-        say(f"  {len(outcomes)} of {len(found.candidates)} candidates measured{reasons}")
+        done = sum(candidate.hash in outcomes for candidate in found.candidates)
+        say(f"  {done} of {len(found.candidates)} candidates measured{reasons}")
         executor.serve(GpuEvaluatorSpec(found.program, found.target, True, found.folder.resolve()))
-        _compare(found, outcomes, executor)
+        _compare(found, libraries, outcomes, executor)
+    for line in record_clocks(found.folder / _CLOCKS, found.target):
+        say(f"  {line}")
 
 
-def _compare(found: Batch, outcomes: dict[str, Outcome], executor: Executor) -> None:
-    """Measure the best again, interleaved with the untuned kernel, and print them."""
+def _libraries(found: Batch) -> dict[str, Candidate]:
+    """Return the libraries that compute the program on this machine: name to candidate."""
+    from planish.core import Candidate
+    from planish.levels.loops.backends import Library
+    from planish.levels.loops.gpu.devices import kind_and_name
+    from planish.levels.loops.gpu.libraries import LIBRARIES, has_library, library_call
+
+    if kind_and_name(found.target)[0] != "cuda" or library_call(found.program) is None:
+        return {}
+    return {name: Candidate((Library(name),)) for name in LIBRARIES if has_library(name)}
+
+
+def _compare(
+    found: Batch, libraries: dict[str, Candidate], outcomes: dict[str, Outcome], executor: Executor
+) -> None:
+    """Measure the best again, interleaved with the untuned kernel and libraries, and print them."""
     from statistics import median
 
     from planish.cli.output import say, table
@@ -137,13 +158,14 @@ def _compare(found: Batch, outcomes: dict[str, Outcome], executor: Executor) -> 
     if not best or untuned not in times:
         say("  nothing to compare: the untuned kernel, or all others, could not be measured")
         return
-    again = PairedMeasurement(executor).measure([untuned, *best], ROUNDS)
+    right = {n: c for n, c in libraries.items() if isinstance(outcomes.get(c.hash), Measured)}
+    names = ["untuned", *(f"#{number}" for number in range(1, len(best) + 1)), *right]
+    again = PairedMeasurement(executor).measure([untuned, *best, *right.values()], ROUNDS)
     samples = [[o.values["time_s"] for o in rounds if isinstance(o, Measured)] for rounds in again]
     rows: list[list[str]] = []
-    for number, own in enumerate(samples):
+    for name, own in zip(names, samples, strict=True):
         if own and samples[0]:
             time, ratio = median(own), median(a / b for a, b in zip(samples[0], own, strict=False))
-            name = f"#{number}" if number else "untuned"
             rows.append([name, amount(time, "s"), f"{found.program.flops / time / 1e9:.0f}", f"{ratio:.2f}"])
     table(["candidate", "time", "GFLOPS", "gain"], rows, ["time", "GFLOPS", "gain"])
 

@@ -318,7 +318,7 @@ class Library(Step):
     """Step that has a library compute the program; the baseline.
 
     Args:
-        name: "numpy".
+        name: "numpy"; on a GPU one of `planish.levels.loops.gpu.libraries.LIBRARIES`.
     """
 
     name: str = "numpy"

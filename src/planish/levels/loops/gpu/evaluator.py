@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, Target, TargetError
+from planish.levels.loops.backends import library_of
 from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path
 from planish.levels.loops.gpu.cuda_driver import CudaDevice, gpu_architecture
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.dialect import DIALECTS
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
+from planish.levels.loops.gpu.libraries import LibraryRun
 from planish.levels.loops.gpu.opencl import OpenClDevice
 from planish.levels.loops.gpu.running import CompiledKernels, KernelRun
 from planish.levels.loops.gpu.schedule import gpu_program_of
@@ -76,7 +78,7 @@ class GpuEvaluator(LoopsEvaluator):
         # The device's time, in which neither the host's nor its processor time is.
         super().__init__(program, target, final=final, clocks=Clocks(self._device_ns, lambda: 0))
         self._gpu, self._folder = Gpu.of(target), folder
-        self._runs: KernelRun | None = None
+        self._runs: KernelRun | LibraryRun | None = None
         self._outcomes: dict[str, Outcome] = {}
         self._made: dict[str, CompiledKernels] = {}
         if not self._gpu.processor:
@@ -84,22 +86,29 @@ class GpuEvaluator(LoopsEvaluator):
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Compile, verify, then time a candidate; equal kernels have the same outcome in a search."""
+        if library := library_of(candidate):
+            with clock("build"):
+                self._release()
+                verifier = self._verifier
+                called = LibraryRun(library, self._program, verifier.inputs, verifier.outputs)
+                self._runs = called
+            return self._measured(called, clock)
         with clock("transform"):
             kernels = gpu_program_of(self._program, candidate, self._gpu.flat_block_size)
             source = source_for(kernels, self._target)
         if self._remember and source in self._outcomes:
             return self._outcomes[source]
         with clock("build"):
-            if self._runs:
-                self._runs.close()
+            self._release()
             compiled = self._compiled(kernels, source)
-            self._runs = compiled.bind(self._verifier.inputs, self._verifier.outputs)
+            runs = compiled.bind(self._verifier.inputs, self._verifier.outputs)
+            self._runs = runs
         try:
-            outcome = self._measured(self._runs, clock)
+            outcome = self._measured(runs, clock)
         except PlanishError:
-            if not self._runs.damaged:
+            if not runs.damaged:
                 raise
-            outcome = Failed("verify", "wrong answer", self._runs.damaged)
+            outcome = Failed("verify", "wrong answer", runs.damaged)
         self._outcomes[source] = outcome
         return outcome
 
@@ -111,6 +120,12 @@ class GpuEvaluator(LoopsEvaluator):
             compiled = compiled_for(self._program, kernels, source, self._target, self._folder)
             self._made[source] = compiled
         return self._made[source]
+
+    def _release(self) -> None:
+        """Free the memory of the candidate before."""
+        if self._runs:
+            self._runs.close()
+        self._runs = None
 
     def close(self) -> None:
         """Unload all kernels that were compiled."""
