@@ -7,8 +7,6 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import islice
 
 from planish.core import Candidate, Failed, Measured, Task, Trial, evaluate_in_order
 from planish.levels.loops.lang.program import Program
@@ -77,9 +75,14 @@ class Setting:
         return replace(made, backend=self.backend)
 
 
-@cache
 def _drawn(number: int) -> Program:
-    return next(islice(random_programs(SHIPPED), number, None))
+    while len(_DRAWN) <= number:
+        _DRAWN.append(next(_DRAWING))
+    return _DRAWN[number]
+
+
+_DRAWN, _DRAWING = list[Program](), random_programs(SHIPPED)
+"""Programs that were drawn so far, and the rest."""
 
 
 class Machine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from planish.core import rng
 from planish.levels.loops.lang.parse import parse
@@ -35,7 +36,7 @@ def training_programs(matmuls: int, others: int) -> Iterator[Program]:
     known = thesis_split()[0]
     mine = [matmul(*known[place]) for place in random.permutation(len(known))[:matmuls]]
     drawn = (_drawn(number) for number in range(10 * others))
-    rest = [program for program in drawn if program.flops <= MOST_FLOPS][:others]
+    rest = [*islice((program for program in drawn if program.flops <= MOST_FLOPS), others)]
     for number in range(max(len(mine), len(rest))):
         yield from mine[number : number + 1]
         yield from rest[number : number + 1]

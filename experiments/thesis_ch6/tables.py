@@ -3,7 +3,8 @@
     python experiments/thesis_ch6/tables.py OUT.jsonl [--plot page.html]
 
 Improvement is in all functions' instructions over -Oz; intervals are bootstrapped over packages. Functions of
-csmith's random programs are shown apart, with intervals over programs.
+csmith's random programs are shown apart, with intervals over programs. Functions that the policy has learnt
+from are left out, in whatever package they are.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gates import GATE, MEAN, POLICY, by_trees, column, spent_over_all
 from numpy.typing import NDArray
 from ways import BUDGETS
 
+from planish.train.cost_tables import read_costs
 from planish.train.labeling.run import Saving, interval, summarize
 
 AUTOTUNER, ONCE, TREES = "Autotuner", "Greedy", "Coreset-NVP by trees on AutoPhase's features"
@@ -45,6 +47,8 @@ DIFFERENCES = (
     (PRODUCT, TREES, (1, 3, 5, 10, 30)),
     (PRIORITY, AUTOTUNER, (5, 10, 30, 100)),
 )
+LEARNT = Path(__file__).parents[1] / "labels" / "joined-lists.npz"
+"""Costs on the functions that the policy has learnt from, those for training."""
 Tried = Sequence[Mapping[str, Any]]
 
 
@@ -53,7 +57,7 @@ def main() -> None:
     given.add_argument("collected", type=Path)
     given.add_argument("--plot", type=Path, help="where figures 6.1 and 6.3 go")
     asked = given.parse_args()
-    lines = [json.loads(line) for line in asked.collected.read_text().splitlines()]
+    lines = unseen([json.loads(line) for line in asked.collected.read_text().splitlines()])
     tried = [each for each in lines if each["split"] != CSMITH]
     # A random program is what a package is elsewhere: its functions are alike.
     random = [{**each, "package": each["file"]} for each in lines if each["split"] == CSMITH]
@@ -69,6 +73,14 @@ def main() -> None:
         show_savings(random, names, "programs")
     if asked.plot:
         plot(tried, names, asked.plot)
+
+
+def unseen(tried: Tried) -> Tried:
+    """Leave out functions that the policy has learnt from: packages have copies of each other's code."""
+    learnt = {*read_costs(LEARNT).split("train").identities.tolist()}
+    kept = [each for each in tried if each["identity"] not in learnt]
+    print(f"{len(tried) - len(kept)} functions that the policy has learnt from are left out\n")
+    return kept
 
 
 def show_savings(tried: Tried, names: Sequence[str], groups: str) -> None:

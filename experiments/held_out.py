@@ -1,0 +1,126 @@
+"""Overlap of what shipped files have learnt from with what they are judged by: there is to be none.
+
+    python experiments/held_out.py
+
+A row for each shipped file and each set of programs that its figures are made on, with how many programs
+each has, and how many both have. Programs are compared by the hash of their canonical text, functions of LLVM
+IR by that of their IR. The exit code is 1 where a file has seen what it is judged by.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+
+from planish.core import content_hash
+from planish.levels.hlo.program import read_program
+from planish.levels.loops.lang.program import Program
+from planish.levels.loops.workloads import RESNET18, convolution, matmul, thesis_split
+from planish.models.model_files import load_model, model_paths
+from planish.models.policy_files import load_policy, policy_paths
+from planish.train.cost_tables import read_costs
+from planish.train.random_programs import SHIPPED, random_programs
+
+HERE = Path(__file__).parent
+for folder in ("autotvm", "looptune"):  # scripts, which import each other by name
+    sys.path.insert(0, str(HERE / folder))
+FIGURES, UNSEEN = import_module("plans").FIGURES, import_module("unseen").PROGRAMS
+training_programs = import_module("programs").training_programs
+
+LABELS = HERE / "labels"
+EXAMPLES = HERE.parent / "examples" / "hlo"
+COLLECTED = 240
+"""Programs that the shipped cost model has learnt from."""
+MATMULS, OTHERS = (600, 300), (400, 1500)
+"""Programs that shipped policies of loops have learnt from, in the two parts of `make_policy.py`."""
+Hashes = frozenset[str]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What a shipped file has learnt from, and what it is judged by.
+
+    Args:
+        file: its name.
+        learnt: hashes of the programs that it has learnt from.
+        judged: name to hashes of sets of programs that it is judged by.
+    """
+
+    file: str
+    learnt: Hashes
+    judged: Mapping[str, Hashes]
+
+
+def training_sets() -> Iterator[TrainingSet]:
+    """Yield all shipped files that have learnt from programs."""
+    yield from _of_loops()
+    yield from _of_llvm()
+    yield _of_hlo()
+
+
+def _hashes(programs: Iterable[Program]) -> Hashes:
+    return frozenset(content_hash(program.text) for program in programs)
+
+
+def _of_loops() -> Iterator[TrainingSet]:
+    network = _hashes(convolution(*shape) for shape in RESNET18.values())
+    thesis = _hashes(matmul(*sizes) for sizes in thesis_split()[1])
+    figures = _hashes(each.program for figure in FIGURES.values() for each in figure.settings)
+    judged = {"ResNet-18": network, "the thesis' matmuls for tests": thesis, "figures of AutoTVM": figures}
+    model = load_model(model_paths()["loops"])
+    learnt = _hashes(islice(random_programs(SHIPPED), COLLECTED))
+    # Those that failed, or whose trials cost all the same, it has not learnt from.
+    assert model.programs <= COLLECTED
+    yield TrainingSet("model-loops.npz", learnt, judged)
+    # The programs of the first part are among those of the second one, but for matmuls.
+    learnt = _hashes(training_programs(max(MATMULS), max(OTHERS)))
+    others = {**judged, "programs of other shapes and kinds": _hashes(UNSEEN.values())}
+    del others["figures of AutoTVM"]
+    for name in ("loops", "loops-avx2"):
+        assert load_policy(policy_paths()[name]).programs <= len(learnt)
+        yield TrainingSet(f"policy-{name}.safetensors", learnt, others)
+
+
+def _of_llvm() -> Iterator[TrainingSet]:
+    tables = {path.name: read_costs(path) for path in sorted(LABELS.glob("*.npz")) if "gate" not in path.name}
+    judged = {
+        f"{name}, {split}": frozenset(table.split(split).identities.tolist())
+        for name, table in tables.items()
+        for split in ("validation", "test")
+        if len(table.split(split))
+    }
+    joined = frozenset(tables["joined-lists.npz"].split("train").identities.tolist())
+    assert load_policy(policy_paths()["llvm"]).programs <= len(joined)
+    yield TrainingSet("policy-llvm.safetensors", joined, judged)
+    yield TrainingSet("coreset.json", joined, judged)
+    sizes = frozenset(tables["functions.npz"].split("train").identities.tolist())
+    yield TrainingSet("coreset-text_bytes.json", sizes, judged)
+
+
+def _of_hlo() -> TrainingSet:
+    data = json.loads((files("planish.levels.hlo") / "edit_gains.json").read_text(encoding="utf-8"))
+    learnt = frozenset(module["hash"] for module in data["modules"])
+    examples = (content_hash(read_program(path).text) for path in sorted(EXAMPLES.glob("*.mlir")))
+    return TrainingSet("edit_gains.json", learnt, {"examples": frozenset(examples)})
+
+
+def main() -> None:
+    """Print the table."""
+    print("| file | learnt from | judged by | programs | in both |\n|---|--:|---|--:|--:|")
+    overlap = 0
+    for one in training_sets():
+        for name, judged in one.judged.items():
+            both = len(one.learnt & judged)
+            overlap += both
+            print(f"| {one.file} | {len(one.learnt):,} | {name} | {len(judged):,} | {both} |")
+    sys.exit(overlap > 0)
+
+
+if __name__ == "__main__":
+    main()
