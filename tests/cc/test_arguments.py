@@ -69,7 +69,7 @@ def test_questions_are_left_to_clang(line: str) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        "-flto=thin",
+        "-ffat-lto-objects",
         "-fsanitize=address",
         "--coverage",
         "-fprofile-generate",

@@ -53,7 +53,7 @@ def compare(place: Place, *words: str, given: str = "") -> None:
         "-Oz -fsyntax-only -Wall mixed.c",
         "-M main.c",
         "-O2 -c mixed.c",
-        "-Oz -c -flto=thin mixed.c",
+        "-Oz -c -flto=full mixed.c",
         "-Oz -c asm.s -o asm.o",
         "-Oz -c mixed.c main.c -o both.o",
         "-Oz -c wrong.c",

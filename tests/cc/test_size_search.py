@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ import pytest
 from cc.conftest import WORDS
 from planish.cc.clang import Compiler
 from planish.cc.object_cache import ObjectCache
-from planish.cc.optimize import SmallerModule, make_smaller, search
 from planish.cc.settings import SearchError
+from planish.cc.size_search import SmallerModule, make_smaller, search
 from planish.levels.llvm.bindings.libraries import open_bindings
 
 
@@ -56,13 +57,13 @@ def test_without_time_a_module_is_made_once(bitcode: bytes, tmp_path: Path) -> N
 def test_evaluations_end_a_search_and_decide_its_result(bitcode: bytes, tmp_path: Path) -> None:
     one, other = (smaller(bitcode, tmp_path / name, 40) for name in ("one", "other"))
     assert 40 <= one.evaluations < 40 + 150
-    assert (one.bitcode, one.passes) == (other.bitcode, other.passes)
+    assert (one.bitcode, one.plan) == (other.bitcode, other.plan)
     assert size(one.bitcode) < size(bitcode, "default<Oz>")
 
 
 def test_a_longer_search_repeats_nothing(bitcode: bytes, tmp_path: Path) -> None:
-    short = smaller(bitcode, tmp_path, 20)
-    more = smaller(bitcode, tmp_path, 60)
+    short = smaller(bitcode, tmp_path, 60)
+    more = smaller(bitcode, tmp_path, 120)
     whole = smaller(bitcode, tmp_path / "other", short.evaluations + more.evaluations)
     assert size(more.bitcode) <= size(short.bitcode)
     assert (more.bitcode, short.evaluations + more.evaluations) == (whole.bitcode, whole.evaluations)
@@ -87,7 +88,7 @@ def test_a_search_that_load_cuts_short_is_resumed(bitcode: bytes, tmp_path: Path
     second = smaller(bitcode, tmp_path, None, 1.0, 1e9)  # whatever else runs on this machine
     assert (second.seconds, second.evaluations > 0) == (1.0, True)
     third = smaller(bitcode, tmp_path, None, 1.0, 1e9)
-    assert (third.seconds, third.evaluations, third.passes) == (1.0, 0, second.passes)
+    assert (third.seconds, third.evaluations, third.plan) == (1.0, 0, second.plan)
 
 
 def test_a_search_that_crashes_or_hangs_is_ended(tmp_path: Path) -> None:
@@ -109,3 +110,17 @@ def test_a_search_imports_neither_a_database_nor_numpy() -> None:
     code = "import sys, planish.cc.optimize; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {"sqlalchemy", "numpy", "asyncio"} & set(loaded.split())
+
+
+def test_an_interrupted_search_by_evaluations_ends_as_if_it_was_not(bitcode: bytes, tmp_path: Path) -> None:
+    whole = smaller(bitcode, tmp_path / "whole", 60, inf)
+    child = os.fork()
+    if not child:
+        smaller(bitcode, tmp_path, 60, inf)
+        os._exit(0)
+    while not list(tmp_path.glob("searches/*/*")):
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    resumed = smaller(bitcode, tmp_path, 60, inf)
+    assert (resumed.bitcode, resumed.plan) == (whole.bitcode, whole.plan)

@@ -68,7 +68,7 @@ _FLAGS = frozenset(
 # What these turn off would not be known itself.
 _OFF = frozenset(
     f"-fno-{name}"
-    for name in """autolink coverage-mapping crash-diagnostics lto modules openmp-target-debug plugin
+    for name in """autolink coverage-mapping crash-diagnostics modules openmp-target-debug plugin
     profile-arcs profile-generate profile-instr-generate profile-instr-use profile-sample-use profile-use
     record-command-line record-gcc-switches save-optimization-record split-dwarf-inlining stack-usage
     time-report time-trace whole-program whole-program-vtables xray-instrument
@@ -263,6 +263,7 @@ _ASKS = frozenset(
     --version -help -dM -P --preprocess --assemble -r -gen-reproducer -dumpversion -dumpmachine
     """.split()
 )
+_LTO = frozenset(("-flto", "-flto=full", "-flto=thin", "-flto=auto", "-fno-lto"))
 _ASK_BEGINNINGS = ("-print-", "--print-", "--help", "-rewrite", "-emit-", "-ccc-print", "-module-file-info")
 # What does not follow from the unoptimized bitcode, and has no part in making code of it.
 _FRONT_JOINED = ("-I", "-D", "-U", "-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-L", "-l")
@@ -304,6 +305,7 @@ class Invocation:
         makes_dependencies: whether -MD or -MMD is there.
         dependency_file: what -MF names; None where it names nothing.
         has_target: whether -MT or -MQ is there.
+        has_lto: whether it asks for link-time optimization.
         asks: whether it asks for something else than an object or a program.
         keeps: an option that is not known to have no other effect than on the object; empty: there is none.
     """
@@ -312,6 +314,7 @@ class Invocation:
         self.words = words
         self.level = ""
         self.compiles = self.makes_dependencies = self.has_target = self.language_given = self.asks = False
+        self.has_lto = False
         self.output: str | None = None
         self.dependency_file: str | None = None
         self.sources: list[Source] = []
@@ -324,6 +327,11 @@ class Invocation:
     def is_small(self) -> bool:
         """Return whether it asks for small code."""
         return self.level in _SIZE
+
+    @property
+    def may_link_small(self) -> bool:
+        """Return whether it links with -flto, and asks for no other level than that of its objects."""
+        return self.has_lto and not self.compiles and (self.is_small or not self.level)
 
     @property
     def is_fast(self) -> bool:
@@ -351,6 +359,8 @@ class Invocation:
     def _option(self, word: str, value: str | None) -> None:
         if word in _ASKS or word.startswith(_ASK_BEGINNINGS):
             self.asks = True
+        elif word in _LTO:
+            self.has_lto = word != "-fno-lto"
         elif not is_known(word):
             self.keeps = self.keeps or word
         elif word == "-c":
@@ -372,6 +382,11 @@ class Invocation:
             self.dependency_file = given
         elif option in ("-MT", "-MQ"):
             self.has_target = True
+
+
+def with_full_lto(words: list[str]) -> list[str]:
+    """Ask for one module in place of thin ones: the search is for whole programs."""
+    return ["-flto=full" if word == "-flto=thin" else word for word in words]
 
 
 def code_options(words: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from planish.cc.arguments import Invocation, ResponseError, expand, translated
+from planish.cc.arguments import Invocation, ResponseError, expand, translated, with_full_lto
 from planish.cc.clang import VARIABLE, Compiler, find_compiler
 from planish.cc.settings import RUN, CompileSettings, UsageError, read_settings, say
 
@@ -94,7 +94,7 @@ def _main(words: list[str], *, plus: bool) -> int:
 def _compiled(compiler: Compiler, words: list[str], settings: CompileSettings) -> int | None:
     """Do what planish has a part in; None where clang shall do it all."""
     try:
-        folder, invocation = os.getcwd(), Invocation(translated(expand(words)))
+        folder, invocation = os.getcwd(), Invocation(with_full_lto(translated(expand(words))))
     except (ResponseError, OSError):
         return None  # clang says what is wrong, and knows what to do without a folder
     if not _is_ours(invocation, settings, folder):
@@ -134,6 +134,8 @@ def _is_ours(invocation: Invocation, settings: CompileSettings, folder: str) -> 
     if invocation.asks or any(_is_probe(f"{folder}/{source.path}") for source in invocation.sources):
         return False
     settings.for_time = settings.for_time and not invocation.is_small
+    if not settings.for_time and invocation.may_link_small:
+        return not _is_probe(invocation.output or "")
     compiles = any(source.language for source in invocation.sources)
     if not settings.for_time:
         return compiles and invocation.is_small

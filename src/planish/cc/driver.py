@@ -98,26 +98,55 @@ def _configuration(path: bytes, depth: int) -> list[bytes]:
 
 def make_alone(job: CompileJob) -> int:
     """Make one of several objects, by clang where planish does not; return the exit code."""
-    if make(job):
-        return 0
+    return 0 if make(job) else _make_by_clang(job)
+
+
+def _make_by_clang(job: CompileJob) -> int:
     ended = job.run_clang()
     pass_on(ended.messages)
     return shell_code(ended.code)
 
 
+def _make_bitcode(job: CompileJob) -> int:
+    """Have clang make bitcode, which is optimized when it is linked; return the exit code."""
+    code = _make_by_clang(job)
+    if not code and (job.settings.program_seconds or job.settings.lock):
+        from planish.cc.unoptimized import keep_unoptimized
+
+        keep_unoptimized(job)
+    return code
+
+
 def make(job: CompileJob) -> bool:
     """Make an object; False where clang has to make it, or to say why it cannot be made."""
-    if found := job.manifest.get():
+    try:
+        return _make(job)
+    except SearchError as error:  # of the lock file
+        job.settings.fall_back(f"{job.unit.source}: {error}")
+        return False
+
+
+def _make(job: CompileJob) -> bool:
+    job.open_lock()
+    # What was found without a lock file is to be entered in it.
+    is_entered = job.lock is None or bool(job.lock.entries)
+    if is_entered and (found := job.manifest.get()):
         entry, dependencies = job.known(found[0]), job.unit.dependency_file
         if entry and (dependencies is None or _written(dependencies, found[1])):
             return _take(job, entry)
     if not job.run_front_end():
         return False
+    job.match_lock()
     if entry := job.known(job.key):
+        if job.lock and not job.locked and not entry.is_clangs:
+            job.enter_in_lock(entry.about)
+            job.cache.keep(job.key, entry)
         if job.needs_no_clang(entry):
             job.manifest.put(job.key, job.reading())
         return _take(job, entry)
-    return bool(job.settings.for_time or job.settings.seconds) and _search(job)
+    if job.lock and not job.locked and not job.settings.seconds:
+        raise SearchError(f"{job.lock.path} has no entry of it, and there is no time to search")
+    return bool(job.locked or job.settings.for_time or job.settings.seconds) and _search(job)
 
 
 def _take(job: CompileJob, entry: CachedObject) -> bool:
@@ -196,10 +225,15 @@ def compile_and_link(
                 name = os.path.splitext(os.path.basename(source.path))[0]
                 path = os.path.join(folder, f"{name}-{source.index}.o")
                 unit = Unit(compiler, invocation, source, path, program)
-                failed = make_alone(CompileJob(unit, settings, cache)) or failed
+                job = CompileJob(unit, settings, cache)
+                failed = (_make_bitcode if invocation.has_lto else make_alone)(job) or failed
                 words[source.index] = path
         if failed:
             return failed
+        if invocation.has_lto:
+            from planish.cc.link import link_program
+
+            return link_program(compiler, words, program, settings, cache, is_asked=invocation.is_small)
         command = [*compiler.command, *words, "-Qunused-arguments"]
         code = shell_code(wait(os.posix_spawn(compiler.path, command, os.environ)))
         if not code and settings.for_time:
@@ -252,7 +286,7 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
         messages are its own.
     """
     cache = open_cache()
-    if why := _refusal(invocation):
+    if why := _refusal(invocation, settings):
         for source in invocation.sources:
             if source.language:
                 note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)
@@ -266,6 +300,8 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
         outputs = [_output(invocation, source) for source in invocation.sources]
         pairs = zip(invocation.sources, outputs, strict=True)
         units = [Unit(compiler, invocation, source, path, path) for source, path in pairs]
+        if invocation.has_lto:
+            return max(_make_bitcode(CompileJob(unit, settings, cache)) for unit in units)
         if len(units) == 1:
             return 0 if make(CompileJob(units[0], settings, cache)) else None
         return max([make_alone(CompileJob(unit, settings, cache)) for unit in units])
@@ -280,13 +316,15 @@ def _output(invocation: Invocation, source: Source) -> str:
     return os.path.splitext(os.path.basename(source.path))[0] + ".o"
 
 
-def _refusal(invocation: Invocation) -> str:
+def _refusal(invocation: Invocation, settings: CompileSettings) -> str:
     """Return why clang's own result must stay; empty where it need not."""
     output = invocation.output
     if variable := next(filter(os.environ.get, VARIABLES), None):
         return f"the variable {variable} changes what clang does"
     if invocation.keeps:
         return f"planish cc does not handle {invocation.keeps}"
+    if invocation.has_lto and settings.for_time:
+        return "planish cc does not handle -flto with --planish-objective time"
     if any(source.path == "-" or not os.path.isfile(source.path) for source in invocation.sources):
         return "a source can be read only once"
     if output is not None and (

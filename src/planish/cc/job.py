@@ -20,6 +20,8 @@ TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from planish.cc.lock import LockEntry, SourceLock
+
 _KIND = "direct"
 VARIABLES = (
     *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SOURCE_DATE_EPOCH", "PWD", "COMPILER_PATH"),
@@ -39,13 +41,14 @@ class Manifest:
     Args:
         unit: it.
         cache: where records are.
+        variant: what its object depends on besides its inputs.
     """
 
     __slots__ = ("_cache", "_key", "_unit")
 
-    def __init__(self, unit: Unit, cache: ObjectCache) -> None:
+    def __init__(self, unit: Unit, cache: ObjectCache, variant: str = "") -> None:
         self._unit, self._cache = unit, cache
-        self._key = _key(unit)
+        self._key = _key(unit, variant)
 
     def get(self) -> tuple[str, bytes] | None:
         """Return the object's key and the dependencies that clang writes, where all is as it was."""
@@ -92,7 +95,7 @@ class Manifest:
         self._cache.put(_KIND, self._key, b"\0\0".join(parts))
 
 
-def _key(unit: Unit) -> str:
+def _key(unit: Unit, variant: str) -> str:
     """Name a compilation by its command; empty where that is not enough."""
     words = unit.options
     included = [group[-1] for _, group in grouped(words) if group[0].startswith("-include")]
@@ -101,7 +104,7 @@ def _key(unit: Unit) -> str:
         return ""  # clang takes a precompiled header for what -include names
     variables = (os.environ.get(name, "") for name in VARIABLES)
     output = unit.output if unit.dependency_file else ""
-    said = [os.getcwd(), unit.source, output, unit.host, *variables, *words]
+    said = [os.getcwd(), unit.source, output, unit.host, variant, *variables, *words]
     return digest(unit.compiler.identity.encode(), *map(os.fsencode, said))
 
 
@@ -195,19 +198,21 @@ class CompileJob:
             it; empty before the front end was run.
         clang_s: seconds until clang had made its object.
         has_diagnostics: whether clang said more than its front end does.
+        lock: what a lock file has of the source; None without such a file.
     """
 
     __slots__ = (
-        *("_began", "_began_ns", "bitcode", "cache", "clang_s", "has_diagnostics", "key", "manifest"),
-        *("messages", "settings", "unit"),
+        *("_began", "_began_ns", "bitcode", "cache", "clang_s", "has_diagnostics", "key", "lock"),
+        *("manifest", "messages", "settings", "unit"),
     )
 
     def __init__(self, unit: Unit, settings: CompileSettings, cache: ObjectCache) -> None:
         self.unit, self.settings, self.cache = unit, settings, cache
         self._began, self._began_ns = monotonic(), time_ns()
-        self.manifest = Manifest(unit, cache)
+        self.manifest = Manifest(unit, cache, settings.budget)
         self.key, self.bitcode, self.messages = "", b"", b""
         self.clang_s, self.has_diagnostics = 0.0, False
+        self.lock: SourceLock | None = None
 
     @property
     def seconds(self) -> float:
@@ -220,10 +225,56 @@ class CompileJob:
         if front.code or not front.written.startswith(b"BC"):
             return False
         self.bitcode, self.messages = front.written, front.messages
-        # The search's budget is no part of the key: the object follows from these alone.
-        options = "\0".join([self.unit.host, *code_options(self.unit.options)])
-        self.key = digest(self.unit.compiler.identity.encode(), os.fsencode(options), front.written)
+        self.key = self._object_key()
         return True
+
+    def _object_key(self) -> str:
+        # Seconds of the search are no part of it: a longer search makes a better object of the same.
+        variant = self.locked.digest if self.locked else self.settings.budget
+        options = "\0".join([self.unit.host, variant, *code_options(self.unit.options)])
+        return digest(self.unit.compiler.identity.encode(), os.fsencode(options), self.bitcode)
+
+    def open_lock(self) -> None:
+        """Read what the lock file has of the source.
+
+        Raises:
+            SearchError: the file cannot be read.
+        """
+        if self.settings.lock:
+            from planish.cc.lock import SourceLock
+
+            options = (group for _, group in grouped(self.unit.options) if group != [self.unit.source])
+            self.lock = SourceLock(self.settings.lock, self.unit.source, options)
+            self.manifest = Manifest(self.unit, self.cache, self.settings.budget + self.lock.digest)
+
+    def match_lock(self) -> None:
+        """Find the entry of this compilation in the lock file, by the bitcode of the front end.
+
+        Raises:
+            SearchError: the source has changed since the file was written.
+        """
+        if self.lock:
+            self.lock.match(self.bitcode, self.cache)
+            self.key = self._object_key()
+
+    def enter_in_lock(self, about: bytes) -> None:
+        """Enter what was chosen in the lock file; from now on it is what the object follows from.
+
+        Args:
+            about: the report of the search, which has it.
+
+        Raises:
+            SearchError: the file cannot be written.
+        """
+        assert self.lock
+        self.lock.enter(about)
+        self.key = self._object_key()
+        self.manifest = Manifest(self.unit, self.cache, self.settings.budget + self.lock.digest)
+
+    @property
+    def locked(self) -> LockEntry | None:
+        """The entry of this compilation in the lock file; None where it has none."""
+        return self.lock.entry if self.lock else None
 
     def run_clang(self) -> CompletedProcess:
         """Have clang make the object."""

@@ -35,6 +35,8 @@ class CompileSettings:
     Attributes:
         seconds: of the search for each file.
         evaluations: pass lists that may be tried on functions; 0: as many as the time allows.
+        budget: names the evaluations where they alone are the budget; then an object follows from them.
+        lock: path of the lock file; empty: there is none.
         reports: whether each compilation says what it saved.
         strict: whether it is an error where clang's own result must do.
         for_time: whether fast code shall be made faster.
@@ -42,14 +44,19 @@ class CompileSettings:
         program_seconds: of the search for each program that is run.
     """
 
-    __slots__ = ("evaluations", "for_time", "program_seconds", "reports", "run", "seconds", "strict")
+    __slots__ = (
+        *("budget", "evaluations", "for_time", "lock", "program_seconds", "reports", "run", "seconds"),
+        "strict",
+    )
 
     def __init__(self) -> None:
-        seconds = _number(SECONDS)
-        self.seconds = _USUAL_S if seconds is None else seconds
+        seconds, self.evaluations = _number(SECONDS), int(_number(EVALUATIONS) or 0)
         self.program_seconds = _PROGRAM_S if seconds is None else seconds
+        self.budget = self.lock = ""
+        if seconds is None and self.evaluations:
+            seconds, self.budget = float("inf"), f"{self.evaluations} evaluations"
+        self.seconds = _USUAL_S if seconds is None else seconds
         self.run = os.environ.get(RUN, "")
-        self.evaluations = int(_number(EVALUATIONS) or 0)
         self.reports = self.strict = self.for_time = False
 
     def fall_back(self, why: str, made: str = "", kept: str = "clang's result") -> None:
@@ -86,13 +93,19 @@ def read_settings(words: list[str]) -> tuple[CompileSettings, list[str]]:
         name, _, value = word.removeprefix("--planish-").partition("=")
         if name == "objective":
             settings.for_time = _is_time(value or next(left, ""))
+        elif name == "lock":
+            settings.lock = value or next(left, "")
+            if not settings.lock:
+                raise UsageError("--planish-lock needs the path of a file")
         elif name == "report" and not value:
             settings.reports = True
         elif name == "strict" and not value:
             settings.strict = True
         else:
-            known = "--planish-objective, --planish-report and --planish-strict"
+            known = "--planish-lock, --planish-objective, --planish-report and --planish-strict"
             raise UsageError(f"there is no option '{word}': there are {known}")
+    if settings.lock and settings.for_time:
+        raise UsageError("--planish-lock is for code size, and --planish-objective time has no such file")
     return settings, rest
 
 

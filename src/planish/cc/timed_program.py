@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from planish.cc.archives import ARCHIVE, members
 from planish.cc.arguments import Invocation, code_options, grouped
 from planish.cc.clang import Compiler, run
 from planish.cc.job import CompileJob
@@ -89,11 +90,6 @@ def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
     return TimedUnit(source, options, bitcode)
 
 
-_ARCHIVE, _HEAD = b"!<arch>\n", 60
-_INDICES = ("/", "//", "/SYM64/", "__.SYMDEF")
-_BSD = "#1/"
-
-
 @dataclass(frozen=True)
 class LinkPart:
     """An object.
@@ -117,8 +113,8 @@ def link_parts(words: Sequence[str]) -> list[LinkPart]:
     for index in sorted(Invocation(list(words)).linked):
         path = Path(words[index])
         data = path.read_bytes() if path.is_file() else b""
-        if data.startswith(_ARCHIVE):
-            found += [LinkPart(index, digest(code), True, code) for code in _members(data)]
+        if data.startswith(ARCHIVE):
+            found += [LinkPart(index, digest(code), True, code) for _, code in members(data)]
         elif data.startswith(b"\x7fELF"):
             found.append(LinkPart(index, digest(data), False, data))
     return found
@@ -143,19 +139,6 @@ def exchanged(words: Sequence[str], others: Mapping[LinkPart, str]) -> list[str]
 def without_output(words: Sequence[str]) -> list[str]:
     """Leave out what -o names."""
     return [word for _, group in grouped(words) if not group[0].startswith("-o") for word in group]
-
-
-def _members(data: bytes) -> Iterator[bytes]:
-    at = len(_ARCHIVE)
-    while at + _HEAD <= len(data):
-        name, size = data[at : at + 16].decode("latin-1").rstrip(), int(data[at + 48 : at + 58])
-        # Members begin at even offsets.
-        start, at = at + _HEAD, at + _HEAD + size + size % 2
-        # A long name comes before the content.
-        long = int(name.removeprefix(_BSD)) if name.startswith(_BSD) else 0
-        # A slash with a number is no index: it is the offset of a long name.
-        if not name.startswith(_INDICES) or name[1:].isdigit():
-            yield data[start + long : start + size]
 
 
 class TimedProgram:

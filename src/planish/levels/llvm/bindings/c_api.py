@@ -85,6 +85,9 @@ COUNT = "_ZNK4llvm6Module19getInstructionCountEv"
 COUNT_OF_ONE = "_ZNK4llvm8Function19getInstructionCountEv"
 """`unsigned llvm::Function::getInstructionCount() const`."""
 
+STRIP_DEBUG_INFO = "LLVMStripModuleDebugInfo"
+"""It is bound where it is needed: another LLVM may lack it."""
+
 TARGETS = {
     r"x86_64|amd64|i[3-9]86": "X86",
     r"aarch64.*|arm64.*": "AArch64",
@@ -108,7 +111,7 @@ def initializers(target: str) -> list[str]:
 
 NAMES = (
     frozenset(COMMON)
-    | {COUNT, COUNT_OF_ONE}
+    | {COUNT, COUNT_OF_ONE, STRIP_DEBUG_INFO}
     | {name for target in TARGETS.values() for name in initializers(target)}
 )
 """Every symbol that is looked for."""

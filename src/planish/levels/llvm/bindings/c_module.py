@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from ctypes import CFUNCTYPE, byref, c_uint, c_void_p, cast, string_at
+from ctypes import CFUNCTYPE, byref, c_int, c_uint, c_void_p, cast, string_at
 from dataclasses import dataclass
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.bindings.c_api import TARGETS, Functions, initializers
+from planish.levels.llvm.bindings.c_api import STRIP_DEBUG_INFO, TARGETS, Functions, initializers
 from planish.levels.llvm.bindings.c_definitions import Definitions, InstructionCounter
 from planish.levels.llvm.bindings.protocol import IRError, Module, PassError, SharedContext
 from planish.levels.llvm.bindings.reading import invalid, processor, target_line, unreadable
@@ -176,6 +176,10 @@ class CModule(Module):
         # Some passes only report an error, and say that all went well.
         if message or (message := "; ".join(self._session.diagnostics.taken())):
             raise PassError(f"LLVM refuses '{pipeline}': {message}")
+
+    def strip_debug_info(self) -> None:
+        """Remove the debug information; raises TargetError where this LLVM cannot."""
+        self._functions.bind(STRIP_DEBUG_INFO, (c_int, c_void_p))(self._handle)
 
     def verify(self) -> str:
         message = c_void_p()

@@ -5,6 +5,7 @@ They may be of either byte order, with 32 or 64 bits. Other formats (Mach-O, COF
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ _MAGIC = b"\x7fELF"
 _IDENTITY = 16
 _SYMTAB, _FUNCTION, _LOCAL = 2, 2, 0
 _NO_BITS, _LOADED = 8, 2
+_DYNAMIC, _DYNSYM, _VERSYM = 6, 11, 0x6FFFFFFF
+_NAMES = (1, 14, 15, 29)
+"""Entries of the dynamic section that are strings: libraries, the own name, and paths of libraries."""
 
 
 class _Layout:
@@ -26,7 +30,13 @@ class _Layout:
         self.header = struct.Struct(order + ("16sHHIQQQIHHHHHH" if wide else "16sHHIIIIIHHHHHH"))
         self.section = struct.Struct(order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"))
         self._symbol = struct.Struct(order + ("IBBHQQ" if wide else "IIIBBH"))
+        self.dynamic = struct.Struct(order + ("QQ" if wide else "II"))
+        self._half = struct.Struct(order + "H")
         self._wide = wide
+
+    def halves(self, data: bytes) -> list[int]:
+        """Read numbers of 16 bits."""
+        return [number for (number,) in self._half.iter_unpack(data)]
 
     def symbols(self, table: bytes) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield of each symbol: its name's offset, kind, section, value and size."""
@@ -98,6 +108,33 @@ def function_bytes(data: bytes) -> dict[str, int]:
         index for index, s in enumerate(sections(data)) if s.name == ".text" or s.name.startswith(".text.")
     }
     return {name: size for name, section, _, size in _function_symbols(data) if section in code}
+
+
+def interface(data: bytes) -> str:
+    """Name what other files see of a program or library; raises as `sections` does.
+
+    Returns:
+        A digest of its kind, its loader, the symbols that it exports with their versions, and the libraries
+        and paths that it names.
+    """
+    listed, layout = sections(data), _layout(data)
+    parts: list[object] = [layout.header.unpack_from(data)[1]]
+    parts += [_content(data, section) for section in listed if section.name == ".interp"]
+    tables = {section.kind: section for section in listed}
+    if table := tables.get(_DYNSYM):
+        strings, rows = _content(data, listed[table.link]), layout.symbols(_content(data, table))
+        versions = layout.halves(_content(data, tables[_VERSYM])) if _VERSYM in tables else ()
+        exported = (
+            (_string(strings, name), kind, versions[index] if versions else 0)
+            for index, (name, kind, section, _, _) in enumerate(rows)
+            if section
+        )
+        parts += sorted(exported)
+    if table := tables.get(_DYNAMIC):
+        strings = _content(data, listed[table.link])
+        entries = layout.dynamic.iter_unpack(_content(data, table))
+        parts += [(tag, _string(strings, value)) for tag, value in entries if tag in _NAMES]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,27 @@ def recipe_of(plan: FunctionPlan, names: Collection[str], start: str) -> ModuleR
     return ModuleRecipe(start, tuple(plan.resolved(names)), LAST, plan.inlining)
 
 
+def make_planned(code: str | bytes, plan: FunctionPlan, start: str, last: str) -> bytes:
+    """Make a module by a plan; return its bitcode.
+
+    Args:
+        code: the module, unoptimized.
+        plan: the lists of its functions, and what is inlined.
+        start, last: passes on the whole module, before and after the lists.
+
+    Raises:
+        IRError: the module is malformed.
+        PassError: LLVM refuses a pipeline, or what is made is invalid.
+    """
+    with closing(single(whole_bindings().parse(code))) as module:
+        begin(module, plan.inlining, start)
+        begun = module.bitcode()
+    with closing(single(whole_bindings().parse(begun))) as module:
+        recipe = recipe_of(plan, tuple(module.definitions().by_name), start)
+        end(module, replace(recipe, last=last))
+        return module.bitcode()
+
+
 def only_group(plan: FunctionPlan) -> tuple[str, tuple[str, ...]] | None:
     """Return the one list on some functions, where all others have the usual one; None for other plans."""
     match plan.lists:

@@ -203,6 +203,23 @@ def reading_directive_of(code: str | bytes) -> str:
         return reading_directive(module.text())
 
 
+_INCIDENTAL = re.compile(
+    r'^; ModuleID = .*\n|^source_filename = .*\n|"[^"\n]*clang version [^"\n]*"', re.MULTILINE
+)
+
+
+def module_digest(code: str | bytes) -> str:
+    """Name a module by its content, without debug information, the source's path and the compiler's version.
+
+    Raises:
+        IRError: the module is malformed.
+    """
+    with closing(single(whole_bindings().parse(code))) as module:
+        module.strip_debug_info()
+        text = _INCIDENTAL.sub("", module.text())
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
+
+
 def make(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
     """Make a module by a recipe.
 

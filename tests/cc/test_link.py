@@ -1,0 +1,250 @@
+"""Links with -flto: programs that are smaller than clang's and do the same, with each linker here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from cc.conftest import CXX, SMALLER, Place
+from planish.levels.llvm.bindings.elf import code_bytes, interface
+
+FEW = {"PLANISH_EVALUATIONS": "150", "PLANISH_SECONDS": ""}
+LINKERS = ("bfd", "lld")
+
+MAIN = r"""
+#include <stdio.h>
+extern int from_archive(int), from_native(int), from_assembly(int), aliased(int), common_name(int);
+extern int mixed(const unsigned char *, int);
+extern int __attribute__((weak)) missing(int);
+__attribute__((noinline)) int for_assembly(int x) { return x * 7 + 1; }
+__attribute__((weak)) int common_name(int x) { return x + 1000; }
+__attribute__((section("keepme"), used)) static const char kept[] = "kept by the script";
+__attribute__((constructor)) static void begin(void) { puts("begin"); }
+static int unused(int x) { return x ^ 99; }
+int (*volatile never)(int);
+int main(void) {
+    if (never) never = unused;
+    printf("%d %d %d %d %d %d %d\n", from_archive(3), from_native(4), from_assembly(5), aliased(6),
+           common_name(7), missing ? missing(8) : -8, mixed((const unsigned char *)"iaeou", 5));
+    return 0;
+}
+"""
+ARCHIVED = """
+static int helper(int x) { return x * 13 + 5; }
+int from_archive(int x) { return helper(x) ^ helper(x + 1); }
+int original(int x) { return helper(x) - 3; }
+extern int aliased(int) __attribute__((alias("original")));
+"""
+NATIVE = """
+int from_native(int x) { return x * 1001; }
+__attribute__((weak)) int common_name(int x) { return x; }
+"""
+NEVER_LINKED = "extern int nowhere(int); int unneeded(int x) { return nowhere(x); }\n"
+ASSEMBLY = """
+.globl from_assembly
+from_assembly: sub $8, %rsp
+ call for_assembly@PLT
+ add $8, %rsp
+ ret
+.section .note.GNU-stack,"",@progbits
+"""
+SCRIPT = "SECTIONS { keepme : { KEEP(*(keepme)) } } INSERT AFTER .rodata;\n"
+EXPECTED = "begin\n"
+
+
+def links(place: Place, linker: str) -> bool:
+    """Return whether clang links bitcode by a linker here."""
+    place.write("trial.c", "int main(void) { return 0; }\n")
+    words = ("-flto", f"-fuse-ld={linker}", "trial.c", "-o", "trial")
+    works = place.as_clang(*words).returncode == 0
+    for name in ("trial.c", "trial"):
+        (place.folder / name).unlink(missing_ok=True)
+    return works
+
+
+@pytest.fixture(params=LINKERS)
+def linker(request: pytest.FixtureRequest, place: Place) -> str:
+    if not links(place, request.param):
+        pytest.skip(f"clang does not link bitcode by {request.param} here")
+    return request.param
+
+
+@pytest.fixture
+def program(place: Place) -> Place:
+    """Have the objects and the archive of a program: bitcode, native code and assembly."""
+    if "x86_64" not in place.as_clang("-dumpmachine").stdout:
+        pytest.skip("the assembly is for x86-64")
+    place.write("main.c", MAIN)
+    place.write("mixed.c", SMALLER)
+    place.write("archived.c", ARCHIVED)
+    place.write("native.c", NATIVE)
+    place.write("never.c", NEVER_LINKED)
+    place.write("asm.s", ASSEMBLY)
+    for name, *more in (
+        ("main.c", "-flto"),
+        ("mixed.c", "-flto"),
+        ("archived.c", "-flto=thin"),
+        ("never.c", "-flto"),
+        ("native.c",),
+    ):
+        done = place.cc("-Oz", *more, "-c", name)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert place.as_clang("-c", "asm.s").returncode == 0
+    archiver = shutil.which("llvm-ar-22") or shutil.which("llvm-ar") or shutil.which("ar")
+    assert archiver
+    done = place.run([archiver, "rcs", "libparts.a", "archived.o", "never.o", "native.o"])
+    assert done.returncode == 0, done.stderr
+    assert (place.folder / "main.o").read_bytes().startswith(b"BC")
+    return place
+
+
+def compare(place: Place, *words: str, output: str = "program") -> tuple[bytes, bytes]:
+    """Link by clang and by `planish cc`, twice; return clang's file and the other."""
+    expected = place.as_clang(*words, "-o", output)
+    assert expected.returncode == 0, expected.stderr
+    own = (place.folder / output).read_bytes()
+    made: list[bytes] = []
+    for how in ("searched", "known"):
+        (place.folder / output).unlink()
+        done = place.cc(*words, "-o", output, "--planish-report", "--planish-strict", **FEW)
+        assert (done.returncode, how in done.stderr) == (0, True), done.stderr
+        made.append((place.folder / output).read_bytes())
+    assert made[0] == made[1]
+    return own, made[0]
+
+
+def test_a_linked_program_is_smaller_and_does_the_same(program: Place, linker: str) -> None:
+    program.write("keep.ld", SCRIPT)
+    folded = () if linker == "bfd" else ("-Wl,--icf=all",)
+    words = (
+        *("-Oz", "-flto", f"-fuse-ld={linker}", "-Wl,--gc-sections", *folded, "-Wl,-T,keep.ld"),
+        *("main.o", "mixed.o", "asm.o", "-L.", "-lparts"),
+    )
+    own, made = compare(program, *words)
+    (program.folder / "own").write_bytes(own)
+    (program.folder / "own").chmod(0o755)
+    answers = [program.run([f"./{name}"]) for name in ("own", "program")]
+    assert answers[0].stdout.startswith("begin\n")
+    assert (answers[1].returncode, answers[1].stdout) == (answers[0].returncode, answers[0].stdout)
+    assert code_bytes(made) < code_bytes(own)
+    assert b"kept by the script" in made
+
+
+def test_a_shared_library_exports_what_its_version_script_says(place: Place, linker: str) -> None:
+    place.write("api.c", SMALLER + "int hidden_by_script(int x) { return mixed((void *)&x, 4); }\n")
+    place.write("api.map", "PARTS_1 { global: mixed; chosen; local: *; };\n")
+    assert place.cc("-Oz", "-flto", "-fPIC", "-c", "api.c").returncode == 0
+    words = ("-Oz", "-flto", "-shared", f"-fuse-ld={linker}", "-Wl,--version-script=api.map", "api.o")
+    own, made = compare(place, *words, "-Wl,-soname,libapi.so.1", output="libapi.so")
+    assert interface(own) == interface(made)
+    assert code_bytes(made) < code_bytes(own)
+    code = "import ctypes; print(ctypes.CDLL('./libapi.so').mixed(b'iaeou', 5))"
+    assert place.run(["python3", "-c", code]).stdout == "3254359\n"
+
+
+def test_sources_are_compiled_and_linked_at_once(place: Place) -> None:
+    if not links(place, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    done = place.cc("-Oz", "-flto", "mixed.c", "main.c", "-o", "program", "-Wl,-Map=program.map", **FEW)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.run(["./program"]).stdout == "3254359\n"
+    assert set(place.files()) == {"mixed.c", "main.c", "program", "program.map"}
+    assert "merged.o" in (place.folder / "program.map").read_text()
+
+
+def test_a_lock_file_has_programs_too(program: Place) -> None:
+    if not links(program, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    words = ("-Oz", "-flto", "main.o", "mixed.o", "asm.o", "-L.", "-lparts", "--planish-lock", "planish.lock")
+    assert program.cc(*words, "-o", "program", **FEW).returncode == 0
+    first = program.files()
+    assert json.loads(first["planish.lock"])["sources"].keys() == {"program"}
+    elsewhere = {"PLANISH_CACHE": str(program.folder.parent / "other"), "PLANISH_SECONDS": "0"}
+    for name in ("main", "mixed", "archived"):
+        done = program.cc("-Oz", "-flto", "-c", f"{name}.c", "--planish-lock", "planish.lock", **elsewhere)
+        assert (done.returncode, done.stderr) == (0, "")
+    done = program.cc(*words, "-o", "program", "--planish-strict", **elsewhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert program.files() == first
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("-Wl,--wrap=from_native",), "a link with --wrap=from_native"),
+        (("-Wl,-plugin-opt=O1",), "a link with -plugin-opt=O1"),
+    ],
+)
+def test_what_a_link_with_an_object_may_do_otherwise_is_clangs(
+    program: Place, more: tuple[str, ...], why: str
+) -> None:
+    if not links(program, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    program.write("wrap.c", "int __real_from_native(int); int __wrap_from_native(int x) { return 5; }\n")
+    program.as_clang("-Oz", "-c", "wrap.c")
+    words = ("-Oz", "-flto", *more, "main.o", "mixed.o", "asm.o", "wrap.o", "-L.", "-lparts")
+    program.as_clang(*words, "-o", "own")
+    done = program.cc(*words, "-o", "program", **FEW)
+    assert (done.returncode, done.stderr.count("\n"), why in done.stderr) == (0, 1, True), done.stderr
+    files = program.files()
+    assert files["own"] == files["program"]
+
+
+def test_a_linker_that_does_not_list_its_bitcode_is_one_warning(place: Place) -> None:
+    if not links(place, "gold"):
+        pytest.skip("clang does not link bitcode by gold here")
+    words = ("-Oz", "-flto", "-fuse-ld=gold", "mixed.c", "main.c", "-o", "program")
+    done = place.cc(*words, **FEW)
+    assert (done.returncode, done.stderr.count("\n"), "such as gold" in done.stderr) == (0, 1, True)
+    assert place.run(["./program"]).stdout == "3254359\n"
+
+
+def test_bitcode_in_an_input_script_is_clangs(program: Place) -> None:
+    if not links(program, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    program.write("libscripted.a", "INPUT(mixed.o)\n")
+    words = ("-Oz", "-flto", "main.o", "asm.o", "-L.", "-lparts", "-lscripted", "-o", "program")
+    done = program.cc(*words, **FEW)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "mixed.o, which no word of the command names; clang's result is kept" in done.stderr
+    assert "3254359" in program.run(["./program"]).stdout
+
+
+def test_a_link_that_fails_says_what_clang_says(program: Place) -> None:
+    words = ("-Oz", "-flto", "main.o", "asm.o", "-L.", "-lparts", "-o", "program")
+    expected, done = program.as_clang(*words), program.cc(*words, **FEW)
+    assert done.returncode == expected.returncode != 0
+    assert "undefined" in done.stderr
+    assert "planish" not in done.stderr
+
+
+def test_links_of_other_levels_are_clangs(place: Place) -> None:
+    if not links(place, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    for level in ("-O2", "-Oz"):
+        for name in ("mixed", "main"):
+            assert place.cc(level, "-flto", "-c", f"{name}.c").returncode == 0
+        words = ("-flto", "mixed.o", "main.o")  # the level is that of the objects
+        place.as_clang(*words, "-o", "own")
+        done = place.cc(*words, "-o", "program", **FEW)
+        assert (done.returncode, done.stderr) == (0, "")
+        files = place.files()
+        assert (files["own"] == files["program"]) == (level == "-O2")
+
+
+def test_exceptions_are_thrown_and_caught(place: Place) -> None:
+    if not links(place, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    place.write(
+        "throws.cpp", "#include <string>\nvoid thrown(int x) { if (x > 2) throw std::string(x, 'x'); }\n"
+    )
+    place.write(
+        "catches.cpp",
+        "#include <cstdio>\n#include <string>\nvoid thrown(int);\nint main(int n, char **) {\n"
+        " try { thrown(n + 3); } catch (const std::string &s) { puts(s.c_str()); } return 0; }\n",
+    )
+    done = place.run([*CXX, "-Oz", "-flto", "throws.cpp", "catches.cpp", "-o", "program"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.run(["./program"]).stdout == "xxxx\n"

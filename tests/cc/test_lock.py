@@ -1,0 +1,146 @@
+"""Lock files: what was chosen for a build is repeated without a search, and without planish."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cc.conftest import CC, Place, text
+
+COUNTED = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
+LOCK = ("--planish-lock", "planish.lock")
+COMPILED = ("-Oz", "-c", "words.c")
+SCRIPT = Path(__file__).parents[2] / "examples" / "llvm" / "apply_lock.py"
+
+
+def elsewhere(place: Place) -> Place:
+    """Return a copy of the folder, with an empty cache, where no search is made."""
+    other = Place(place.folder.parent / "elsewhere" / "work", place.clang)
+    shutil.copytree(place.folder, other.folder)
+    other.environment["PLANISH_SECONDS"] = "0"
+    return other
+
+
+@pytest.fixture
+def locked(words: Place) -> Place:
+    """Have a source and its lock file."""
+    done = words.cc(*COMPILED, *LOCK, **COUNTED)
+    assert (done.returncode, done.stderr) == (0, "")
+    return words
+
+
+def test_a_lock_file_repeats_a_build_in_another_folder_without_a_search(locked: Place) -> None:
+    locked.as_clang(*COMPILED, "-o", "clang.o")
+    assert text(locked.folder / "words.o") < text(locked.folder / "clang.o")
+    other = elsewhere(locked)
+    for how in ("searched", "known"):  # made by the file, and then from the cache
+        done = other.cc(*COMPILED, *LOCK, "-o", "again.o", "--planish-report", "--planish-strict")
+        assert (done.returncode, how in done.stderr) == (0, True), done.stderr
+        files = other.files()
+        assert files["again.o"] == files["words.o"]
+        assert files["planish.lock"] == locked.files()["planish.lock"]
+
+
+def test_what_was_found_before_is_entered(words: Place) -> None:
+    words.cc(*COMPILED, **COUNTED)
+    assert "known" in words.cc(*COMPILED, *LOCK, "--planish-report", **COUNTED).stderr
+    (entry,) = json.loads((words.folder / "planish.lock").read_text())["sources"]["words.c"]
+    assert entry["result"] == "passes"
+
+
+def test_debug_information_does_not_matter(words: Place) -> None:
+    words.cc(*COMPILED, "-g", *LOCK, **COUNTED)
+    other = elsewhere(words)
+    assert other.cc(*COMPILED, "-g", *LOCK, "--planish-strict").returncode == 0
+    assert text(other.folder / "words.o") == text(words.folder / "words.o")
+
+
+def test_a_lock_file_of_another_source_leaves_clangs_result(locked: Place) -> None:
+    path = locked.folder / "words.c"
+    path.write_text(path.read_text().replace("return 0;", "return 1;"))
+    done = locked.cc(*COMPILED, *LOCK, **COUNTED)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "planish.lock was written for another version of words.c" in done.stderr
+    locked.as_clang(*COMPILED, "-o", "clang.o")
+    files = locked.files()
+    assert files["words.o"] == files["clang.o"]
+    (locked.folder / "words.o").unlink()
+    assert locked.cc(*COMPILED, *LOCK, "--planish-strict", **COUNTED).returncode == 2
+    assert not (locked.folder / "words.o").exists()
+
+
+def test_other_options_are_another_entry(locked: Place) -> None:
+    assert locked.cc(*COMPILED, "-DOTHER", *LOCK, **COUNTED).returncode == 0
+    assert locked.cc("-Oz", "-fno-inline", "-c", "words.c", *LOCK, **COUNTED).stderr == ""
+    entries = json.loads((locked.folder / "planish.lock").read_text())["sources"]["words.c"]
+    assert len(entries) == 2  # the definition is not used: the module is the same
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", "planish.lock cannot be read"),
+        ("[]", "planish.lock is no lock file"),
+        ('{"schema_version": 1, "sources": {"words.c": [{}]}}', "has a malformed entry of words.c"),
+        ('{"schema_version": 1, "sources": {}}', "has no entry of it, and there is no time to search"),
+    ],
+)
+def test_a_lock_file_that_does_not_help_is_one_warning(words: Place, content: str, why: str) -> None:
+    words.write("planish.lock", content)
+    done = words.cc(*COMPILED, *LOCK, PLANISH_SECONDS="0")
+    assert (done.returncode, done.stderr.count("\n"), why in done.stderr) == (0, 1, True), done.stderr
+    assert (words.folder / "planish.lock").read_text() == content
+    assert words.cc(*COMPILED, *LOCK, "--planish-strict", PLANISH_SECONDS="0").returncode == 2
+
+
+def test_processes_that_compile_at_once_all_enter_what_they_chose(place: Place) -> None:
+    names = [f"{letter}.c" for letter in "abcd"]
+    for name in names:
+        place.write(name, (place.folder / "mixed.c").read_text().replace("31", str(ord(name[0]))))
+    running = [
+        subprocess.Popen([*CC, "-Oz", "-c", name, *LOCK], cwd=place.folder, env=place.environment)
+        for name in names
+    ]
+    assert [process.wait() for process in running] == [0] * 4
+    assert sorted(json.loads((place.folder / "planish.lock").read_text())["sources"]) == names
+
+
+def test_planish_is_not_needed_to_repeat_a_build(locked: Place) -> None:
+    opt = shutil.which("opt-22")
+    if opt is None or "clang-22" not in locked.clang.path:
+        pytest.skip("opt-22 and clang-22 are needed")
+    script = [sys.executable, "-S", str(SCRIPT), "planish.lock", "words.c", "alone.o", "-Oz"]
+    done = locked.run(script)
+    assert done.returncode == 0, done.stderr
+    files = locked.files()
+    assert files["alone.o"] == files["words.o"]
+
+
+def test_the_object_of_a_number_of_evaluations_does_not_depend_on_the_load(words: Place) -> None:
+    made: list[bytes] = []
+    for busy in (0, 3):
+        others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+        try:
+            cache = str(words.folder.parent / f"cache{busy}")
+            assert words.cc(*COMPILED, PLANISH_CACHE=cache, **COUNTED).returncode == 0
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        made.append((words.folder / "words.o").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_another_number_of_evaluations_is_another_object_whatever_is_known(words: Place) -> None:
+    """What was found with more is not taken: elsewhere it would not be there."""
+    few = {**COUNTED, "PLANISH_EVALUATIONS": "10"}
+    for name, more in (("few", few), ("many", COUNTED), ("again", few)):
+        words.cc(*COMPILED, "-o", f"{name}.o", **more)
+    files = words.files()
+    assert files["few.o"] == files["again.o"]
+    assert text(words.folder / "many.o") <= text(words.folder / "few.o")
