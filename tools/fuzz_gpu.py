@@ -37,8 +37,8 @@ from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.testing.gpu_interpreter import execute
-from planish.testing.interpreter import TreeFault
+from planish.levels.loops.testing.gpu_interpreter import execute
+from planish.levels.loops.testing.interpreter import TreeFault
 
 Arrays = Mapping[str, NDArray[Any]]
 OF_PROGRAM = 4

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from planish.models.held_out import HeldOut
 
 from cli.conftest import Planish
 from planish.levels.loops.level import LoopsLevel

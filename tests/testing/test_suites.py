@@ -13,7 +13,7 @@ from planish.core import Candidate, Machine, Measured, Objective, Searcher, Spac
 from planish.levels.loops.backends import Backend, BoundKernel, Executable, backend_named
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
-from planish.testing.backends import BackendConformance
+from planish.levels.loops.testing.backends import BackendConformance
 from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import SearcherConformance
 from planish.testing.spaces import SpaceConformance

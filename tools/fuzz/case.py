@@ -24,8 +24,8 @@ from planish.levels.loops.lang.parse import parse_canonical
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower import regalloc
-from planish.testing.annotated_interpreter import emulate
-from planish.testing.interpreter import TreeFault
+from planish.levels.loops.testing.annotated_interpreter import emulate
+from planish.levels.loops.testing.interpreter import TreeFault
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from planish.core import Candidate, Measured, Stage, Task
 from planish.levels.loops.backends import backend_named, backend_names
 from planish.levels.loops.level import LoopsLevel
-from planish.testing.backends import BackendConformance
+from planish.levels.loops.testing.backends import BackendConformance
 from planish_interpreter import Interpreter
 
 

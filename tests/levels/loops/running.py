@@ -26,7 +26,7 @@ from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.space.template import TemplateSpace
-from planish.testing.interpreter import interpret
+from planish.levels.loops.testing.interpreter import interpret
 
 Array = NDArray[Any]
 everywhere = pytest.mark.parametrize("backend", available_backends())

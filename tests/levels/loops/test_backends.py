@@ -4,7 +4,7 @@ import pytest
 
 from planish.core import PlanishError
 from planish.levels.loops.backends import PREFERRED, Backend, backend_named, backend_names
-from planish.testing.backends import BackendConformance
+from planish.levels.loops.testing.backends import BackendConformance
 
 
 class TestWide(BackendConformance):

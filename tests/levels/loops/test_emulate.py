@@ -28,8 +28,8 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.regalloc import annotate
 from planish.levels.loops.steps import Reorder, Split
-from planish.testing.annotated_interpreter import emulate
-from planish.testing.interpreter import TreeFault, interpret
+from planish.levels.loops.testing.annotated_interpreter import emulate
+from planish.levels.loops.testing.interpreter import TreeFault, interpret
 
 WIDE, NARROW = Vectors(16, 32, True), Vectors(4, 16, False)
 VECTORS = {

@@ -22,9 +22,9 @@ from planish.levels.loops.lower.mathlib import EXPANDED
 from planish.levels.loops.reference.inputs import aligned
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split
-from planish.testing.interpreter import interpret
-from planish.testing.programs import programs
-from planish.testing.schedules import schedules
+from planish.levels.loops.testing.interpreter import interpret
+from planish.levels.loops.testing.programs import programs
+from planish.levels.loops.testing.schedules import schedules
 
 FAMILIES = {
     family: st.sampled_from([g for name, g in GENERATORS.items() if name.startswith(family)])

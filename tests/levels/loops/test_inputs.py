@@ -21,8 +21,8 @@ from planish.levels.loops.reference.inputs import (
     make_inputs,
 )
 from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.testing.programs import programs
 from planish.levels.loops.workloads import matmul
-from planish.testing.programs import programs
 
 
 @given(programs(points=300), st.integers(0, 9))

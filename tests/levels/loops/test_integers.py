@@ -25,8 +25,8 @@ from planish.levels.loops.reference.inputs import NEAR_ONE, POSITIVE, Style, ali
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.steps import Reorder
-from planish.testing.interpreter import UNWRITTEN, interpret
-from planish.testing.schedules import schedules
+from planish.levels.loops.testing.interpreter import UNWRITTEN, interpret
+from planish.levels.loops.testing.schedules import schedules
 
 Array = NDArray[Any]
 GEMM = "C[m,n] += A[m,k] * B[k,n]"

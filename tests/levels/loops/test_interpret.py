@@ -9,7 +9,7 @@ from levels.loops.odd_trees import COPY, TREES, ZERO, A, N, Z, along, call, tree
 from levels.loops.trees import buffers, integers, matmul, ref
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree
 from planish.levels.loops.lang.program import Const
-from planish.testing.interpreter import TreeFault, interpret
+from planish.levels.loops.testing.interpreter import TreeFault, interpret
 
 
 @pytest.mark.parametrize("order", [("m", "n", "k"), ("k", "n_4", "m_2", "m", "n"), ("m_3", "k", "m", "n")])

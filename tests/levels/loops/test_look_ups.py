@@ -18,7 +18,7 @@ from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize, fusable
-from planish.testing.interpreter import interpret
+from planish.levels.loops.testing.interpreter import interpret
 
 
 @everywhere

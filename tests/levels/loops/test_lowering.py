@@ -17,8 +17,8 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
-from planish.testing.programs import programs
-from planish.testing.schedules import schedules
+from planish.levels.loops.testing.programs import programs
+from planish.levels.loops.testing.schedules import schedules
 
 CHAINS = {
     "softmax": (

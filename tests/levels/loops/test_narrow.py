@@ -29,8 +29,8 @@ from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split
-from planish.testing.programs import programs
-from planish.testing.schedules import schedules
+from planish.levels.loops.testing.programs import programs
+from planish.levels.loops.testing.schedules import schedules
 
 Array = NDArray[Any]
 GEMM = "C[m,n] += A[m,k] * B[k,n]"

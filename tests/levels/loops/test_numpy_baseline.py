@@ -14,7 +14,7 @@ from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
-from planish.testing.programs import programs
+from planish.levels.loops.testing.programs import programs
 
 
 def wrong(program: Program, seed: int = 0) -> str | None:

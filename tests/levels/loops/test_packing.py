@@ -16,7 +16,7 @@ from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll
-from planish.testing.interpreter import interpret
+from planish.levels.loops.testing.interpreter import interpret
 
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", {"m": 20, "n": 24, "k": 10})
 CONVOLUTION = (

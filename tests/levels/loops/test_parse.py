@@ -8,7 +8,7 @@ from golden_text import Golden
 from planish.core import PlanishError
 from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
 from planish.levels.loops.lang.program import Access, Apply, Const, Index, Program
-from planish.testing.programs import programs
+from planish.levels.loops.testing.programs import programs
 
 
 @settings(max_examples=300)

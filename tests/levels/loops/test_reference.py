@@ -16,8 +16,8 @@ from planish.levels.loops.reference.cases import choose_cases, special_cases
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
+from planish.levels.loops.testing.programs import programs
 from planish.levels.loops.workloads import RESNET18, matmul, workload
-from planish.testing.programs import programs
 
 BLOCKS = [7, 100, 1 << 20]
 

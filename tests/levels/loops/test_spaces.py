@@ -16,8 +16,8 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.regalloc import annotate
 from planish.levels.loops.steps import Parallel, Reorder
-from planish.testing.annotated_interpreter import emulate
-from planish.testing.interpreter import TreeFault
+from planish.levels.loops.testing.annotated_interpreter import emulate
+from planish.levels.loops.testing.interpreter import TreeFault
 
 WIDE = Vectors(16, 32, True)
 RELU = parse("O[m,n] += A[m,k] * B[k,n]; R[m,n] = relu(O[m,n])", {"m": 4, "n": 40, "k": 9})

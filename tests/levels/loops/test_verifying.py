@@ -38,11 +38,11 @@ from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
+from planish.levels.loops.testing.interpreter import TreeFault, interpret
+from planish.levels.loops.testing.programs import programs
 from planish.levels.loops.workloads import matmul
 from planish.measure import Clocks
 from planish.measure.executors import InlineExecutor
-from planish.testing.interpreter import TreeFault, interpret
-from planish.testing.programs import programs
 
 LEVEL = LoopsLevel()
 HIDING = [

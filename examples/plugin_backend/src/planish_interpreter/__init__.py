@@ -12,7 +12,7 @@ from planish.levels.loops.ir.annotated import AnnotatedTree, Vectors
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.regalloc import annotate
-from planish.testing.annotated_interpreter import emulate
+from planish.levels.loops.testing.annotated_interpreter import emulate
 
 Arrays = Mapping[str, NDArray[Any]]
 VECTORS = Vectors(lanes=4, registers=16, masks=True)

@@ -40,9 +40,9 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.testing.gpu_interpreter import execute
-from planish.testing.interpreter import TreeFault
-from planish.testing.programs import programs
+from planish.levels.loops.testing.gpu_interpreter import execute
+from planish.levels.loops.testing.interpreter import TreeFault
+from planish.levels.loops.testing.programs import programs
 
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 11, "k": 10})
 TILED = (

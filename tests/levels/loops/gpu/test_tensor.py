@@ -35,7 +35,7 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.testing.gpu_interpreter import execute
+from planish.levels.loops.testing.gpu_interpreter import execute
 
 SIZES = {"m": 40, "n": 24, "k": 48}
 PLAIN = "C[m,n] += A[m,k] * B[k,n]"

@@ -21,8 +21,8 @@ from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.space.cursor import STEPS, resolve
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Split, Unroll
-from planish.testing.interpreter import interpret
-from planish.testing.programs import programs
+from planish.levels.loops.testing.interpreter import interpret
+from planish.levels.loops.testing.programs import programs
 from planish.testing.spaces import SpaceConformance
 
 AVX512 = Target("a processor", frozenset({"x86-avx512"}))

@@ -21,7 +21,7 @@ from planish.core import TargetError
 from planish.levels.loops.lang.program import Access, Program, factors_of
 
 LIBRARIES = ("torch", "triton")
-"""Names of `planish.levels.loops.build.Library` on a GPU."""
+"""Names of `planish.levels.loops.backends.Library` on a GPU."""
 _CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -32,7 +32,7 @@ from planish.levels.loops.ir.tree import Call, LoopId, Ref, Value
 from planish.levels.loops.lang.element_types import INTEGER, nearest_integer, numpy_type
 from planish.levels.loops.lang.program import ARITHMETIC, Const
 from planish.levels.loops.reference.bounds import VALUES
-from planish.testing.interpreter import UNWRITTEN, TreeFault, looked_up
+from planish.levels.loops.testing.interpreter import UNWRITTEN, TreeFault, looked_up
 
 At = Mapping[LoopId, int]
 """Iteration of each loop."""

@@ -28,7 +28,7 @@ from planish.levels.loops.ir.annotated import (
 )
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, Node, Ref, Value, iterations, within
 from planish.levels.loops.lang.program import IDENTITY, Const
-from planish.testing.interpreter import Storage, TreeFault, looked_up
+from planish.levels.loops.testing.interpreter import Storage, TreeFault, looked_up
 
 
 class Position:
