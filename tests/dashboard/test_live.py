@@ -1,8 +1,10 @@
 """Pages in a browser, while another process searches."""
 
 import re
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -174,6 +176,53 @@ def test_a_store_that_vanishes_and_comes_back(tmp_path: Path, dashboard: Start, 
     expect(page.locator("#runs")).to_contain_text("planish.db is gone")
     (tmp_path / "away.db").rename(path)
     expect(page.locator(f"#run-{run_id}")).to_be_visible()
+
+
+def test_a_store_that_is_damaged_while_it_is_shown(tmp_path: Path, dashboard: Start, page: Page) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(dashboard(path).url)
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+    whole = path.read_bytes()
+    (tmp_path / "new.db").write_bytes(whole[:100] + b"\xff" * (len(whole) - 100))
+    (tmp_path / "new.db").replace(path)
+    expect(page.locator("#runs .worse")).to_contain_text("planish.db")
+    expect(page.locator(f"#run-{run_id}")).to_have_count(0)
+    (tmp_path / "new.db").write_bytes(whole)
+    (tmp_path / "new.db").replace(path)
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+
+
+def test_a_store_of_another_version_takes_the_place_of_the_one_that_is_shown(
+    tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(dashboard(path).url)
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+    store_of(tmp_path / "new.db")
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection, connection:
+        connection.execute("UPDATE planish_version SET version_num = '1'")
+    (tmp_path / "new.db").replace(path)
+    expect(page.locator("#runs")).to_contain_text("has the schema 1")
+
+
+def test_a_store_that_another_process_locks_while_it_is_shown(
+    tmp_path: Path, dashboard: Start, page: Page
+) -> None:
+    path = tmp_path / "planish.db"
+    (run_id,) = store_of(path)
+    page.goto(dashboard(path).url)
+    expect(page.locator(f"#run-{run_id}")).to_be_visible()
+    store_of(tmp_path / "new.db")
+    with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        (tmp_path / "new.db").replace(path)  # as when another one is put there, and is still being written
+        expect(page.locator("#runs")).to_contain_text("locked")
+        other.execute("ROLLBACK")
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
+    expect(page.locator(f"#run-{run_id}")).to_have_count(0)
 
 
 def test_a_server_that_is_lost_and_comes_back(dashboard: Start, page: Page) -> None:

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -148,6 +149,34 @@ def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path, dashboard: Sta
         started.process.send_signal(number)
         _, err = started.process.communicate(timeout=30)
     assert (started.process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize("has_browser", [False, True], ids=["none", "one"])
+def test_a_browser_is_opened_where_there_is_one(has_browser: bool, tmp_path: Path) -> None:
+    store_of(tmp_path / "planish.db")
+    opened, script = tmp_path / "opened", tmp_path / "browser"
+    script.write_text(f"#!/bin/sh\necho $1 > {opened}.part && mv {opened}.part {opened}\n")
+    script.chmod(0o755)
+    windows = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    plain = {name: value for name, value in environment().items() if name not in windows}
+    command = [*COMMAND, "dashboard", "--store", str(tmp_path / "planish.db"), "--port", "0"]
+    with subprocess.Popen(
+        command,
+        env=plain | ({"BROWSER": str(script)} if has_browser else {}),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        shown = [process.stdout.readline() for _ in range(2 if has_browser else 3)]
+        while has_browser and not opened.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    url = shown[0].split()[-1]
+    if has_browser:
+        assert opened.read_text().strip() == url
+    else:
+        assert shown[2] == "No browser was found: open the address in one.\n"
 
 
 def test_what_planish_cc_compiled(tmp_path: Path, dashboard: Start, monkeypatch: pytest.MonkeyPatch) -> None:
