@@ -33,12 +33,14 @@ def test_a_notebook_shows_results_figures_and_errors(tmp_path: Path, monkeypatch
     client(made, timeout=120, kernel_name="here", allow_errors=True, resources=run).execute()
 
     _, tuned, drawn, wrong = (cell.outputs for cell in made.cells)
-    shown = tuned[-1].data
+    progress, shown = (output.data for output in tuned)
+    assert progress["text/plain"].startswith("run ")
+    assert " 3 trials" in progress["text/plain"].splitlines()[-1]
+    assert set(progress) == {"text/plain"}, "no widget, and nothing empty"
     assert shown["text/plain"].startswith("Run ")
     assert "<strong>" in shown["text/html"]
     assert "<svg " in shown["text/html"]
     assert "<script" not in shown["text/html"]
-    assert not any(output.get("name") == "stdout" for output in tuned)
     assert "application/vnd.plotly.v1+json" in drawn[-1].data
     assert (wrong[-1].ename, wrong[-1].evalue) == (
         "ProgramError",

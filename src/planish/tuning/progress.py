@@ -1,4 +1,4 @@
-"""Progress on standard error: drawn by rich in a terminal or a notebook, else a line at intervals.
+"""Progress: drawn by rich in a terminal or a notebook's cell, else lines at intervals on standard error.
 
 `ProgressDisplay` shows the `Status` of any work. `run_progress` shows a run: it makes the listener that a
 search notifies.
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from importlib.util import find_spec
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from planish.core import Trial
@@ -46,19 +46,24 @@ LINE_S = 1.0
 """Seconds between two lines, where nothing can be redrawn."""
 _FRAMES_A_SECOND = 4
 _BAR = 40
+_CELL = 110
+"""Characters of a line in a notebook's cell."""
 _SOON_S = 10
 
 
+def is_notebook() -> bool:
+    """Return whether this process computes the cells of a notebook."""
+    return "ipykernel" in sys.modules
+
+
 def is_interactive() -> bool:
-    """Return whether standard error is a terminal, or the output of a notebook that rich can redraw."""
-    if "ipykernel" in sys.modules:
-        return find_spec("ipywidgets") is not None
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    """Return whether standard error is a terminal that can be redrawn."""
+    return not is_notebook() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def is_shown() -> bool:
     """Return whether progress is shown where nothing else is asked for: in terminals and in notebooks."""
-    return sys.stderr is not None and ("ipykernel" in sys.modules or is_interactive())
+    return sys.stderr is not None and (is_notebook() or is_interactive())
 
 
 class Status:
@@ -157,13 +162,17 @@ class ProgressDisplay:
         self._show, self._every = show, every
         self._console = console
         self._live: Live | None = None
+        self._cell: _Cell | None = None
         self._status: Status | None = None
         self._step = ""
         self._n_head = 0
         self._next = 0.0
 
     def __enter__(self) -> Self:
-        if self._show and (self._console is not None or is_interactive()):
+        if self._show and self._console is None and is_notebook():
+            self._cell = _Cell()
+            self._console = self._cell.console
+        elif self._show and (self._console is not None or is_interactive()):
             self._live = self._start()
         return self
 
@@ -171,6 +180,9 @@ class ProgressDisplay:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        if self._cell is not None and self._status is not None:
+            self._cell.show("\n".join([*self._status.head, self._status.line]))
+            self._cell = None
 
     def _start(self) -> Live:
         from rich.console import Console
@@ -193,6 +205,7 @@ class ProgressDisplay:
         """Show the status of other work from now on; the first line comes after an interval."""
         self._status, self._step, self._n_head = status, "", 0
         self._next = time.monotonic() + self._interval
+        self._redraw_cell()
         self._write_head(status)
 
     def update(self, *, at_once: bool = False) -> None:
@@ -206,11 +219,13 @@ class ProgressDisplay:
         self._write_head(self._status)
         if at_once or time.monotonic() >= self._next:
             self._next = time.monotonic() + self._interval
+            self._redraw_cell()
             self._write(joined(self._status.line, self._status.left))
 
     def step(self, text: str) -> None:
         """Show what is done now, in place of the time that is left."""
         self._step = text
+        self._redraw_cell()
         if self._live is None:
             self._write(text)
 
@@ -234,8 +249,12 @@ class ProgressDisplay:
             self._n_head = len(lines)
 
     def _write(self, text: str) -> None:
-        if self._show:
+        if self._show and self._cell is None:
             _write(text)
+
+    def _redraw_cell(self) -> None:
+        if self._cell is not None:
+            self._cell.show(self.draw())
 
     def draw(self) -> RenderableType:
         """Draw the state of now."""
@@ -255,6 +274,31 @@ class ProgressDisplay:
         bar = ProgressBar(total=1.0, completed=share or 0.0, width=_BAR, pulse=share is None)
         last.add_row(bar, Text(status.left))
         return Group(*head, *drawn, last)
+
+
+class _Cell:
+    """One output of a notebook's cell, which is replaced in its place.
+
+    Not `rich.live.Live`, which needs widgets, and leaves the widget and an empty output in the notebook.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.console = Console(file=StringIO(), width=_CELL, color_system=None, force_jupyter=False)
+        self._output: Any = None
+
+    def show(self, state: RenderableType) -> None:
+        """Show a state in place of the one before."""
+        from IPython.display import display  # pyright: ignore[reportMissingImports]  (no notebook is without)
+
+        with self.console.capture() as captured:
+            self.console.print(state, markup=False, highlight=False)
+        bundle = {"text/plain": captured.get().rstrip()}
+        if self._output is None:
+            self._output = display(bundle, raw=True, display_id=True)
+        else:
+            self._output.update(bundle, raw=True)
 
 
 def _write(text: str) -> None:
