@@ -59,3 +59,10 @@ def test_a_row_is_added_up_in_vectors_while_it_is_written(text: str, isa: IsaNam
     for instruction in (text for loop in found for text in loop):
         assert "vextract" not in instruction
         assert not instruction.split()[0].endswith(("addss", "subss", "mulss", "divss", "231ss"))
+
+
+@pytest.mark.parametrize("isa", supported_isas())
+def test_parts_of_a_concatenation_are_copied_in_vectors(isa: IsaName) -> None:
+    # Loops of one element are no loops of the copies: both are innermost in the same one.
+    program = parse("O[i,a+b,j] = X[i,a,j] | Y[i,b,j]", {"i": 9, "a": 1, "b": 1, "j": 64})
+    assert "movss" not in compile_tree(lower(unscheduled(program)), isa).assembly("f")

@@ -254,6 +254,21 @@ def _begins(start: Node, node: Node) -> bool:
     return len(begun) == len(first) and begun == {leaf.target.buffer for leaf in rest if leaf.reduce}
 
 
+def _separate(loop: Loop) -> tuple[Loop, ...]:
+    """Divide a loop whose leaves write parts of one tensor each, as of a concatenation; () where it is none.
+
+    Iterations of one leaf might write what those of another do, but for parts of one tensor, which are apart.
+    """
+    found = leaves((loop,))
+    written = {leaf.target.buffer for leaf in found}
+    read = {ref.buffer for leaf in found for ref in leaf.refs[1:]}
+    if not loop.innermost or len(written) == len(found) or written & read:
+        return ()
+    parts = tuple([Loop(loop.axis, loop.step, (leaf,), loop.kind) for leaf in found])
+    alone = all(part.side_by_side and not leaf.reduce for part, leaf in zip(parts, found, strict=True))
+    return parts if alone else ()
+
+
 def _overlap(slots: Iterable[Slot], stride: int) -> bool:
     """Return whether vectors of a buffer share elements."""
     if stride > 1:
@@ -439,8 +454,10 @@ class _Annotator:
         if start is not None:
             yield self._nodes((start,), inside)
 
-    def _loop(self, loop: Loop, inside: Inside) -> AnnotatedLoop:
+    def _loop(self, loop: Loop, inside: Inside) -> Item:
         if not loop.side_by_side:
+            if parts := _separate(loop):
+                return Block(parts, tuple([self._nodes((part,), inside) for part in parts]))
             return self._outer(loop, loop.body, inside, loop.step)
         lanes, here = self.vectors.lanes, remaining(self.tree, inside, loop.axis)
         # Longer strips first: fewer passes, and more sums side by side.
