@@ -15,9 +15,10 @@ from planish.cc.arguments import Invocation
 from planish.cc.clang import Unit
 from planish.cc.job import CompileJob
 from planish.cc.object_cache import ObjectCache
-from planish.cc.optimize import improve
+from planish.cc.optimize import improve, is_smaller
 from planish.cc.settings import CompileSettings
 from planish.cc.size_search import make_smaller
+from planish.levels.llvm.bindings.elf import loaded_bytes
 
 SHAPES = Path(__file__).parent / "data" / "shapes.cpp"
 
@@ -69,6 +70,25 @@ def test_code_is_no_larger_than_clang_makes_it_by_either_level(place: Place, tar
     assert sizes["sum"] <= min(sizes["-Os"], sizes["-Oz"])
     assert ("by -Os" in made.stderr) == (sizes["-Os"] < sizes["-Oz"])
     assert (place.folder / "sum.d").read_text().startswith("sum.o: sum.c")
+
+
+TABLE = "const unsigned char t[256] = {1}; int f(unsigned char x) { return t[x]; }\n"
+COMPUTED = "int f(unsigned char x) { return (x * 37 + (x >> 3)) ^ (x % 11 << 2); }\n"
+
+
+def test_for_flash_all_that_is_loaded_counts(words: Place) -> None:
+    for name, source in (("table", TABLE), ("computed", COMPUTED)):
+        words.write(f"{name}.c", source)
+        words.as_clang("-Oz", "-c", f"{name}.c")
+    table, computed = (words.files()[f"{name}.o"] for name in ("table", "computed"))
+    assert not is_smaller(computed, table, for_flash=False)
+    assert is_smaller(computed, table, for_flash=True)
+    words.as_clang("-Oz", "-c", "words.c", "-o", "clang.o")
+    done = words.cc("-Oz", "-c", "words.c", "--planish-objective", "flash", "--planish-report", **ENOUGH)
+    files = words.files()
+    before, after = (loaded_bytes(files[name]) for name in ("clang.o", "words.o"))
+    assert after < before
+    assert f"loaded {before:,} -> {after:,}, searched" in done.stderr
 
 
 def test_a_second_time_it_is_known(words: Place) -> None:

@@ -209,7 +209,7 @@ class CompileJob:
     def __init__(self, unit: Unit, settings: CompileSettings, cache: ObjectCache) -> None:
         self.unit, self.settings, self.cache = unit, settings, cache
         self._began, self._began_ns = monotonic(), time_ns()
-        self.manifest = Manifest(unit, cache, settings.budget)
+        self.manifest = Manifest(unit, cache, settings.variant)
         self.key, self.bitcode, self.messages = "", b"", b""
         self.clang_s, self.has_diagnostics = 0.0, False
         self.lock: SourceLock | None = None
@@ -230,7 +230,7 @@ class CompileJob:
 
     def _object_key(self) -> str:
         # Seconds of the search are no part of it: a longer search makes a better object of the same.
-        variant = self.locked.digest if self.locked else self.settings.budget
+        variant = self.locked.digest if self.locked else self.settings.variant
         options = "\0".join([self.unit.host, variant, *code_options(self.unit.options)])
         return digest(self.unit.compiler.identity.encode(), os.fsencode(options), self.bitcode)
 
@@ -245,7 +245,7 @@ class CompileJob:
 
             options = (group for _, group in grouped(self.unit.options) if group != [self.unit.source])
             self.lock = SourceLock(self.settings.lock, self.unit.source, options)
-            self.manifest = Manifest(self.unit, self.cache, self.settings.budget + self.lock.digest)
+            self.manifest = Manifest(self.unit, self.cache, self.settings.variant + self.lock.digest)
 
     def match_lock(self) -> None:
         """Find the entry of this compilation in the lock file, by the bitcode of the front end.
@@ -269,7 +269,7 @@ class CompileJob:
         assert self.lock
         self.lock.enter(about)
         self.key = self._object_key()
-        self.manifest = Manifest(self.unit, self.cache, self.settings.budget + self.lock.digest)
+        self.manifest = Manifest(self.unit, self.cache, self.settings.variant + self.lock.digest)
 
     @property
     def locked(self) -> LockEntry | None:

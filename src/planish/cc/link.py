@@ -302,7 +302,7 @@ class LinkOptimization:
     @property
     def _key(self) -> str:
         locked = self._lock.entry if self._lock else None
-        parts = "link", self._link.compiler.identity, locked.digest if locked else self._settings.budget
+        parts = "link", self._link.compiler.identity, locked.digest if locked else self._settings.variant
         words = "\0".join([*parts, *self._link.code_options])
         return digest(os.fsencode(words), self._merged)
 
@@ -382,7 +382,7 @@ class LinkOptimization:
         program = self._link.with_object(choice.code, self.inputs)[0]
         if interface(program) != interface(own):
             raise SearchError("the program would have other symbols than clang's")
-        if is_smaller(program, own):
+        if is_smaller(program, own, for_flash=self._settings.for_flash):
             return program
         if self._link.writes_more:
             self._link.run_clang()  # what was tried has left its own

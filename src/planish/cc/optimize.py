@@ -87,7 +87,7 @@ def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject |
         else:
             wait_s = patience_s(job.settings.seconds, job.clang_s)
             found = search(job.bitcode, job.settings.seconds, evaluations or None, job.cache, wait_s, make)
-            choice, n_evaluations, seconds = _best(job.unit, own, found), found.evaluations, found.seconds
+            choice, n_evaluations, seconds = _best(job, own, found), found.evaluations, found.seconds
         times = {"clang_s": round(job.clang_s, 3), "search_s": round(monotonic() - began, 3)}
         report = sizes(own, choice.code, choice.passes)
         about = json.dumps({**report, **choice.to_json(), "evaluations": n_evaluations, **times}).encode()
@@ -132,16 +132,16 @@ class Choice:
         return {**described, "inlining": self.plan.inlining, "lists": self.plan.lists}
 
 
-def _best(unit: Unit, own: bytes, found: SmallerModule) -> Choice:
+def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
     """Return the smallest object."""
-    best = Choice(own, "clang")
+    unit, for_flash, best = job.unit, job.settings.for_flash, Choice(own, "clang")
     with Scratch() as scratch:
         if found.bitcode:
             made = code_of(unit.compiler, code_options(unit.options), found.bitcode, scratch)
-            if is_smaller(made, own):
+            if is_smaller(made, own, for_flash=for_flash):
                 best = Choice(made, "passes", found.plan)
         other = _of_less_effort(unit, scratch)
-        if other and is_smaller(other, best.code):
+        if other and is_smaller(other, best.code, for_flash=for_flash):
             best = Choice(other, "-Os")
     return best
 
@@ -163,7 +163,7 @@ def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:
             module = survived(make, bytes, "the lists of the lock file")
             options = code_options(job.unit.options)
             choice = Choice(code_of(job.unit.compiler, options, module, scratch), "passes", plan)
-    if not choice.code or not is_smaller(choice.code, own):
+    if not choice.code or not is_smaller(choice.code, own, for_flash=job.settings.for_flash):
         raise SearchError("what the lock file names is no smaller with this clang")
     return choice
 
@@ -180,9 +180,18 @@ def locked_plan(entry: LockEntry) -> FunctionPlan:
     return plan
 
 
-def is_smaller(made: bytes, other: bytes) -> bool:
-    """Return whether an object has less code or data than another, and more of neither."""
+def is_smaller(made: bytes, other: bytes, *, for_flash: bool) -> bool:
+    """Return whether an object or program is smaller than another.
+
+    Args:
+        made: it.
+        other: what it is compared with.
+        for_flash: whether all that is loaded decides: code, constants, initialized data and unwind tables.
+            Else it has less code or data, and more of neither.
+    """
     after, before = ((code_bytes(each), loaded_bytes(each)) for each in (made, other))
+    if for_flash:
+        return (after[1], after[0]) < (before[1], before[0])
     # Smaller code with more data is no gain.
     return after[0] <= before[0] and after[1] <= before[1] and after != before
 

@@ -89,13 +89,15 @@ def sizes(own: bytes, made: bytes, passes: Mapping[str, tuple[str, ...]]) -> dic
     from planish.levels.llvm.bindings.elf import (  # a report is printed without LLVM
         code_bytes,
         function_bytes,
+        loaded_bytes,
     )
 
     before, after = function_bytes(own), function_bytes(made)
     both = ((name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after})
     changed = sorted((row for row in both if row[1] != row[2]), key=lambda row: row[2] - row[1])
     functions = [(*row, passes.get(row[0], ())) for row in changed]
-    return {"text": [code_bytes(own), code_bytes(made)], "functions": functions}
+    counted = {"text": code_bytes, "loaded": loaded_bytes}
+    return {**{name: [count(own), count(made)] for name, count in counted.items()}, "functions": functions}
 
 
 def report(source: str, how: str, about: bytes, seconds: float) -> None:
@@ -109,7 +111,9 @@ def report(source: str, how: str, about: bytes, seconds: float) -> None:
         say(f"{source}: left to clang: {one.why}")
         return
     before, after = one.text
-    say(f"{source}: .text {before:,} -> {after:,} bytes ({share(before, after)}), {how}, {seconds:.2f} s")
+    loaded = "{:,} -> {:,}".format(*json.loads(about).get("loaded", one.text))
+    sizes = f".text {before:,} -> {after:,} bytes ({share(before, after)}), loaded {loaded}"
+    say(f"{source}: {sizes}, {how}, {seconds:.2f} s")
     for gain in one.functions[:_FUNCTIONS]:
         by = ",".join(gain.passes) or "what is inlined"
         say(f"  {gain.name}: {gain.before:,} -> {gain.after:,} by {by}")

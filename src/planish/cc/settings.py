@@ -7,7 +7,7 @@ import sys
 
 SECONDS, EVALUATIONS, RUN = "PLANISH_SECONDS", "PLANISH_EVALUATIONS", "PLANISH_RUN"
 _USUAL_S, _PROGRAM_S = 2.0, 20.0
-_SIZE, _TIME = "size", "time"
+_SIZE, _FLASH, _TIME = "size", "flash", "time"
 
 
 class UsageError(Exception):
@@ -40,12 +40,23 @@ class CompileSettings:
         reports: whether each compilation says what it saved.
         strict: whether it is an error where clang's own result must do.
         for_time: whether fast code shall be made faster.
+        for_flash: whether all that is loaded counts, and not code first.
         run: how the program is run whose time counts, as in a shell; empty: it is not given.
         program_seconds: of the search for each program that is run.
     """
 
     __slots__ = (
-        *("budget", "evaluations", "for_time", "lock", "program_seconds", "reports", "run", "seconds"),
+        *(
+            "budget",
+            "evaluations",
+            "for_flash",
+            "for_time",
+            "lock",
+            "program_seconds",
+            "reports",
+            "run",
+            "seconds",
+        ),
         "strict",
     )
 
@@ -57,7 +68,12 @@ class CompileSettings:
             seconds, self.budget = float("inf"), f"{self.evaluations} evaluations"
         self.seconds = _USUAL_S if seconds is None else seconds
         self.run = os.environ.get(RUN, "")
-        self.reports = self.strict = self.for_time = False
+        self.reports = self.strict = self.for_time = self.for_flash = False
+
+    @property
+    def variant(self) -> str:
+        """Name what an object follows from besides its inputs; empty for less code by seconds."""
+        return f"{self.budget} {_FLASH}" if self.for_flash else self.budget
 
     def fall_back(self, why: str, made: str = "", kept: str = "clang's result") -> None:
         """Report why the compiler's own result is kept.
@@ -92,7 +108,11 @@ def read_settings(words: list[str]) -> tuple[CompileSettings, list[str]]:
             continue
         name, _, value = word.removeprefix("--planish-").partition("=")
         if name == "objective":
-            settings.for_time = _is_time(value or next(left, ""))
+            objective = value or next(left, "")
+            if objective not in (_SIZE, _FLASH, _TIME):
+                known = f"{_SIZE}, {_FLASH} or {_TIME}"
+                raise UsageError(f"--planish-objective cannot be '{objective}': it is {known}")
+            settings.for_time, settings.for_flash = objective == _TIME, objective == _FLASH
         elif name == "lock":
             settings.lock = value or next(left, "")
             if not settings.lock:
@@ -121,12 +141,6 @@ def pass_on(messages: bytes) -> None:
             messages = messages[os.write(2, messages) :]
     except OSError:
         pass  # closed, or full: the object is there
-
-
-def _is_time(objective: str) -> bool:
-    if objective not in (_SIZE, _TIME):
-        raise UsageError(f"--planish-objective cannot be '{objective}': it is {_SIZE} or {_TIME}")
-    return objective == _TIME
 
 
 def _number(name: str) -> float | None:

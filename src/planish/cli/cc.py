@@ -15,8 +15,9 @@ def cc(words: _Words = None) -> None:
     All options and exit codes are clang's, except four. --planish-report prints what was saved on
     standard error. --planish-strict turns a failure of planish into exit code 2; without it, clang's object
     is kept with a warning. `--planish-lock FILE` writes the chosen pass lists to a file, from which a later
-    build repeats them. `--planish-objective time` makes the program that PLANISH_RUN runs faster, with -O2
-    and -O3. With -flto, the search is for the whole program, when it is linked.
+    build repeats them. `--planish-objective flash` counts all that is loaded and not code first, and
+    `--planish-objective time` makes the program that PLANISH_RUN runs faster, with -O2 and -O3. With -flto,
+    the search is for the whole program, when it is linked.
 
         make CC="planish cc" CFLAGS=-Oz
     """
