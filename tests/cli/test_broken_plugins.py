@@ -21,7 +21,12 @@ BROKEN = {
     "needs": (
         "plugged:Annealing",
         "class Annealing: library = None",
-        "searcher 'anneal' has no attribute 'n",
+        "searcher 'anneal' has no attribute 'needs'",
+    ),
+    "library": (
+        "plugged:Annealing",
+        "class Annealing: needs = object",
+        "searcher 'anneal' has no attribute 'library'",
     ),
 }
 """By what is broken: the entry point, the module, and the reason."""

@@ -11,9 +11,8 @@ import pytest
 
 from cli import lattices
 from cli.conftest import PROGRAM, Kept, Offer, Planish
-from planish.cli import request
-from planish.cli import request as again
-from planish.core import AllFailedError, Candidate, ProgramError, Target, Task
+from planish.cli.request import command_again
+from planish.core import AllFailedError, Candidate, ProgramError, Space, Target, Task
 from planish.core.wording import multiple
 from planish.store import open_store
 from planish.testing.lattice import Lattice
@@ -162,12 +161,14 @@ def test_report_and_export_are_written(planish: Planish, tmp_path: Path) -> None
 
 
 def test_a_report_that_can_no_longer_be_written_loses_nothing(
-    planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    planish: Planish, offer: Offer, tmp_path: Path
 ) -> None:
-    def was_fine(*_: object) -> None:
-        (tmp_path / "file").write_text("")
+    class InTheWay(lattices.LatticeLevel):
+        def space(self, task: Task, name: str) -> Space:
+            (tmp_path / "file").write_text("")  # where the report's folder was to be made
+            return super().space(task, name)
 
-    monkeypatch.setattr(request, "check_output_paths", was_fine)
+    offer(InTheWay)
     said = planish("tune", PROGRAM, *SHORT, "--report", tmp_path / "file" / "r.html")
     assert said.code == 2
     assert said.err.splitlines()[-1].startswith("planish: error: the report cannot be written")
@@ -256,14 +257,13 @@ def test_an_undecided_run_prints_the_command_that_goes_on(planish: Planish, plac
     ],
 )
 def test_the_command_that_goes_on_has_time_for_all_repeats_and_no_password(
-    words: tuple[str, ...], expected: str, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], expected: str
 ) -> None:
     samples = SimpleNamespace(lead=SimpleNamespace(samples=(1.0,) * 5))
     run, comparison = SimpleNamespace(seconds={"compare": 10.0}), SimpleNamespace(baseline=samples)
-    monkeypatch.setattr(again, "verdict_of", lambda _: SimpleNamespace(kind="undecided"))  # type: ignore[reportUnknownLambdaType]
     data = cast("Result", SimpleNamespace(run=run, comparison=comparison))
     expected = expected.format("postgresql://me:***@forge/x")
-    assert again.command_again(("tune", *words), data, Budget(seconds=5)) == expected
+    assert command_again(("tune", *words), data, Budget(seconds=5)) == expected
 
 
 @pytest.mark.usefixtures("lattice")

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.cli import summary
+from planish.cli.summary import report_stand_in
 from planish.core import Candidate
 from planish.levels.loops.backends import Library
 from planish.measure import PairedSamples, Variant
@@ -20,6 +20,7 @@ from planish.measure.comparison import remeasure_all
 from planish.store import open_store
 from planish.tuning import remeasure
 from planish.tuning.result import Result, read_result
+from planish.tuning.verdict import RunVerdictKind
 
 pytestmark = pytest.mark.usefixtures("short_comparisons")
 
@@ -81,12 +82,11 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     ],
 )
 def test_the_message_on_an_exported_kernel_claims_no_more_than_the_verdict(
-    kind: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: RunVerdictKind, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     numpy = Candidate((Library("numpy"),))
-    monkeypatch.setattr(summary, "verdict_of", lambda _: SimpleNamespace(kind=kind))  # type: ignore[reportUnknownLambdaType]
     result = SimpleNamespace(finalists=(1,), exported=Candidate(), candidate=numpy, baseline_candidate=numpy)
-    summary.report_stand_in(cast("Result", result))
+    report_stand_in(cast("Result", result), kind)
     assert (
         " ".join(capsys.readouterr().err.split()) == f"{said}, so the best kernel of the search was written."
     )

@@ -324,14 +324,15 @@ def test_what_decided_the_run_is_shown(tmp_path: Path) -> None:
     assert facts["target"] == {"processor": "bench", "cores": "2", "features": "clamp, vice", "saw": "2.1"}
 
 
-def test_the_lines_tune_again_with_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_tune_again_with_the_same_settings(tmp_path: Path) -> None:
     calls: list[tuple[str, Any]] = []
 
     def tune(program: str, **options: Any) -> None:
         calls.append((program, options))
 
-    monkeypatch.setattr(planish, "tune", tune)
-    exec(repeat(_story(tmp_path)), {})
+    lines = repeat(_story(tmp_path))
+    assert "from planish import Budget, Settings, tune\n" in lines
+    exec(lines.replace(", tune\n", "\n"), {"tune": tune})
     settings = Settings(
         level="planks",
         objectives=("time_s", "error"),

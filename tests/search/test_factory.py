@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from planish.core import PlanishError, Space, registry
+from planish.core import PlanishError
 from planish.search import (
     Option,
     OptionValue,
@@ -98,20 +98,6 @@ def test_the_description_lists_needs_and_options() -> None:
     info = describe_searcher("beam-dfs")
     assert info.needs == ("extend", "steps")
     assert [(option.name, option.default) for option in info.options] == [("width", 4), ("depth", 10)]
-
-
-@pytest.mark.parametrize("lacking", ["needs", "library"])
-def test_what_a_searcher_lacks_is_said(lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    attributes = {"needs": Space, "library": None}
-    del attributes[lacking]
-    bare = type("Bare", (), attributes)
-
-    def load(*_: str) -> type:
-        return bare
-
-    monkeypatch.setattr(registry, "load", load)
-    with pytest.raises(PlanishError, match=f"searcher 'bare' has no attribute '{lacking}'"):
-        make_searcher("bare", Lattice(), [TIME], 0)
 
 
 def _factory(

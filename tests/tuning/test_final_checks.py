@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 
 from fake_executors import SameProcessExecutor
 from levels.loops.mutants import mutants
-from planish.core import Candidate, Target
-from planish.levels.loops import evaluator
+from planish.core import Candidate, Target, Task
 from planish.levels.loops.backends import kernel_of, schedule_steps
+from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.workloads import matmul
 from planish.store import open_store
@@ -46,17 +47,34 @@ class Breaking(Silent):
         return self.best is not None and (self._everything or schedule_steps(candidate) == self.best)
 
 
-def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> Result:
-    def compiled(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
-        wrong = dict(mutants(tree))["iterations repeated"]
-        return kernel_of(program, candidate, target, wrong if listener.breaks(candidate) else tree)
+@dataclass(frozen=True)
+class BreakingSpec(LoopsEvaluatorSpec):
+    """Makes an evaluator with a generator that makes wrong kernels."""
 
-    monkeypatch.setattr(evaluator, "executable_of", compiled)
+    listener: Breaking = field(default_factory=lambda: Breaking(everything=True))
+
+    def __call__(self) -> LoopsEvaluator:
+        def build(program: Program, candidate: Candidate, target: Target, tree: LoopTree) -> Kernel:
+            wrong = dict(mutants(tree))["iterations repeated"]
+            return kernel_of(program, candidate, target, wrong if self.listener.breaks(candidate) else tree)
+
+        return LoopsEvaluator(self.program, self.target, final=self.final, build=build)
+
+
+class BreakingLevel(LoopsLevel):
+    def __init__(self, listener: Breaking) -> None:
+        self._listener = listener
+
+    def evaluator(self, task: Task[Program], *, final: bool = False) -> LoopsEvaluatorSpec:
+        return BreakingSpec(task.program, task.target, final, self._listener)
+
+
+def tuned(folder: Path, listener: Breaking) -> Result:
     settings = Settings(workers=1, searcher="random", space="template")
     budget, program = Budget(trials=6), matmul(24, 24, 24)
     with open_store(folder / "a.db") as store:
         return tune_program(
-            LoopsLevel(),
+            BreakingLevel(listener),
             program,
             budget=budget,
             settings=settings,
@@ -66,11 +84,9 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, listener: Breaking) -> 
         )
 
 
-def test_the_next_best_takes_the_place_of_a_winner_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_best_takes_the_place_of_a_winner_that_fails(tmp_path: Path) -> None:
     listener = Breaking(everything=False)
-    result = tuned(tmp_path, monkeypatch, listener)
+    result = tuned(tmp_path, listener)
     assert result.best.candidate == listener.best
     kept: list[Any] = [schedule_steps(member.candidate) for member in result.finalists]
     assert kept
@@ -83,6 +99,6 @@ def test_the_next_best_takes_the_place_of_a_winner_that_fails(
         assert (failed.name, failed.status_text) == (f"#{index}", "failed: verify: wrong answer")
 
 
-def test_where_all_fail_the_result_is_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = tuned(tmp_path, monkeypatch, Breaking(everything=True))
+def test_where_all_fail_the_result_is_the_baseline(tmp_path: Path) -> None:
+    result = tuned(tmp_path, Breaking(everything=True))
     assert result.candidate == LoopsLevel().baseline(result.task)

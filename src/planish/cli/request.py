@@ -18,7 +18,6 @@ from planish.search import split_settings
 from planish.tuning.api import DEFAULT_BUDGET
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
-from planish.tuning.verdict import verdict_of
 
 
 def check_output_paths(report: Path | None, export: Path | None) -> None:
@@ -133,7 +132,7 @@ _REMEASURE = "--remeasure"
 
 
 def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
-    """Return the command line that resumes a run, without passwords; empty where it is decided.
+    """Return the command line that resumes a run that is undecided, without passwords.
 
     Where only some repeats of the comparison fitted into its time, it has more seconds.
 
@@ -142,8 +141,6 @@ def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
         result: the run.
         budget: what it had.
     """
-    if not words or verdict_of(result).kind != "undecided":
-        return ""
     seconds = _seconds_for_all(result)
     words = _without(words, _REMEASURE)
     if seconds > (budget.seconds or 0.0):

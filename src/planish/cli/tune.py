@@ -200,8 +200,10 @@ def _show(result: Result, output: Output, words: Sequence[str], budget: Budget) 
     from planish.cli.request import command_again
     from planish.cli.summary import result_document, show_notes, show_result, show_winner
     from planish.models.learner import GUIDED
+    from planish.tuning.verdict import verdict_of
 
-    again = command_again(words, result, budget)
+    undecided = verdict_of(result).kind == "undecided"
+    again = command_again(words, result, budget) if words and undecided else ""
     if output.form == "text":
         show_result(result, again)
         show_winner(result, result.level.summary_sections)
@@ -226,6 +228,7 @@ def _files(result: Result, output: Output) -> list[Path]:
     from planish.cli.output import writing
     from planish.cli.summary import report_stand_in
     from planish.report import write_report
+    from planish.tuning.verdict import verdict_of
 
     files = [] if output.report is None else [write_report(result, output.report)]
     if output.export is not None:
@@ -237,5 +240,5 @@ def _files(result: Result, output: Output) -> list[Path]:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run.id} DIR' writes it."):
             winner = result.level.write_artifacts(result.task, result.exported, Path())
     if winner:
-        report_stand_in(result)
+        report_stand_in(result, verdict_of(result).kind)
     return [*files, *winner]

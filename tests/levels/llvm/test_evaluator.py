@@ -219,22 +219,19 @@ def test_a_list_whose_code_may_vary_counts_where_it_does_not(monkeypatch: pytest
     assert kept == before[1]
 
 
-def test_a_list_whose_code_may_vary_is_run_again_where_it_may_be_the_best(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_list_whose_code_may_vary_is_run_again_where_it_may_be_the_best() -> None:
     """A search by counts runs others once; the comparison at the end runs each again."""
     task, again = make(SUM), list[str]()
 
-    def reproduces(_: object, __: object, pipeline: str) -> bool:
+    def reproduced(_: object, __: object, pipeline: str) -> bool:
         again.append(pipeline)
         return True
 
-    monkeypatch.setattr("planish.levels.llvm.evaluator.reproduces", reproduces)
     best, worse, equal = ["gvn-sink", "default<Oz>"], ["gvn-sink"], ["default<Oz>", "gvn-sink"]
     lists = [candidate_of(passes) for passes in (best, worse, equal, ["default<Oz>"])]
     for final, expected in ((False, [best]), (True, [best, worse, equal])):
         again.clear()
-        executor = InlineExecutor(evaluator_spec_of(task, final=final)())
+        executor = InlineExecutor(replace(evaluator_spec_of(task, final=final), reproduced=reproduced)())
         for each in lists:
             assert [type(answer.outcome) for answer in evaluate(executor, [each])] == [Measured]
         assert again == [*map(print_pipeline, expected)]

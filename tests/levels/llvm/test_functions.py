@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
-from planish.core import Candidate, Measured, PlanishError, TargetError, Task
+from planish.core import Candidate, Measured, PlanishError, Space, TargetError, Task
 from planish.core.documents import SCHEMA_VERSION
 from planish.core.step import candidate_from_json
 from planish.levels.llvm.bindings import elf
@@ -28,6 +28,7 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.modules.space import FunctionSpace, groups_of, usual_pipeline
 from planish.levels.llvm.passes.pipeline import candidate_of, parse_pipeline
 from planish.levels.llvm.program import IRProgram
+from planish.levels.llvm.task_setup import prepared
 from planish.measure.executors import ForkedExecutor
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.store import open_store
@@ -137,10 +138,17 @@ def module() -> str:
     return compiler.to_ir("f.c", ("-Xclang", "-disable-llvm-passes"), "Oz", source=SOURCE)
 
 
-def tuned(module: str, store: Path, trials: int, settings: Settings = SETTINGS, **options: Any) -> Result:
+def tuned(
+    module: str,
+    store: Path,
+    trials: int,
+    settings: Settings = SETTINGS,
+    level: LlvmLevel = LEVEL,
+    **options: Any,
+) -> Result:
     program, budget = LEVEL.load(module, {}), Budget(trials=trials)
     given: dict[str, Any] = {"budget": budget, "settings": settings, "store": store, "start": ForkedExecutor}
-    return tune_program(LEVEL, program, **given, **options)
+    return tune_program(level, program, **given, **options)
 
 
 @dataclass(frozen=True)
@@ -263,16 +271,21 @@ def test_the_start_and_what_was_combined_have_all_functions_as_parts(improved: E
             assert outcome.values["text_bytes"] == whole.values["text_bytes"] - saved
 
 
-def test_a_crash_costs_one_candidate(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = FunctionSpace.transformations
-
-    def crashing(self: FunctionSpace) -> list[tuple[str, float]]:
-        usual, *others = listed(self)
+class CrashingSpace(FunctionSpace):
+    def transformations(self) -> list[tuple[str, float]]:
+        usual, *others = super().transformations()
         # LLVM ends the process at this loop pass in such a manager.
         return [usual, ("loop(licm)", 1.0), *others]
 
-    monkeypatch.setattr(FunctionSpace, "transformations", crashing)
-    result = tuned(module, tmp_path / "store.db", 30)
+
+class CrashingLevel(LlvmLevel):
+    def space(self, task: Task[IRProgram], name: str) -> Space:
+        assert name == "functions"
+        return CrashingSpace(prepared(task), "text_bytes")
+
+
+def test_a_crash_costs_one_candidate(module: str, tmp_path: Path) -> None:
+    result = tuned(module, tmp_path / "store.db", 30, level=CrashingLevel())
     assert sum(result.failures.values()) == 1
     assert result.comparison
     assert result.comparison.finalists[0].lead.verdict == "better"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from planish.core import LostError, PlanishError
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.functions import identity, normalize
-from planish.levels.llvm.passes import space
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split
@@ -225,17 +225,13 @@ def test_functions_are_drawn_evenly_whatever_identities_a_corpus_holds() -> None
     assert all(Draw(1000, 1000).holds(r) for r in rows)
 
 
-def test_labels_of_another_coreset_are_not_mixed(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_of_another_coreset_are_not_mixed(corpus: Path, tmp_path: Path) -> None:
     plan = replace(PLAN, evaluations=4, lists=0)
     _label(corpus, tmp_path, plan)
-
-    def other(_: str) -> tuple[tuple[str, ...], ...]:
-        return (("sroa<modify-cfg>",),)
-
-    monkeypatch.setattr(space, "load_coreset", other)
-
+    recipe = tmp_path / "recipe.json"
+    text, replaced = re.subn(r'("catalogue_and_coreset": ")[^"]+', r"\g<1>other", recipe.read_text())
+    assert replaced == 1
+    recipe.write_text(text)
     with pytest.raises(PlanishError, match="began with catalogue_and_coreset"):
         _label(corpus, tmp_path, plan)
 

@@ -124,6 +124,7 @@ class LlvmEvaluatorSpec:
         parts: whether the sizes of single functions are measured of pass lists, too.
         linked: the program that the module is a part of; None: it is the whole program.
         builder: makes what builds programs whose functions have lists of their own.
+        reproduced: decides whether a list makes the same code again, as `reproduces`.
         passes: that are run on a source in C where its candidate names none.
     """
 
@@ -137,6 +138,7 @@ class LlvmEvaluatorSpec:
     parts: bool = False
     linked: LinkedObject | None = None
     builder: Callable[[str, Bindings], ProgramBuilder] = ProgramBuilder
+    reproduced: Callable[[Module, Module, str], bool] = reproduces
     passes: tuple[str, ...] = ()
 
     @property
@@ -206,7 +208,7 @@ class _Evaluator:
         self._counted = "".join(exact) if len(spec.objectives) == len(exact) == 1 else ""
         self._texts: dict[bytes, Outcome] = {}
         self._known: dict[bytes, Outcome] = {}
-        self._make_builder = spec.builder
+        self._make_builder, self._reproduced = spec.builder, spec.reproduced
         self._builder: ProgramBuilder | None = None
         self._codes: dict[str, bytes] = {}
         self._runner: Runner | None = None
@@ -325,7 +327,7 @@ class _Evaluator:
             matters = value is None or not self._remember or value < self._least
             if matters and vary(passes):
                 with clock("verify"):
-                    same = reproduces(self._module, module, pipeline)
+                    same = self._reproduced(self._module, module, pipeline)
                 if not same:
                     detail = f"{pipeline} makes other code from run to run"
                     return Failed("verify", "not reproducible", detail)

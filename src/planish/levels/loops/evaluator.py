@@ -23,6 +23,7 @@ from planish.levels.loops.backends import (
     library_of,
     schedule_of,
 )
+from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import Program, TensorType
 from planish.levels.loops.lower.lowering import lower
@@ -334,6 +335,7 @@ class LoopsEvaluator:
             each time.
         library: makes the baseline's call of a program and its arrays.
         clocks: by which calls are timed.
+        build: makes the kernel of a candidate.
     """
 
     def __init__(
@@ -344,12 +346,13 @@ class LoopsEvaluator:
         final: bool = False,
         library: Callable[[Program, Arrays], Callable[[], object]] = numpy_callable,
         clocks: Clocks = CLOCKS,
+        build: Callable[[Program, Candidate, Target, LoopTree], Executable] = executable_of,
     ) -> None:
         # The baseline must not use more cores than the target has. Nor may the reference: on a busy machine,
         # threads of BLAS that wait for each other make it ten times slower.
         threadpool_limits(target.cores, user_api="blas")
         self._program, self._target = program, target
-        self._library, self._clocks = library, clocks
+        self._library, self._clocks, self._build = library, clocks, build
         self._timing = LAST_TIMING if final else SEARCH_TIMING
         self._remember = not final
         # In a search processor time decides nothing, and trials are many.
@@ -374,7 +377,7 @@ class LoopsEvaluator:
         with clock("transform"):
             tree = lower(schedule)
         with clock("build"):
-            kernel = executable_of(self._program, candidate, self._target, tree)
+            kernel = self._build(self._program, candidate, self._target, tree)
             bound = kernel.bind(self._verifier.inputs, self._verifier.outputs)
         outcome = self._known[same] = self._measured(bound, clock)
         return outcome
