@@ -18,7 +18,7 @@ from planish.core import (
     TargetError,
     evaluate,
 )
-from planish.measure.ray_cluster import RayCluster, RayExecutor, TaskHosts
+from planish.measure.ray_cluster import Canary, RayCluster, RayExecutor, TaskHosts
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.scripted import ScriptedEvaluator, action
@@ -146,6 +146,26 @@ def test_hosts_of_another_target_are_not_used(cluster: RayCluster, caplog: pytes
 
 def _this() -> Target:
     return Target("this one")
+
+
+class _Slow(Canary):
+    def look(self, seconds: float) -> str:
+        assert 0 < seconds < 10
+        return "it has become slower"
+
+
+def test_a_host_that_becomes_slower_is_set_aside_unless_it_is_the_last(cluster: RayCluster) -> None:
+    batch = [action("sleep", 0.05 + index / 10_000) for index in range(60)]
+    first, second = cluster.hosts().values()
+    first.canary = second.canary = _Slow()
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        found = list(evaluate(executor, batch))
+        notes = list(executor.notes)
+    first.canary, second.canary = Canary(), Canary()
+    assert {each.candidate for each in found} == set(batch)
+    assert all(isinstance(each.outcome, Measured) for each in found)
+    assert any(note.endswith("slower") for note in notes)
+    assert any(note.endswith("slower; times may be too long") for note in notes)
 
 
 def test_the_last_host_ends_the_batch_with_one_line(fleet: Fleet, cluster: RayCluster) -> None:

@@ -53,6 +53,35 @@ _START = f"""Start one: ray start --address=... --resources='{{"{RESOURCE}": 1}}
 _log = logging.getLogger("planish")
 
 
+SLOWER = 1.25
+"""How many times longer than at its fastest a host may take for the canary."""
+_SLOW_LOOKS = 3
+
+
+@dataclass
+class Canary:
+    """Speed of a host over time, by a computation that is always the same.
+
+    A single slow look may be chance. After some in a row the host is throttled, or other work runs beside it.
+
+    Args:
+        least: seconds at its fastest.
+        slow: looks in a row at which it was slower than `SLOWER` times that.
+    """
+
+    least: float = math.inf
+    slow: int = 0
+
+    def look(self, seconds: float) -> str:
+        """Note the seconds of one look; return why the host is not to be trusted, empty where it is."""
+        self.least = min(self.least, seconds)
+        self.slow = self.slow + 1 if seconds > SLOWER * self.least else 0
+        if self.slow < _SLOW_LOOKS:
+            return ""
+        times = seconds / self.least
+        return f"it has become {times:.2g} times slower: it is throttled, or other work runs on it"
+
+
 @dataclass(eq=False)
 class _Host:
     """An actor on a node.
@@ -62,12 +91,14 @@ class _Host:
         actor: the handle.
         greeting: reference to its description.
         description: once it is there, and the host may be used.
+        canary: its speed so far.
     """
 
     node: str
     actor: Any
     greeting: Any
     description: Description | None = None
+    canary: Canary = field(default_factory=Canary)
 
     @property
     def name(self) -> str:
@@ -528,6 +559,20 @@ class RayExecutor(ClosableExecutor):
             del slot.pending[reply.position]
             candidate = self._queue.finish(reply.position)
             self._ready.append(Evaluation(candidate, reply.outcome, reply.seconds, reply.host))
+        if report.canary_s is not None and (why := slot.host.canary.look(report.canary_s)):
+            self._set_aside(slot, why)
+
+    def _set_aside(self, slot: _Slot, why: str) -> None:
+        """Use a host no more whose times are not true, unless it is the last one; say so in a note."""
+        others = [each for each in self._slots.values() if each is not slot]
+        note = f"host {slot.host.name}: {why}"
+        self.notes = tuple(dict.fromkeys((*self.notes, note if others else f"{note}; times may be too long")))
+        if others:
+            slot.host.actor.cancel.remote(self._key)
+            self._queue.put_back([*slot.pending])
+            slot.pending.clear()
+            del self._slots[slot.host.node]
+            self._hosts.exclude(slot.host, why)
 
     def _lose(self, slot: _Slot, why: str) -> None:
         self._cluster.lose(slot.host, why)

@@ -9,7 +9,8 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from importlib.metadata import version
 
 from planish.core import (
@@ -22,6 +23,7 @@ from planish.core import (
     usable_cores,
 )
 from planish.measure.executors import LocalExecutor
+from planish.measure.machine_lock import exclusive
 from planish.sandbox.limits import Limits
 from planish.sandbox.protocol import HOST, EvaluationReply
 from planish.sandbox.scratch import remove_shared_folder
@@ -44,6 +46,28 @@ class Versions:
 
     def __str__(self) -> str:
         return f"planish {self.planish} on Python {self.python}"
+
+
+CANARY_S = 15.0
+"""Seconds between two times that a host measures the canary, while it evaluates."""
+_CANARY_BYTES, _CANARY_REPEATS = 4 << 20, 5
+_CANARY_PATIENCE_S = 1.0  # the head waits meanwhile
+
+
+def canary_s() -> float:
+    """Time a computation that is always the same, on a machine that times nothing else meanwhile; in seconds.
+
+    It copies and hashes some memory, so that it takes longer on a processor that is slowed down or shares its
+    caches and its memory with other work. The least of a few is returned.
+    """
+    data = bytes(_CANARY_BYTES)
+    found = list[float]()
+    with exclusive(patience_s=_CANARY_PATIENCE_S):
+        for _ in range(_CANARY_REPEATS):
+            began = time.perf_counter()
+            sha256(bytearray(data))
+            found.append(time.perf_counter() - began)
+    return min(found)
 
 
 @dataclass(frozen=True)
@@ -114,6 +138,7 @@ class Report:
         notes: of its evaluators, so far.
         losses: evaluations that were lost with their workers, so far, by cause.
         error: the evaluator cannot be made.
+        canary_s: seconds of the canary, where it was measured since the last report.
     """
 
     replies: Sequence[EvaluationReply] = ()
@@ -121,6 +146,7 @@ class Report:
     notes: Sequence[str] = ()
     losses: Counter[str] = field(default_factory=Counter[str])
     error: PlanishError | None = None
+    canary_s: float | None = None
 
 
 class _Room:
@@ -165,6 +191,7 @@ class MeasuringHost:
         if threads is not None:
             os.environ[THREADS] = threads
         self._rooms: dict[int, _Room] = {}
+        self._next_canary = 0.0
 
     def describe(self) -> Description:
         """Describe this host."""
@@ -210,7 +237,11 @@ class MeasuringHost:
             wait_s: seconds to wait for the first result.
         """
         try:
-            return self._rooms[key].exchange(batch, left_s, wait_s)
+            report = self._rooms[key].exchange(batch, left_s, wait_s)
+            if time.monotonic() >= self._next_canary:
+                report = replace(report, canary_s=canary_s())
+                self._next_canary = time.monotonic() + CANARY_S
+            return report
         except LostError:
             raise
         except PlanishError as error:
