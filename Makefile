@@ -77,7 +77,7 @@ fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrin
 soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')
 	@PYTHONPATH=tools $(BIN)/python -m soundness $(SOUNDNESS)
 
-faults: $(READY) ## Disturb searches in every way, and count what is lost (an hour, as root; in parts: FAULTS='--state FILE --events 100')
+faults: $(READY) ## Disturb searches in every way, and count what is lost (an hour, as root; in parts: FAULTS='--state FILE --events 100'; with Ray, its hosts too)
 	@PYTHONPATH=tools:tests $(BIN)/python -m faults $(FAULTS)
 
 bench: $(READY) ## Run every benchmark (many minutes; BENCH=searchers runs one; `make peers` gives more to compare with)

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from faults.running import Session, Tally, processes
@@ -261,3 +262,7 @@ KINDS: dict[str, tuple[Disturbance, int]] = {
     "damage": (damage, 200),
 }
 """Each with its number of events in a whole campaign."""
+if find_spec("ray"):
+    from faults.hosts import hosts
+
+    KINDS["hosts"] = hosts, 100

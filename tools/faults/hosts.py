@@ -1,0 +1,134 @@
+"""Disturbances of a Ray cluster: its actors, raylets and nodes end while a search measures on them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+
+import planish
+from faults.running import Tally
+from planish.callbacks import ActiveRun, TrialCallback
+from planish.core import LostError, Measured, Trial
+from planish.core.registry import level_named
+from planish.measure.ray_cluster import RayCluster
+from planish.tuning.verdict import verdict_of
+from ray_fleet import Fleet, await_hosts, children, gone, pids
+
+PROGRAM, SIZE = "C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16}
+TRIALS = 100
+NODES = 3
+STALL_S = 10.0
+_PAUSE_S = (1.0, 4.0)
+
+
+class _Striker:
+    """Ends parts of a cluster, now and then, in a thread.
+
+    Args:
+        fleet: the cluster.
+        cluster: the connection of the search.
+        dice: chooses.
+    """
+
+    def __init__(self, fleet: Fleet, cluster: RayCluster, dice: random.Random) -> None:
+        self._fleet, self._cluster, self._dice = fleet, cluster, dice
+        self._over, self._thread = Event(), Thread(target=self._run)
+        self.events = 0
+        self.victims = set[int]()
+
+    def __enter__(self) -> _Striker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._dice.uniform(*_PAUSE_S)):
+            with suppress(LostError, ProcessLookupError):
+                self._strike()
+
+    def _strike(self) -> None:
+        found = pids(self._cluster)
+        if not found:
+            return
+        self.events += 1
+        nodes = self._fleet.nodes
+        match self._dice.randrange(10):
+            case 0:  # it is silent, and given up
+                self._hit(self._dice.choice(found), signal.SIGSTOP)
+            case 1 | 2 if len(nodes) > 1:
+                self._fleet.remove(self._dice.choice(nodes))
+            case 3 if len(nodes) > 1:
+                nodes.pop(self._dice.randrange(len(nodes))).kill_raylet()
+            case _:
+                self._hit(self._dice.choice(found), signal.SIGKILL)
+
+    def _hit(self, pid: int, number: signal.Signals) -> None:
+        self.victims |= {pid, *children(pid)}
+        os.kill(pid, number)
+
+
+def hosts(folder: Path, dice: random.Random, events: int) -> Tally:
+    """End actors, raylets and nodes during searches and comparisons; no trial is lost or blamed for it."""
+    tally, fleet, number = Tally(), Fleet(), 0
+    try:
+        while tally.events < events:
+            number += 1
+            fleet.restore(NODES)
+            _search(folder / f"{number}.db", fleet, dice, tally)
+    finally:
+        fleet.end()
+    return tally
+
+
+def _restored(fleet: Fleet) -> TrialCallback:
+    """Return what adds nodes, in the place of those that are gone: Ray does that in the main thread alone."""
+
+    def restore(run: ActiveRun, trial: Trial) -> None:
+        del run, trial
+        fleet.restore(NODES)
+
+    return restore
+
+
+def _search(place: Path, fleet: Fleet, dice: random.Random, tally: Tally) -> None:
+    """Search on a store of its own; where no host is left the search ends, and is resumed."""
+    victims = set[int]()
+    with planish.open_store(place) as store:
+        while (result := _part(store, fleet, dice, tally, victims)) is None:
+            fleet.restore(NODES)
+        trials = store.run_trials(result.run.id, level_named("loops").steps)
+    tally.lost += len({*range(TRIALS)} - {trial.index for trial in trials})
+    for trial in trials:
+        if not isinstance(trial.outcome, Measured):
+            tally.blame(f"{place}: trial {trial.index} is blamed: {trial.outcome}")
+    # Hosts that end all the time may leave none for the comparison, which then says that it decided nothing.
+    if result.baseline is None and verdict_of(result).kind not in ("undecided", "open"):
+        tally.blame(f"{place}: the best is not compared with the baseline")
+    if not gone(victims):
+        tally.orphans += sum(Path(f"/proc/{pid}").exists() for pid in victims)
+
+
+def _part(
+    store: planish.Store, fleet: Fleet, dice: random.Random, tally: Tally, victims: set[int]
+) -> planish.Result | None:
+    """Search until the end, or until no host is left; then return None."""
+    with RayCluster(fleet.address, stall_s=STALL_S) as cluster:
+        await_hosts(cluster, 1)
+        with _Striker(fleet, cluster, dice) as striker:
+            try:
+                return planish.tune(
+                    PROGRAM, size=SIZE, trials=TRIALS, searcher="random", store=store, executor=cluster,
+                    show_progress=False, callbacks=[_restored(fleet)],
+                )  # fmt: skip
+            except LostError:
+                return None
+            finally:
+                tally.events += striker.events
+                victims |= striker.victims
