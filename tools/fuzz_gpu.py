@@ -170,7 +170,8 @@ def _program(drawn: np.random.Generator, which: int) -> Program:
     if not _is_product(which):
         return draw_program(drawn)
     text, dtype = drawn.choice(PRODUCTS), str(drawn.choice(["float16", "bfloat16"]))
-    m, n, k = int(drawn.integers(9, 40)), int(drawn.integers(7, 28)), 16 * int(drawn.integers(2, 5))
+    most = 40 if which % 8 else 80
+    m, n, k = int(drawn.integers(9, most)), int(drawn.integers(7, 28)), 16 * int(drawn.integers(2, 5))
     sizes = {"m": m, "n": n, "k": k, "b": int(drawn.integers(1, 3)), "r": 3}
     used = {name: size for name, size in sizes.items() if re.search(rf"\b{name}\b", text)}
     return parse(text, used, {"I": (k, n)} if "I[" in text else {}, dtype)
@@ -179,7 +180,10 @@ def _program(drawn: np.random.Generator, which: int) -> Program:
 def _gpu(number: int) -> Gpu:
     which = number // OF_PROGRAM
     tensor = _is_product(which)
-    return Gpu(block_size=256, shared=24 << 10, lanes=8, processor=which % 2 == 1, tensor=tensor)
+    groups = tensor and which % 8 == 0
+    return Gpu(
+        block_size=256, shared=24 << 10, lanes=8, processor=which % 2 == 1, tensor=tensor, groups=groups
+    )
 
 
 def _candidate(space: GpuSpace, number: int, seed: int) -> Candidate:

@@ -41,6 +41,7 @@ SIZES = {"m": 40, "n": 24, "k": 48}
 PLAIN = "C[m,n] += A[m,k] * B[k,n]"
 SHARED = (ReduceTile("k", 16), SharedTile("A", 8), SharedTile("B", 8))
 TILE = TensorTile("m", "n", "k", 2, 1, 1, 2)
+GROUP = TensorTile("m", "n", "k", 4, 1, 1, 2, "wgmma")
 compiles = pytest.mark.skipif(
     not (find_nvrtc() or shutil.which("nvcc")), reason="neither NVRTC nor nvcc is installed"
 )
@@ -64,6 +65,23 @@ CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
     ("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 2}, (*SHARED, TILE, BlockTile("b", 1))),
     ("C[b,m,n] += A[b,m,k] * B[k,n]", {"b": 3}, (*SHARED, TILE, BlockTile("b", 1, 2))),
     (f"{PLAIN}; D[m,n] = relu(C[m,n] + v[n])", {}, (*SHARED, TILE)),
+    # Groups of warps, with operands that lie along the reduction or across it.
+    (PLAIN, {"m": 70}, (*SHARED, GROUP)),
+    (
+        "C[m,n] += A[m,k] * B[n,k]",
+        {"m": 60, "k": 80},
+        (ReduceTile("k", 32), *SHARED[1:], GROUP, PipelineCopies(2)),
+    ),
+    (
+        "C[m,n] += A[k,m] * B[k,n]",
+        {"m": 60, "n": 12},
+        (*SHARED, TensorTile("m", "n", "k", 4, 1, 1, 1, "wgmma")),
+    ),
+    (
+        "C[n,m] += A[k,m] * B[n,k]",
+        {"n": 130, "m": 20},
+        (*SHARED, TensorTile("n", "m", "k", 4, 2, 2, 1, "wgmma")),
+    ),
 ]
 
 
@@ -96,7 +114,7 @@ def needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("case", [1, 2, 5, 6])
+@pytest.mark.parametrize("case", [1, 2, 5, 6, 10, 11, 12, 13])
 def test_fragments_are_exchanged_as_the_instructions_do(case: int, dtype: str) -> None:
     needs("portable")
     text, sizes, steps = CASES[case]
@@ -122,6 +140,21 @@ def test_products_compile_without_spills(arch: str, dtype: str) -> None:
     assert compile_cuda(source, arch).spills == 0
 
 
+@compiles
+@pytest.mark.parametrize("text", [CASES[0][0], CASES[4][0]])
+def test_groups_of_warps_compile_for_hopper(text: str) -> None:
+    program = program_of(text, sizes={"m": 1024, "n": 1024, "k": 1024})
+    steps = (
+        ReduceTile("k", 64),
+        *SHARED[1:],
+        TensorTile("m", "n", "k", 8, 1, 1, 16, "wgmma"),
+        PipelineCopies(3),
+    )
+    source = kernel_source(gpu_program_of(program, Candidate(steps)), CUDA)
+    assert "wgmma.mma_async.sync.aligned.m64n128k16" in source
+    assert compile_cuda(source, "sm_90a").spills == 0
+
+
 @pytest.mark.parametrize(
     ("sizes", "dtype", "steps", "why"),
     [
@@ -135,6 +168,9 @@ def test_products_compile_without_spills(arch: str, dtype: str) -> None:
         ({}, "float16", (*SHARED, TensorTile("m", "q", "k")), "no loop over axis 'q'"),
         ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 0)), "below 1"),
         ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 4, 4)), "leaves a single block"),
+        ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 2, 1, 1, 1, "wgmma")), "groups of 4 warps"),
+        ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 4, 1, 1, 1, "wgmma")), "64 rows and 8 columns"),
+        ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 1, 1, 1, 1, "wmma")), "no instruction 'wmma'"),
     ],
 )
 def test_what_tensor_cores_cannot_compute_is_refused(
@@ -158,3 +194,13 @@ def test_the_space_has_tensor_cores_where_the_device_has_them() -> None:
     assert found(Gpu(tensor=True), "float16")
     assert not found(Gpu(tensor=True), "float32")
     assert not found(Gpu(), "float16")
+
+
+def test_groups_of_warps_are_for_hopper() -> None:
+    program = program_of(sizes={"m": 512, "n": 512, "k": 512})
+    for groups, instruction in ((True, "wgmma"), (False, "mma")):
+        gpu = Gpu(shared=227 << 10, tensor=True, groups=groups)
+        space = GpuSpace(program, Target("", gpu.features))
+        found = {step.instruction for step in space.start().steps if isinstance(step, TensorTile)}
+        assert found == {instruction}
+        assert Gpu.of(Target("", gpu.features)) == gpu

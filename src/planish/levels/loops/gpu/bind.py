@@ -435,6 +435,8 @@ class _Binder:
         strides = {s for (axis, _), s in moves.items() if axis != first and s >= LEAST_ROW and not size % s}
         row = min((s for s in strides if self._is_row(name, s)), default=0)
         pad += -(row + pad) % multiple
+        if self.options.tensor and self.options.tensor.warp:
+            return  # matrices of 8 x 8 elements lie in sequence
         if not pad or not row or any(ref.offset for ref in self.refs[name]):
             return
         self.strides[name] = {loop: s + s // row * pad for loop, s in moves.items()}

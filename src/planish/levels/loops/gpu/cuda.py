@@ -46,6 +46,7 @@ GPUS: Mapping[str, GpuModel] = {
     "sm_86": GpuModel("RTX 3090", 82, 1536, 99),
     "sm_89": GpuModel("RTX 4090", 128, 1536, 99),
     "sm_90": GpuModel("H100", 132, 2048, 227),
+    "sm_90a": GpuModel("H100", 132, 2048, 227),
     "sm_100": GpuModel("B200", 148, 2048, 227),
     "sm_120": GpuModel("RTX 5090", 170, 1536, 99),
 }
@@ -88,7 +89,8 @@ def cuda_target(arch: str) -> Target:
         shared=model.shared_kib << 10,
         registers=REGISTERS,
         threads=model.threads,
-        tensor=int(arch.removeprefix("sm_")) >= 80,
+        tensor=int(arch.removeprefix("sm_").removesuffix("a")) >= 80,
+        groups=arch == "sm_90a",
     )
     toolchain = {"backend": f"cuda:{arch}", **_compiler()}
     return Target(f"{model.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)

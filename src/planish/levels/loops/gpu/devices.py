@@ -40,6 +40,7 @@ class Gpu:
         threads: of a unit at most; 0 where that is not known.
         processor: whether it is a processor that executes the threads of a block one after the other.
         tensor: whether it has tensor cores for float16 and bfloat16.
+        groups: whether groups of four warps use them together: in code for Hopper alone.
     """
 
     units: int = 1
@@ -51,6 +52,7 @@ class Gpu:
     threads: int = 0
     processor: bool = False
     tensor: bool = False
+    groups: bool = False
 
     @property
     def features(self) -> frozenset[str]:
@@ -69,5 +71,5 @@ class Gpu:
         found: Mapping[str, int] = {name: int(value) for name, _, value in pairs if value.isdigit()}
         known = {field.name for field in fields(Gpu)}
         numbers: dict[str, Any] = {name: value for name, value in found.items() if name in known}
-        flags = {name: bool(numbers.get(name)) for name in ("processor", "tensor")}
+        flags = {name: bool(numbers.get(name)) for name in ("processor", "tensor", "groups")}
         return Gpu(**{**numbers, **flags})

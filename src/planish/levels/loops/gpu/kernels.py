@@ -62,12 +62,14 @@ class Compute:
 
 @dataclass(frozen=True)
 class Mma:
-    """Product of two tiles in shared memory by tensor cores, added to accumulators of a warp.
+    """Product of two tiles in shared memory by tensor cores, added to accumulators of a warp or of four.
 
     A fragment is 16 x 8 elements of the result, and 16 of the reduction (PTX: `mma.m16n8k16`). A thread has
     four elements of it: rows `row` and `row` + 8, and two neighboring columns. The last two thread loops are
     `row`, of 8 iterations, and `column`, of 4, so that the threads of a warp are numbered as the instruction
-    demands. A thread computes what `leaf` does in the iterations of all other loops.
+    demands. A thread computes what `leaf` does in the iterations of all other loops. Four warps together
+    (PTX: `wgmma`) have a loop `warp` around these two, for 64 rows, and compute all their columns at once;
+    they read matrices of 8 x 8 elements that lie in sequence.
 
     Args:
         leaf: `target += a * b`; the target is private, a and b are shared.
@@ -78,8 +80,9 @@ class Mma:
         row: thread loop over the rows of a half.
         column: thread loop over pairs of columns.
         pair: loop over the two columns of a pair.
-        inner: loop over the 16 elements of the reduction.
+        inner: loops over the 16 elements of the reduction.
         dtype: of a and b.
+        warp: thread loop over four warps that multiply together; None where each does so by itself.
     """
 
     leaf: Leaf
@@ -90,8 +93,9 @@ class Mma:
     row: LoopId
     column: LoopId
     pair: LoopId
-    inner: LoopId
+    inner: Counts
     dtype: str
+    warp: LoopId | None = None
 
     @property
     def operands(self) -> tuple[Ref, Ref]:
@@ -102,7 +106,7 @@ class Mma:
     @property
     def walked(self) -> Counts:
         """Return the loops that a thread walks."""
-        return (*self.depth, *self.rows, *self.columns, (self.high, 2), (self.pair, 2), (self.inner, 16))
+        return (*self.depth, *self.rows, *self.columns, (self.high, 2), (self.pair, 2), *self.inner)
 
 
 @dataclass(frozen=True)

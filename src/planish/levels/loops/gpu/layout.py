@@ -26,6 +26,8 @@ class TensorLoops(NamedTuple):
         column: thread loop over pairs of columns.
         pair: over the two columns of a pair.
         inner: over the elements of the reduction.
+        warp: thread loop over the four warps of a group, whose instruction multiplies; None for a warp's own.
+        half: over the halves of the reduction, for a group.
     """
 
     rows: LoopId | None
@@ -36,6 +38,8 @@ class TensorLoops(NamedTuple):
     column: LoopId
     pair: LoopId
     inner: LoopId
+    warp: LoopId | None = None
+    half: LoopId | None = None
 
 
 @dataclass(frozen=True)

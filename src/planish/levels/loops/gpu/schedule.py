@@ -28,7 +28,15 @@ from planish.levels.loops.gpu.steps import (
     UnrollReduction,
     VectorLanes,
 )
-from planish.levels.loops.gpu.tensor import FRAGMENT_COLUMNS, FRAGMENT_DEPTH, FRAGMENT_ROWS
+from planish.levels.loops.gpu.tensor import (
+    FRAGMENT_COLUMNS,
+    FRAGMENT_DEPTH,
+    FRAGMENT_ROWS,
+    GROUP,
+    GROUP_WARPS,
+    INSTRUCTIONS,
+    ROW_ELEMENTS,
+)
 from planish.levels.loops.ir.schedule import Order, Schedule, graph_of, loop_text, unscheduled
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.draft import fresh, is_spread
@@ -268,13 +276,18 @@ class _NestSchedule:
             if warps:
                 step, count, many = warps
                 fragments[axis] = own = []
+                if self.tensor and self.tensor.instruction == GROUP and step == FRAGMENT_ROWS:
+                    many //= GROUP_WARPS
+                    step *= GROUP_WARPS
                 parts = [
                     (step * count * many, blocks, "block"),
                     (step * count, threads, "thread"),
                     (step, own, ""),
                 ]
-                pairs = [(8, own, ""), (1, own, "thread")] if step == FRAGMENT_ROWS else []
-                parts += pairs or [(2, own, "thread"), (1, own, "")]
+                if step == GROUP_WARPS * FRAGMENT_ROWS:
+                    parts.append((FRAGMENT_ROWS, own, "thread"))
+                rows = self.tensor and axis == self.tensor.rows
+                parts += [(8, own, ""), (1, own, "thread")] if rows else [(2, own, "thread"), (1, own, "")]
             else:
                 tile = self.tiles.get(axis, BlockTile(axis, 1))
                 each = tile.elements
@@ -327,6 +340,9 @@ class _NestSchedule:
                 if left > FRAGMENT_DEPTH:
                     self._split(axis, FRAGMENT_DEPTH)
                     fragments.setdefault(axis, []).append((axis, FRAGMENT_DEPTH))
+                if self.tensor.instruction == GROUP:
+                    self._split(axis, ROW_ELEMENTS)
+                    fragments.setdefault(axis, []).append((axis, ROW_ELEMENTS))
                 fragments.setdefault(axis, []).append((axis, 1))
             elif left > 1:
                 if unroll and unroll.factor < left and left % unroll.factor == 0 and unroll.factor > 1:
@@ -352,6 +368,11 @@ class _NestSchedule:
             raise ScheduleError(what, "Name other axes.")
         if any(value < 1 for value in vars(step).values() if isinstance(value, int)):
             raise ScheduleError(f"{step} has a number below 1", "Counts are 1 at least.")
+        if step.instruction not in INSTRUCTIONS:
+            what = f"there is no instruction '{step.instruction}'"
+            raise ScheduleError(what, did_you_mean(step.instruction, INSTRUCTIONS))
+        if step.instruction == GROUP and step.row_warps % GROUP_WARPS:
+            raise ScheduleError(f"{step} has no groups of {GROUP_WARPS} warps along the rows", "Use 4, or 8.")
         tile = self.reductions.get(step.depth)
         if tile is None or tile.size >= self.extent[step.depth] or tile.size % FRAGMENT_DEPTH:
             what = f"tensor cores walk '{step.depth}' in several tiles, of a multiple of {FRAGMENT_DEPTH}"
@@ -375,11 +396,20 @@ class _NestSchedule:
         """
         before = [axis for axis in (step.rows, step.columns) if self._lies_along(axis, step.depth)]
         after = [axis for axis in (step.rows, step.columns) if axis not in before]
-        # The last two thread loops number the threads of a warp.
-        for loop in ((step.rows, 1), (step.columns, 2)):
+        # The last two thread loops number the threads of a warp; of four warps, the last three.
+        group = [(step.rows, FRAGMENT_ROWS)] if step.instruction == GROUP else []
+        for loop in (*group, (step.rows, 1), (step.columns, 2)):
             if loop in self.bindings:
                 self.bindings[loop] = self.bindings.pop(loop)
-        return tuple(loop for axis in (*before, step.depth, *after) for loop in fragments[axis])
+        found = [loop for axis in (*before, step.depth, *after) for loop in fragments[axis]]
+        if step.instruction != GROUP:
+            return tuple(found)
+        # Matrices of 8 x 8 elements lie in sequence: the loops inside them are the innermost.
+        around = [loop for axis in (step.rows, step.columns, step.depth) for loop in fragments[axis]]
+        return (
+            *(loop for loop in around if loop[1] >= ROW_ELEMENTS),
+            *(x for x in found if x[1] < ROW_ELEMENTS),
+        )
 
     def _lies_along(self, axis: str, depth: str) -> bool:
         """Return whether the operand with an axis has neighbors along the reduction."""
@@ -410,11 +440,15 @@ class _NestSchedule:
         if self.tensor is None:
             return None
         m, n, k = self.tensor.rows, self.tensor.columns, self.tensor.depth
+        group = self.tensor.instruction == GROUP
+        rows = FRAGMENT_ROWS * (GROUP_WARPS if group else 1)
         return TensorLoops(
             # Of one fragment the loop is the one over warps.
-            (m, FRAGMENT_ROWS) if self.tensor.row_fragments > 1 else None,
+            (m, rows) if self.tensor.row_fragments > 1 else None,
             (n, FRAGMENT_COLUMNS) if self.tensor.column_fragments > 1 else None,
             *((k, FRAGMENT_DEPTH), (m, 8), (m, 1), (n, 2), (n, 1), (k, 1)),
+            warp=(m, FRAGMENT_ROWS) if group else None,
+            half=(k, ROW_ELEMENTS) if group else None,
         )
 
     def _split(self, axis: str, step: int) -> None:

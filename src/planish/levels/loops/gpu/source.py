@@ -35,9 +35,12 @@ from planish.levels.loops.gpu.kernels import (
 )
 from planish.levels.loops.gpu.tensor import (
     EXCHANGED_WORDS,
+    GROUP_FUNCTIONS,
     cuda_functions,
+    group_function,
     is_transposed,
     load_name,
+    matrix_strides,
     opencl_functions,
     product_name,
     row_terms,
@@ -111,6 +114,8 @@ class _Writer(ElementWriter):
         self.spaces |= dict.fromkeys((b.name for b in kernel.private), PRIVATE)
         self.text = text = _Text()
         self.copies_ahead = False
+        products = [each for each in computations(kernel.body) if isinstance(each, Mma)]
+        self.groups = any(each.warp for each in products)
         d = self.dialect
         pointer = f"{d.memory['global']}{{0}}{{1}} *{d.restrict} {{2}}"
         parameters = [
@@ -158,7 +163,7 @@ class _Writer(ElementWriter):
                     text.add(f"{memory}half *const {name} = ({memory}half *){name}_bits;")
                 else:
                     text.add(f"{d.memory.get(space, '')}{kind} {name}[{b.size}]{d.aligned};")
-        if d is OPENCL and any(isinstance(each, Mma) for each in computations(kernel.body)):
+        if d is OPENCL and any(isinstance(x, Mma) and not x.warp for x in computations(kernel.body)):
             text.add(f"__local uint p_exchange[{kernel.block_size * EXCHANGED_WORDS}];")
 
     def _rastered(self, kernel: GpuKernel) -> str:
@@ -201,7 +206,7 @@ class _Writer(ElementWriter):
                     self._items(body)
                     self.text.close()
                 case Barrier():
-                    self.text.add(self.dialect.barrier)
+                    self._barrier()
 
     def _serial(self, item: Serial) -> None:
         name, text = self.names[item.loop], self.text
@@ -240,7 +245,7 @@ class _Writer(ElementWriter):
         if cuda:
             text.add(f"p_wait_{ahead - 1}();")
         if self.block_size > 1:
-            text.add(self.dialect.barrier)
+            self._barrier()
         text.open("{")
         text.add(f"const int {name} = now + {ahead};")
         text.open(f"if ({name} < {item.last}) {{")
@@ -350,6 +355,9 @@ class _Writer(ElementWriter):
 
     def _multiply(self, item: Mma) -> None:
         """Load the fragments of a step of the reduction, then multiply each row of them with each column."""
+        if item.warp:
+            self._multiply_group(item)
+            return
         text, cuda = self.text, self.dialect is CUDA
         rest = "" if cuda else ", p_exchange, thread"
         self.functions |= dict((cuda_functions if cuda else opencl_functions)(item.dtype))
@@ -381,9 +389,43 @@ class _Writer(ElementWriter):
         self._close_all((*item.rows, *item.columns))
         self._close_all(item.depth)
 
+    def _multiply_group(self, item: Mma) -> None:
+        """Multiply tiles in shared memory by the instruction of four warps."""
+        text, cuda, target = self.text, self.dialect is CUDA, item.leaf.target
+        name, function = group_function(item, cuda=cuda)
+        self.functions |= {"p_group_begin": GROUP_FUNCTIONS} if cuda else {}
+        self.functions[name] = function
+        own = {
+            item.high,
+            item.row,
+            item.column,
+            item.pair,
+            item.warp,
+            *(x for x, _ in (*item.inner, *item.columns)),
+        }
+        if cuda:
+            text.add("p_group_begin();")
+        self._open_all((*item.depth, *item.rows))
+        sums = self._sum(target.offset, [term for term in target.strides if term[0] not in own])
+        arguments = [f"&{buffer_name(target.buffer)}[{sums}]"]
+        for ref in item.operands:
+            base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
+            arguments.append(f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)} + {base}")
+            arguments += map(str, matrix_strides(item, ref))
+        text.add(f"{name}({', '.join(arguments)}{'' if cuda else ', thread'});")
+        self._close_all((*item.depth, *item.rows))
+        if cuda:
+            text.add("p_group_end();")
+
+    def _barrier(self) -> None:
+        """Wait for all threads; what they copied is seen by the instructions of groups of warps, too."""
+        if self.groups and self.dialect is CUDA:
+            self.text.add("p_fence();")
+        self.text.add(self.dialect.barrier)
+
     def _row(self, item: Mma, ref: Ref) -> str:
         """Find the row that a thread loads."""
-        own = (item.high, item.row, item.column, item.pair, item.inner)
+        own = (item.high, item.row, item.column, item.pair, item.inner[0][0])
         base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
         low, middle, high = row_terms(item, ref)
         parts = [f"(thread & 7) * {low}", f"(thread >> 3 & 1) * {middle}"]
@@ -426,7 +468,8 @@ def _walked(items: Sequence[Item]) -> Iterator[LoopId]:
                     yield lanes[0]
             case Mma(rows=rows, columns=columns, depth=depth):
                 yield from (loop for loop, _ in (*rows, *columns, *depth))
-                yield from (item.high, item.row, item.column, item.pair, item.inner)
+                yield from (item.high, item.row, item.column, item.pair)
+                yield from (loop for loop, _ in item.inner)
             case Serial():
                 yield item.loop
                 yield from _walked(item.body)

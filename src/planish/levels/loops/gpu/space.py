@@ -40,7 +40,7 @@ from planish.levels.loops.gpu.steps import (
     UnrollReduction,
     VectorLanes,
 )
-from planish.levels.loops.gpu.tensor import NARROW
+from planish.levels.loops.gpu.tensor import GROUP, GROUP_WARPS, NARROW
 from planish.levels.loops.ir.schedule import graph_of, plain_axis
 from planish.levels.loops.lang.program import Program
 
@@ -65,6 +65,8 @@ BANDS = (2, 4, 8, 16)
 RESIDENT = (1, 2, 3, 4)
 WARPS = (1, 2, 4)
 FRAGMENTS = (1, 2, 4, 8)
+ACROSS = (2, 4, 8, 16, 24, 32)
+"""Fragments along the columns that a group of warps computes at once."""
 DEPTHS = (16, 32, 64)
 """Tiles of a reduction by tensor cores."""
 _DRAWS = 60
@@ -170,6 +172,9 @@ class GpuSpace(Space):
         if rng.random() < 0.2:
             return None
         axes = self._products[int(rng.random() < 0.2)]
+        if self._gpu.groups and rng.random() < 0.6:
+            rows, columns = _pick(rng, (GROUP_WARPS, 2 * GROUP_WARPS)), _pick(rng, WARPS[:2])
+            return TensorTile(*axes, rows, columns, _pick(rng, FRAGMENTS[:2]), _pick(rng, ACROSS), GROUP)
         return TensorTile(
             *axes, _pick(rng, WARPS), _pick(rng, WARPS), _pick(rng, FRAGMENTS), _pick(rng, FRAGMENTS)
         )
@@ -236,8 +241,10 @@ class GpuSpace(Space):
         for axes in self._products:
             rest = [ReduceTile(axis, 1) for axis in self._reduced if axis != axes[2]]
             padded = [SharedTile(tensor, 8) for tensor in self._shareable]
+            tile = ReduceTile(axes[2], DEPTHS[1])
+            if self._gpu.groups:
+                yield [*rest, tile, *padded, TensorTile(*axes, 8, 1, 1, 16, GROUP), PipelineCopies(4)]
             for size in ((2, 2, 4, 4), (2, 2, 2, 2), (1, 1, 1, 2)):
-                tile = ReduceTile(axes[2], DEPTHS[1])
                 yield [*rest, tile, *padded, TensorTile(*axes, *size), PipelineCopies(3)]
                 yield [*rest, tile, *padded, TensorTile(*axes, *size)]
         if reduces and others:

@@ -181,7 +181,7 @@ class LaunchBounds(GpuStep):
 
 @dataclass(frozen=True)
 class TensorTile(GpuStep):
-    """Compute a product of float16 or bfloat16 by tensor cores, in fragments of 16 x 8 x 16 (`mma.sync`).
+    """Compute a product of float16 or bfloat16 by tensor cores, in fragments of 16 x 8 x 16.
 
     ::
 
@@ -198,6 +198,9 @@ class TensorTile(GpuStep):
         column_warps: warps of a block along the columns.
         row_fragments: fragments of a warp along the rows.
         column_fragments: fragments of a warp along the columns.
+        instruction: "mma", by which a warp multiplies fragments in registers (`mma.sync`); or "wgmma", by
+            which four warps multiply tiles in shared memory (sm_90a). Then `row_warps` is a multiple of 4,
+            and pads of `SharedTile` are not used.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 
@@ -208,6 +211,7 @@ class TensorTile(GpuStep):
     column_warps: int = 1
     row_fragments: int = 1
     column_fragments: int = 1
+    instruction: str = "mma"
     nest: str = ""
 
 

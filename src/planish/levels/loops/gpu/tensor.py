@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from math import prod
 
 from planish.core import ScheduleError
 from planish.levels.loops.gpu.kernels import Mma
@@ -20,6 +21,9 @@ FRAGMENT_ROWS, FRAGMENT_COLUMNS, FRAGMENT_DEPTH = 16, 8, 16
 """Elements of a fragment: rows and columns of the result, and the reduction."""
 ROW_ELEMENTS = 8
 """Elements of a row that are loaded at once: 16 bytes, which begin at a multiple of 16 bytes."""
+INSTRUCTIONS = ("mma", "wgmma")
+GROUP, GROUP_WARPS = "wgmma", 4
+"""The instruction of a group of warps, and how many these are."""
 EXCHANGED_WORDS = 6
 """Words of 4 bytes that a thread shows to the others of its warp where instructions are emulated."""
 NARROW = ("float16", "bfloat16")
@@ -58,9 +62,12 @@ def fragments_of(
         what = f"tensor cores multiply {' or '.join(NARROW)}, not {', '.join(sorted(found)) or 'numbers'}"
         raise ScheduleError(what, "Leave TensorTile out.")
     fixed = {loops.high: 2, loops.row: 8, loops.column: 4, loops.pair: 2}
+    if loops.warp:
+        fixed[loops.warp] = GROUP_WARPS
     if any(trips.get(loop, 1) != count for loop, count in fixed.items()):
-        what = "a fragment has 16 rows and 8 columns: an axis is too short"
-        raise ScheduleError(what, "Rows are more than 8, columns more than 6.")
+        rows = FRAGMENT_ROWS * (GROUP_WARPS if loops.warp else 1)
+        what = f"a fragment has {rows} rows and 8 columns: an axis is too short"
+        raise ScheduleError(what, f"Rows are more than {rows - 8}, columns more than 6.")
     if depth % FRAGMENT_DEPTH:
         what = f"a tile of the reduction has {depth} elements, which is no multiple of {FRAGMENT_DEPTH}"
         raise ScheduleError(what, f"Use ReduceTile({loops.inner[0]!r}, {2 * FRAGMENT_DEPTH}).")
@@ -72,12 +79,31 @@ def fragments_of(
             (loops.depth, depth // FRAGMENT_DEPTH),
         )
     )
-    fragment = (loops.high, loops.row, loops.column, loops.pair, loops.inner)
-    made = Mma(leaf, rows, columns, deep, *fragment, found.pop())
+    fragment = (loops.high, loops.row, loops.column, loops.pair)
+    inner = ((loops.half, 2), (loops.inner, 8)) if loops.half else ((loops.inner, 16),)
+    made = Mma(leaf, rows, columns, deep, *fragment, inner, found.pop(), loops.warp)
     a, b = made.operands
     for ref, along in ((a, loops.row), (b, loops.pair)):
-        _check_rows(ref, along, loops)
+        if loops.half:
+            _check_matrices(ref, along, loops)
+        else:
+            _check_rows(ref, along, loops)
     return made
+
+
+def _check_matrices(ref: Ref, along: LoopId, loops: TensorLoops) -> None:
+    """Refuse an operand whose matrices of 8 x 8 elements do not lie in sequence."""
+    step, inner = ref.stride.get(along, 0), ref.stride.get(loops.inner, 0)
+    within = {loops.inner, loops.row, loops.pair, loops.column}
+    aligned = all(stride % ROW_ELEMENTS == 0 for loop, stride in ref.strides if loop not in within)
+    if along == loops.row:
+        high = ref.stride.get(loops.high, 0)
+        aligned = aligned and loops.warp is not None and ref.stride.get(loops.warp) == 2 * high
+    else:
+        aligned = aligned and ref.stride.get(loops.column) == 2 * step
+    if sorted((step, inner)) != [1, ROW_ELEMENTS] or not aligned or ref.offset % ROW_ELEMENTS:
+        what = f"'{ref.buffer}' has no matrices of 8 x 8 elements in sequence"
+        raise ScheduleError(what, "Leave TensorTile out, or use its instruction 'mma'.")
 
 
 def _check_rows(ref: Ref, along: LoopId, loops: TensorLoops) -> None:
@@ -102,7 +128,7 @@ def _check_rows(ref: Ref, along: LoopId, loops: TensorLoops) -> None:
 
 def is_transposed(item: Mma, ref: Ref) -> bool:
     """Return whether the rows of an operand lie along the reduction, so that fragments are transposed."""
-    return ref.stride.get(item.inner) != 1
+    return ref.stride.get(item.inner[-1][0]) != 1
 
 
 def row_terms(item: Mma, ref: Ref) -> tuple[int, int, int]:
@@ -111,7 +137,7 @@ def row_terms(item: Mma, ref: Ref) -> tuple[int, int, int]:
     The 16 x 16 elements of a have four matrices of 8 x 8, first along the rows, and then along the reduction;
     the 16 x 8 elements of b have two, along the reduction.
     """
-    inner = ref.stride[item.inner]
+    inner = ref.stride[item.inner[-1][0]]
     if item.row not in ref.stride:
         step = ref.stride[item.pair]
         return inner if inner != 1 else step, ROW_ELEMENTS * inner, 0
@@ -127,6 +153,109 @@ def load_name(count: int, *, transposed: bool) -> str:
 def product_name(dtype: str) -> str:
     """Return the function that multiplies fragments."""
     return f"p_multiply_{dtype}"
+
+
+def matrix_strides(item: Mma, ref: Ref) -> tuple[int, int]:
+    """Return elements between matrices of 8 x 8 elements: along the reduction, and along the other axis."""
+    (half, _), _ = item.inner
+    if item.row in ref.stride:
+        return ref.stride[half], ref.stride[item.high]
+    # A single matrix has no next one.
+    return ref.stride[half], ref.stride[item.columns[0][0]] if item.columns else 0
+
+
+def group_function(item: Mma, *, cuda: bool) -> tuple[str, str]:
+    """Return name and text of the function by which a group of warps multiplies.
+
+    Accumulators are elements of an array, at distances that the function has in it.
+    """
+    a, b = item.operands
+    flags = [int(is_transposed(item, ref)) for ref in (a, b)]
+    columns = prod(n for _, n in item.columns)
+    target = item.leaf.target.stride
+    apart = [
+        target.get(loop, 0)
+        for loop in (item.columns[0][0] if item.columns else item.pair, item.high, item.pair)
+    ]
+    across, high, pair = apart
+    name = "p_group_" + "_".join(map(str, (item.dtype, columns, *flags, *apart)))
+    if not cuda:
+        read = _OPENCL_GROUP_READS[item.dtype]
+        inside = [
+            f"k % 8 * 8 + {at} % 8" if flag else f"{at} % 8 * 8 + k % 8"
+            for flag, at in zip(flags, ("row", "column"), strict=True)
+        ]
+        values = [read.format(at, f"{at}_at") for at in ("a", "b")]
+        text = _OPENCL_GROUP.format(
+            *values, name=name, columns=columns, a=inside[0], b=inside[1], across=across, high=high, pair=pair
+        )
+        return name, text
+    places = [j * across + i * high + p * pair for j in range(columns) for i in range(2) for p in range(2)]
+    count = len(places)
+    text = _CUDA_GROUP.format(
+        name=name,
+        shape=f"m64n{8 * columns}k16",
+        kind={"float16": "f16", "bfloat16": "bf16"}[item.dtype],
+        registers=", ".join(f"%{i}" for i in range(count)),
+        a=f"%{count}",
+        b=f"%{count + 1}",
+        flags=", ".join(map(str, flags)),
+        sums=", ".join(f'"+f"(c[{place}])' for place in places),
+    )
+    return name, text
+
+
+GROUP_FUNCTIONS = """static __device__ __forceinline__ unsigned long long p_matrices(
+  const ushort *p, int next, int other)
+{
+  const unsigned long long at = ((uint)__cvta_generic_to_shared(p) & 0x3ffff) >> 4;
+  return at | (unsigned long long)(next >> 3) << 16 | (unsigned long long)(other >> 3) << 32;
+}
+
+static __device__ __forceinline__ void p_group_begin()
+{
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void p_group_end()
+{
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+static __device__ __forceinline__ void p_fence()
+{
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}"""
+"""Of CUDA: descriptors of matrices in shared memory (of distances in elements), and what orders their use."""
+_CUDA_GROUP = """static __device__ __forceinline__ void {name}(
+  float *c, const ushort *a, int a_next, int a_other, const ushort *b, int b_next, int b_other)
+{{
+  asm volatile("{{ .reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.{shape}.f32.{kind}.{kind} "
+    "{{{registers}}}, {a}, {b}, p, 1, 1, {flags}; }}"
+    : {sums}
+    : "l"(p_matrices(a, a_next, a_other)), "l"(p_matrices(b, b_next, b_other)));
+}}"""
+_OPENCL_GROUP_READS = {
+    "float16": "vload_half({1}, (const __local half *){0})",
+    "bfloat16": "as_float((uint){0}[{1}] << 16)",
+}
+_OPENCL_GROUP = """static inline void {name}(
+  float *c, const __local ushort *a, int a_next, int a_other,
+  const __local ushort *b, int b_next, int b_other, int thread)
+{{
+  const int lane = thread % 32, warp = thread / 32 % 4;
+  for (int i = 0; i < 4 * {columns}; ++i) {{
+    const int row = warp * 16 + lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+    float sum = 0.0f;
+    for (int k = 0; k < 16; ++k) {{
+      const int a_at = row / 8 * a_other + k / 8 * a_next + {a};
+      const int b_at = column / 8 * b_other + k / 8 * b_next + {b};
+      sum += {0} * {1};
+    }}
+    c[i / 4 * {across} + i / 2 % 2 * {high} + i % 2 * {pair}] += sum;
+  }}
+}}"""
 
 
 def cuda_functions(dtype: str) -> Iterator[tuple[str, str]]:
