@@ -70,7 +70,7 @@ fuzz: $(READY) ## Try random programs on every back end, calls of einsum, and ne
 	@PYTHONPATH=tests $(BIN)/python tools/fuzz_einsum.py $(FUZZ_EINSUM)
 	@$(BIN)/python tools/fuzz_networks.py $(FUZZ_NETWORKS)
 
-fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrind (an hour; FUZZ_GPU='--minutes 5'; needs pyopencl)
+fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrind (hours; FUZZ_GPU='--minutes 5 --state FILE' continues; needs pyopencl)
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device portable $(FUZZ_GPU)
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device oclgrind --pairs 2000 $(FUZZ_GPU)
 

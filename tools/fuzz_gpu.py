@@ -4,7 +4,7 @@
 child process that is replaced when a kernel ends it; `--device oclgrind` on the simulator, which reports
 races and accesses outside buffers; `--device interpreter` by planish's own interpreter, with the same checks.
 Prints each failure with the numbers that give the pair again (`--first`), and a line of counts; the exit code
-is 1 where anything failed.
+is 1 where anything failed. With `--state FILE` the same command continues an interrupted campaign.
 """
 
 from __future__ import annotations
@@ -58,14 +58,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e6, help="when to end in any case")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first pair")
+    parser.add_argument("--state", type=Path, help="file of counts: the same command continues from there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         work(options.device, options.seed, options.first)
-    counts: Counter[str] = Counter()
+    state = State(options.state, f"{options.device} {options.seed}", options.first)
+    counts = state.counts
     end = time.monotonic() + options.minutes * 60
-    for number, verdict, message in tried(options.device, options.seed, options.first):
+    for number, verdict, message in tried(options.device, options.seed, state.first):
         counts[verdict] += 1
+        state.save(number + 1)
         if verdict in ("wrong", "crashed"):
             print(f"{verdict}: --seed {options.seed} --first {number}: {message}", flush=True)
         if counts.total() - counts["large"] >= options.pairs or time.monotonic() > end:
@@ -74,6 +77,32 @@ def main() -> int:
     listed = ", ".join(f"{counts[name]} {name}" for name in ("right", "wrong", "crashed", "refused", "slow"))
     print(f"{options.device}: {done} pairs of programs and schedules: {listed}")
     return int(bool(counts["wrong"] or counts["crashed"]))
+
+
+class State:
+    """Counts and the next pair of a campaign, in a file of several campaigns.
+
+    Args:
+        path: of the file; None for none.
+        name: of the campaign.
+        first: number of the first pair, where the file has none.
+    """
+
+    def __init__(self, path: Path | None, name: str, first: int) -> None:
+        self._path, self._name = path, name
+        known: dict[str, Any] = json.loads(path.read_text()) if path and path.exists() else {}
+        self._all = known
+        found = known.get(name, {"first": first, "counts": {}})
+        self.first: int = found["first"]
+        self.counts: Counter[str] = Counter(found["counts"])
+
+    def save(self, following: int) -> None:
+        """Write the counts, and the number of the next pair."""
+        if self._path:
+            self._all[self._name] = {"first": following, "counts": dict(self.counts)}
+            temporary = self._path.with_suffix(".new")
+            temporary.write_text(json.dumps(self._all) + "\n")
+            temporary.replace(self._path)
 
 
 def tried(device: str, seed: int, first: int) -> Iterator[tuple[int, str, str]]:
