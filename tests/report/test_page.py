@@ -286,6 +286,14 @@ def _story(folder: Path, text: str = TEXT) -> Result:
         return result
 
 
+def test_the_trial_of_the_baseline_is_named(store: Store, tmp_path: Path) -> None:
+    unchanged = replace(measured(0, 1e-3), candidate=Candidate())
+    run_id = save_run(store, [unchanged, measured(1, 0.5e-3)])
+    assert "Trial 1 is the baseline" in _page(store, run_id, tmp_path).sections["search"]
+    other = save_run(store, [measured(1, 0.5e-3)])
+    assert "is the baseline" not in _page(store, other, tmp_path).sections["search"]
+
+
 def test_the_libraries_of_importances_may_be_missing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

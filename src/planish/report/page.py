@@ -280,7 +280,9 @@ def _search_caption(result: Result) -> str:
         if len(result.stored_trials) > CURVE_POINTS
         else ""
     )
-    counts = f"{len(result.stored_trials):,} trials{cached}; {failed}.{thinned}"
+    unchanged = (t.index + 1 for t in result.stored_trials if t.candidate == result.baseline_candidate)
+    own = next((f" Trial {number:,} is the baseline, as the search measured it." for number in unchanged), "")
+    counts = f"{len(result.stored_trials):,} trials{cached}; {failed}.{own}{thinned}"
     paused = by_time(result.stored_trials, result.run.started).paused
     return f"{counts} Pauses of {duration(paused)} in total are omitted." if paused else counts
 
