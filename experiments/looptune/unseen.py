@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from cases import SAMPLES, Case, remeasured, searched
+from cases import SAMPLES, Case, beside, remeasured, searched
 
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -58,9 +58,11 @@ def main() -> None:
     given.add_argument("--policy", nargs="+", default=["auto"])
     given.add_argument("--resnet18", action="store_true")
     asked = given.parse_args()
+    rows = list[dict[str, float]]()
     convolutions = {name: convolution(*shape) for name, shape in RESNET18.items()}
     for number, (name, program) in enumerate((convolutions if asked.resnet18 else PROGRAMS).items()):
         row = measured(program, asked.policy, asked.seconds)
+        rows.append(row)
         best = max(row.values())
         if not number:
             print(f"| program | best | {' | '.join(row)} |\n|---|--:{'|--:' * len(row)}|")
@@ -68,6 +70,9 @@ def main() -> None:
             f"| {name} | {best:.1f} | {' | '.join(f'{rate / best:.2f}' for rate in row.values())} |",
             flush=True,
         )
+    searches = [f"{name}, {asked.seconds:g} s" for name in SEARCHES]
+    for name in asked.policy:
+        print(beside(rows, name, searches, "the best search"))
 
 
 if __name__ == "__main__":
