@@ -237,8 +237,9 @@ def _asked(models: Mapping[str, SavedModel]) -> Iterator[Source]:
                 reason = _reason(level, searcher, model)
                 yield Source(level.name, searcher, f"the model {name}", reason or "yes", _quality(model))
         if level.name == "llvm" and (policy := policy_for_schema(instruction_schema())):
-            held_out = policy.held_out.text if policy.held_out else ""
-            yield Source(level.name, searcher, f"the policy {policy.name}, for instructions", "yes", held_out)
+            saved = (f"{name}: {value:.1%}" for name, value in policy.metrics.items() if "saved" in name)
+            quality = policy.held_out.text if policy.held_out else "; ".join(saved)
+            yield Source(level.name, searcher, f"the policy {policy.name}, for instructions", "yes", quality)
         for what, quality in level.known_beforehand().items():
             yield Source(level.name, searcher, what, "yes", quality)
 
