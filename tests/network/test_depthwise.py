@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from network.compiled import assert_same, compiled, operators
 from network_models import ModelWriter
+from planish.levels.graph.source import read_model
+from planish.levels.loops.codegen.llvm.jit import host_machine
+from planish.levels.loops.codegen.llvm.straight import compile_straight
+from planish.network.algorithms import arranged
+from planish.network.fusion import Kernel, kernels_of
+from planish.network.reading import read_network
+from planish.network.verification import TOLERANCE
+from planish.network.winograd import allowed_tiles, with_winograd
 
 
 @settings(max_examples=6)
@@ -55,3 +66,22 @@ def test_a_residual_sum_joins_them_and_no_input_is_copied(tmp_path_factory: pyte
     assert operators(found) == ["Conv", "Conv+Add+Relu", "GlobalAveragePool"]
     assert found.network.manifest["workspace_bytes"] < 3 * 4 * 16 * 12 * 12
     assert_same(found.network, path)
+
+
+@pytest.mark.skipif(not host_machine().triple.startswith("x86_64"), reason="instructions are those of x86")
+def test_tiles_are_computed_in_vectors(tmp_path: Path) -> None:
+    """Depthwise convolutions and Winograd's transforms, with what follows them, have no scalar arithmetic."""
+    w = ModelWriter()
+    x = w.conv(w.input("x", (1, 3, 20, 20)), 3, 32, 1)
+    x = w.swish(w.conv(x, 32, 32, 5, 2, groups=32))
+    x = w.swish(w.conv(x, 32, 32, 3))
+    path = w.save(tmp_path / "m.onnx", w.add("GlobalAveragePool", x))
+    network = arranged(read_network(read_model(path, {}))[0])
+    kernels = kernels_of(with_winograd(network, dict.fromkeys(allowed_tiles(network, TOLERANCE), 4)))
+    trees = [kernel.transform.tree for kernel in kernels if isinstance(kernel, Kernel) and kernel.transform]
+    assert len(trees) == 3
+    for tree in trees:
+        text = compile_straight(tree, host_machine()).assembly("f")
+        arithmetic = set(re.findall(r"\bv?(?:add|sub|mul|div|max|min|fn?m(?:add|sub)\d+)[ps]s\b", text))
+        assert arithmetic
+        assert not [each for each in arithmetic if each.endswith("ss")]
