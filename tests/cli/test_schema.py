@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ CHEAP = {
     "runs merge": ["PLACE"],
     "models": [],
     "policy": [],
+    "size": [sys.executable],
 }
 """Commands with arguments, which are run here."""
 

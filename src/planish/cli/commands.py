@@ -35,6 +35,7 @@ COMMANDS = {
     "targets": ("listings:targets", "Show this machine as each level sees it."),
     "cc": ("cc:cc", 'Compile C like clang, but smaller: CC="planish cc".'),
     "c++": ("cc:cxx", 'Compile C++ like clang, but smaller: CXX="planish c++".'),
+    "size": ("size:size", "Show what functions and sections cost, and flags to try."),
     "runs": ("stored_runs:runs", "List, delete, export and merge runs."),
     "corpus": ("corpus:corpus", "Make corpora of LLVM IR functions, and label them."),
     "learn": ("learn:learn", "Improve the cost model of loops for this machine, in the background."),

@@ -18,6 +18,7 @@ _MAGIC = b"\x7fELF"
 _IDENTITY = 16
 _SYMTAB, _FUNCTION, _LOCAL = 2, 2, 0
 _NO_BITS, _LOADED = 8, 2
+_RELOCATABLE = 1
 _DYNAMIC, _DYNSYM, _VERSYM = 6, 11, 0x6FFFFFFF
 _NAMES = (1, 14, 15, 29)
 """Entries of the dynamic section that are strings: libraries, the own name, and paths of libraries."""
@@ -100,6 +101,20 @@ def code_bytes(data: bytes) -> int:
 def loaded_bytes(data: bytes) -> int:
     """Add up what an object has to load: code, constants and initialized data; raises as `sections` does."""
     return sum(s.size for s in sections(data) if s.flags & _LOADED and s.kind != _NO_BITS)
+
+
+def loaded_sections(data: bytes) -> dict[str, int]:
+    """Return the bytes of each section that is stored and loaded; raises as `sections` does."""
+    found: dict[str, int] = {}
+    for s in sections(data):
+        if s.flags & _LOADED and s.kind != _NO_BITS:
+            found[s.name] = found.get(s.name, 0) + s.size
+    return found
+
+
+def is_object(data: bytes) -> bool:
+    """Return whether a file is yet to be linked; raises as `sections` does."""
+    return bool(_layout(data).header.unpack_from(data)[1] == _RELOCATABLE)
 
 
 def function_bytes(data: bytes) -> dict[str, int]:
