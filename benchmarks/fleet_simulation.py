@@ -27,7 +27,7 @@ from planish.core import Candidate, ClosableExecutor, Evaluation, EvaluatorSpec,
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.level import LoopsLevel
 from planish.store import open_store
-from planish.testing.lattice import Lattice, Set
+from planish.testing.synthetic import Lattice, Set
 from planish.tuning.api import tune_program
 from planish.tuning.settings import Budget, Settings
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from planish.core import Objective, Space, Target, Task, evaluate, registry
 from planish.core.recording import Recording, load_recording
 from planish.search import fitting_searchers, make_searcher
-from planish.testing.lattice import Lattice
 from planish.testing.recorded import ReplayExecutor
 from planish.testing.searchers import best_so_far, drive
+from planish.testing.synthetic import Lattice
 
 CHECKPOINTS = (10, 25, 50, 100, 200, 400, 800, 1600)
 BEAMS = [{"width": 2}, {"width": 4}, {"width": 4, "depth": 30}]

@@ -26,8 +26,7 @@ from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline
-from planish.levels.llvm.passes.space import oz_of, pass_space
-from planish.levels.llvm.similar import recommended
+from planish.levels.llvm.passes.space import oz_of, pass_space, recommended
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.search.minimization import Portfolio
 from planish.train.corpus.reader import SAMPLE, read_corpus

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Outcome
 from planish.measure.executors import InlineExecutor
 from planish.measure.rounds import VariantTag
-from planish.testing.scripted import ScriptedEvaluator
+from planish.testing.synthetic import ScriptedEvaluator
 
 
 class FakeExecutor(InlineExecutor):

@@ -35,7 +35,7 @@ from planish.core import (
     unknown,
 )
 from planish.measure import Plan
-from planish.testing.lattice import Lattice, Set
+from planish.testing.synthetic import Lattice, Set
 
 OPTIONS = ("pause", "fail")
 GFLOP = 1e-3

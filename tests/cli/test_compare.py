@@ -26,7 +26,7 @@ from planish.core import (
 )
 from planish.measure import Plan
 from planish.measure.rounds import VariantTag
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 from planish.tuning.compare import ConvergenceCurves, SearchConfig, compare_results, compare_searches
 from planish.tuning.settings import Settings
 

@@ -14,7 +14,7 @@ import pytest
 
 from planish.core import StoreError
 from planish.store import open_store
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 
 TRIALS = 48
 FOLDER = Path(__file__).parents[1]

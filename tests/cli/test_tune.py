@@ -15,7 +15,7 @@ from planish.cli.request import command_again
 from planish.core import AllFailedError, Candidate, ProgramError, Space, Target, Task
 from planish.core.wording import multiple
 from planish.store import open_store
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget
 

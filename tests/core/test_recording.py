@@ -9,7 +9,7 @@ import pytest
 
 from planish.core import Failed, Measured, Objective, StoreError
 from planish.core.recording import Recording, load_recording, save_recording
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 
 LATTICE = Lattice()
 FIRST, SECOND = LATTICE.at([1, 0, 0]), LATTICE.at([2, 0, 0])

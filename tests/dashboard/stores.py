@@ -8,7 +8,7 @@ from typing import Literal
 from cli.lattices import LatticeLevel
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, Ratio, Task, Trial, Verdict
 from planish.store import Store, open_store
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 from planish.tuning.comparison import Compared, Comparison, Finalist, Measurement
 from planish.tuning.comparison_codec import encode
 

@@ -7,7 +7,7 @@ import pytest
 
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
-from planish.testing.scripted import LoggingSpec
+from planish.testing.synthetic import LoggingSpec
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from planish.core import (
 from planish.measure import Plan, Variant
 from planish.measure.comparison import remeasure, remeasure_all
 from planish.measure.executors import InlineExecutor, LocalExecutor
-from planish.testing.scripted import LoggingSpec, ScriptedEvaluator, action
+from planish.testing.synthetic import LoggingSpec, ScriptedEvaluator, action
 from sandbox.processes import read_log
 
 COST = Objective("cost")

@@ -12,7 +12,7 @@ from planish.measure.executors import ForkedExecutor, InlineExecutor, LocalExecu
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance, outcomes_of
 from planish.testing.recorded import ReplayExecutor
-from planish.testing.scripted import ScriptedEvaluator, action
+from planish.testing.synthetic import ScriptedEvaluator, action
 
 LIMITS = Limits(build=0.5, worker=10.0, memory_bytes=512 << 20)
 

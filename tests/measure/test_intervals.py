@@ -37,7 +37,7 @@ from planish.measure import (
 )
 from planish.measure.comparison import remeasure
 from planish.measure.intervals import noise, ratio
-from planish.testing.scripted import Action, ScriptedEvaluator, action
+from planish.testing.synthetic import Action, ScriptedEvaluator, action
 
 TIME = Objective("time_s", "s")
 GFLOPS = Objective("gflops", "GFLOPS", "up")

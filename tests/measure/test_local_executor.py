@@ -17,7 +17,7 @@ from planish.measure import exclusive
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
 from planish.testing.executors import Unmakeable
-from planish.testing.scripted import Action, LoggingSpec, ScriptedEvaluator, action
+from planish.testing.synthetic import Action, LoggingSpec, ScriptedEvaluator, action
 from sandbox.evaluators import WithEnvironment, WithLimits, WithNotes
 from sandbox.processes import dies_out, living, read_log
 

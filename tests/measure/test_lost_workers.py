@@ -17,7 +17,7 @@ from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
 from planish.sandbox.linux import descendants
 from planish.testing.executors import outcomes_of
-from planish.testing.scripted import Action, KilledEvaluator, LoggingSpec, action
+from planish.testing.synthetic import Action, KilledEvaluator, LoggingSpec, action
 from sandbox.evaluators import (
     FORGERIES,
     ClosedThenKilled,
@@ -215,7 +215,7 @@ import sys
 from pathlib import Path
 from planish.core import Candidate, evaluate
 from planish.measure.executors import LocalExecutor
-from planish.testing.scripted import Action, LoggingSpec
+from planish.testing.synthetic import Action, LoggingSpec
 log, lock, *names = sys.argv[1:]
 executor = LocalExecutor(LoggingSpec(Path(log)), lock=Path(lock))
 print("answered", *evaluate(executor, [Candidate()]), flush=True)

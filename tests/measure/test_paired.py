@@ -7,7 +7,7 @@ import pytest
 from fake_executors import FakeExecutor
 from planish.core import Candidate, Evaluation, Failed, Lost, Measured, Objective, Outcome
 from planish.measure.comparison import OutOfTimeError, PairedMeasurement, times_worse
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 
 KILLED = Lost("run", "killed", "killed by SIGKILL")
 BROKEN = Failed("run", "broken")

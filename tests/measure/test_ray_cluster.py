@@ -21,7 +21,7 @@ from planish.core import (
 from planish.measure.ray_cluster import Canary, RayCluster, RayExecutor, TaskHosts
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
-from planish.testing.scripted import ScriptedEvaluator, action
+from planish.testing.synthetic import ScriptedEvaluator, action
 from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
 
 pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")

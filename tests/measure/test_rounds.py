@@ -48,7 +48,7 @@ from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
 from planish.measure.rounds import VariantTag
 from planish.sandbox import Limits
-from planish.testing.scripted import LoggingSpec, ScriptedEvaluator, action
+from planish.testing.synthetic import LoggingSpec, ScriptedEvaluator, action
 from sandbox.evaluators import KilledBeforeCreated, PidSpec
 from sandbox.processes import read_log
 

@@ -10,7 +10,7 @@ from planish.core import rng
 from planish.models.combined import LEAST_OF_PROCESS_BESIDE, NOISES, SCALES, GaussianProcess
 from planish.models.cost_model import Dataset, Prediction
 from planish.models.learner import batch_sizes, make_learner
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 
 ROUGH = Lattice((12, 8, 8, 8), ridge=2, ruggedness=0.3)
 

@@ -13,8 +13,8 @@ from planish.levels.graph.space import PassVocabulary, SelectionSpace
 from planish.models.named_policies import ESCAPE, SeedPolicy, policy_named
 from planish.search.decoding import PrefixTree, prioritized, priority_samples
 from planish.search.policies import PolicySamples, PrioritySampling
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import SearcherConformance
+from planish.testing.synthetic import Lattice
 from search.table_policy import Take, word
 
 

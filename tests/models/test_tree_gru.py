@@ -19,8 +19,8 @@ from planish.models.learner import make_learner
 from planish.models.model_files import SavedModel, load_model, made_model, model_named, write_model
 from planish.models.tree_gru import TreeGru
 from planish.search import make_searcher
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import best_so_far, drive
+from planish.testing.synthetic import Lattice
 
 LOOPS, OF_EACH = 4, ("p", "q", "r")
 SCHEMA = FeatureSchema(

@@ -11,7 +11,7 @@ from planish.levels.graph.passes import Set as SetOption
 from planish.levels.llvm.passes.pipeline import Pass
 from planish.levels.loops.steps import Pack, Reorder, Split, Unroll
 from planish.plot.steps import LIBRARIES, Column, columns_of, importances_of
-from planish.testing.lattice import Lattice, Set
+from planish.testing.synthetic import Lattice, Set
 
 
 def _table(*candidates: tuple[Step, ...]) -> dict[str, tuple[Any, ...]]:

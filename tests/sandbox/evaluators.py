@@ -16,7 +16,7 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Sta
 from planish.sandbox import Limits
 from planish.sandbox.plain_data import ErrorData, framed
 from planish.sandbox.protocol import REPLY_BYTES, EvaluationReply, EvaluatorReady, encode_reply
-from planish.testing.scripted import KilledEvaluator, LoggingEvaluator, LoggingSpec, ScriptedEvaluator
+from planish.testing.synthetic import KilledEvaluator, LoggingEvaluator, LoggingSpec, ScriptedEvaluator
 
 SHORT_LIMITS = Limits(build=0.3)
 

@@ -16,7 +16,7 @@ from planish.core import (
     Space,
     Step,
 )
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

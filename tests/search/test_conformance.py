@@ -13,8 +13,8 @@ from planish.search.minimization import Portfolio, RandomMinimize
 from planish.search.nsga2 import Gevo, Nsga2
 from planish.search.random_search import Exhaustive, Random
 from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
-from planish.testing.lattice import RIDGE_HEIGHT, Lattice
 from planish.testing.searchers import SearcherConformance, drive
+from planish.testing.synthetic import RIDGE_HEIGHT, Lattice
 from search.test_factory import OURS
 
 

@@ -16,7 +16,7 @@ from planish.search import (
 )
 from planish.search.factory import options_of, read_options
 from planish.search.genetic import Genetic
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 from search.spaces import TIME, Trail
 
 OURS = [

@@ -34,8 +34,8 @@ from planish.search.genetic import POOL, TAKEN, Genetic, prescreen
 from planish.search.nsga2 import Gevo
 from planish.search.random_search import Random
 from planish.search.rounds import Visited, quality
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import best_so_far, drive
+from planish.testing.synthetic import Lattice
 from search.spaces import BOTH
 
 TIME = Lattice.objective

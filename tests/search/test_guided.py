@@ -38,8 +38,8 @@ from planish.models.model_files import made_model, models_folder, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
 from planish.search.guided import Chains, choose_diverse
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import best_so_far, drive
+from planish.testing.synthetic import Lattice
 
 ROUGH = Lattice((12, 8, 8, 8), ridge=2, ruggedness=0.3)
 NOTHING = dataset_of(np.zeros((1, 4), np.float32), [1])

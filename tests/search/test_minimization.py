@@ -12,8 +12,8 @@ from planish.search import Rounds, RoundSearcher
 from planish.search.minimization import Portfolio, RandomMinimize, ddmin, minimize, shrink
 from planish.search.random_search import Random
 from planish.search.rounds import Archive
-from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
+from planish.testing.synthetic import Lattice, Set
 from search.spaces import TIME, Focusable, Words, holds, spell, word
 
 

@@ -12,8 +12,8 @@ from planish.core import EMPTY_CONTEXT, Candidate, Failed, Measured, Outcome, Se
 from planish.core.front import crowding_distances, hypervolume, nondominated_sort, pareto_front
 from planish.search.nsga2 import TRIES, Individual, Nsga2, ranked
 from planish.search.random_search import Random
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import drive
+from planish.testing.synthetic import Lattice
 from search.spaces import BOTH, REFERENCE, Tradeoff
 
 ROUGH = Tradeoff(0.5)

@@ -10,8 +10,8 @@ from planish.core import Candidate, CanEvolve, Objective, ScheduleError, Searche
 from planish.search import make_searcher
 from planish.search.random_search import Exhaustive, Random
 from planish.search.rounds import TRIES, Visited, changed, neighbor, new_sample, sample
-from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
+from planish.testing.synthetic import Lattice, Set
 from search.spaces import BOTH, TIME, Go, Tradeoff, Trail
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from planish.core import Failed, Measured, PlanishError, Searcher, Trial
 from planish.search import make_searcher
-from planish.testing.lattice import Lattice, Set
+from planish.testing.synthetic import Lattice, Set
 
 Endpoint = Callable[[dict[str, Any]], Any]
 

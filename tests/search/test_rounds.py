@@ -28,8 +28,8 @@ from planish.search import (
     fitting_searchers,
     make_searcher,
 )
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import drive
+from planish.testing.synthetic import Lattice
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 from search.spaces import TIME, Go

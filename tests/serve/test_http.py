@@ -148,7 +148,7 @@ def test_a_client_that_leaves_loses_nothing(service: Service) -> None:
 
 
 def _steps() -> Any:
-    from planish.testing.lattice import Set
+    from planish.testing.synthetic import Set
 
     return {"Set": Set}
 

@@ -7,7 +7,7 @@ import pytest
 
 from planish.core import Candidate, Measured, Trial
 from planish.serve.submissions import FullError, Submissions
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 
 
 def candidate(index: int) -> Candidate:

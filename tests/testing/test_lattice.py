@@ -10,9 +10,9 @@ from planish.core import Candidate, Failed, Space, Step
 from planish.levels.loops.lang.program import Access, Apply, Expr, Program, accesses
 from planish.levels.loops.testing.programs import programs
 from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
-from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import drive
 from planish.testing.spaces import SpaceConformance
+from planish.testing.synthetic import Lattice, Set
 
 
 class TestLattice(SpaceConformance):

@@ -2,9 +2,9 @@
 
 from planish.core import Candidate, Failed, Measured, evaluate
 from planish.search import make_searcher
-from planish.testing.lattice import Lattice, Set
 from planish.testing.recorded import ReplayExecutor, record
 from planish.testing.searchers import drive
+from planish.testing.synthetic import Lattice, Set
 
 LATTICE = Lattice()
 FIRST, SECOND = LATTICE.at([1, 0, 0]), LATTICE.at([2, 0, 0])

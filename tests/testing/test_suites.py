@@ -14,9 +14,9 @@ from planish.levels.loops.backends import Backend, BoundKernel, Executable, back
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.testing.backends import BackendConformance
-from planish.testing.lattice import Lattice, Set
 from planish.testing.searchers import SearcherConformance
 from planish.testing.spaces import SpaceConformance
+from planish.testing.synthetic import Lattice, Set
 
 
 class SpaceSuite(SpaceConformance):

@@ -14,7 +14,7 @@ from planish.models import model_files
 from planish.models.model_files import load_model
 from planish.models.trees import can_grow
 from planish.store import open_store
-from planish.train.learning import NAME, SETTINGS, improve_model
+from planish.train.cost_models import NAME, SETTINGS, improve_model
 from planish.train.random_programs import SHIPPED, random_programs
 from planish.tuning.batch import record_programs
 from planish.tuning.transfer import known_tasks

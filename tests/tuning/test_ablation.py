@@ -13,7 +13,7 @@ import pytest
 from fake_executors import SameProcessExecutor
 from planish.core import Attribution, Candidate, Level, Objective, Task
 from planish.store import Store, open_store
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 from planish.tuning.ablation import is_additive, prune, suggested
 from planish.tuning.api import task_of
 from planish.tuning.comparison import Finalist

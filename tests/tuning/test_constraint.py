@@ -9,7 +9,7 @@ import pytest
 from planish.core import Candidate
 from planish.core.capabilities import CanShrink
 from planish.search.minimization import shrink
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 from planish.tuning.final_state import ConstrainedSpace
 
 

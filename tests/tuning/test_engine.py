@@ -26,7 +26,7 @@ from planish.core import (
 from planish.core.registry import load_program
 from planish.search import fitting_searchers
 from planish.store import Store, open_store
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.recorder import Progress
 from planish.tuning.result import Result

@@ -29,7 +29,7 @@ from planish.core import (
 from planish.measure import CutShortError, Plan, seconds_left
 from planish.measure.rounds import VariantTag
 from planish.store import ResultRow, Store, open_store
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 from planish.tuning import ablation, remeasure
 from planish.tuning.api import tune_program
 from planish.tuning.budget import WEIGHTS, FinalLimits, StageBudget

@@ -16,7 +16,7 @@ from planish.report import write_report
 from planish.search import make_searcher
 from planish.search.policies import PrioritySampling
 from planish.store import open_store
-from planish.testing.lattice import Lattice, Set
+from planish.testing.synthetic import Lattice, Set
 from planish.tuning.predictions import SHOWN_PROPOSALS, model_section, policy_section
 from planish.tuning.result import Result, read_result
 from report.page import Page

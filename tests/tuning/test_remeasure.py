@@ -20,7 +20,7 @@ from planish.core import (
     Verdict,
 )
 from planish.store import open_store
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 from planish.tuning.api import tune_program
 from planish.tuning.comparison import Compared, Finalist, Measurement
 from planish.tuning.final_state import FinalState

@@ -17,7 +17,7 @@ from planish.levels.loops.backends import UseBackend
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Unroll, Vectorize
 from planish.levels.loops.workloads import matmul
-from planish.testing.lattice import Set
+from planish.testing.synthetic import Set
 from planish.tuning.finish import choose, finalist_label, greedy_hypervolume_order
 from planish.tuning.settings import Settings
 from tuning.tradeoff_level import ERROR, TIME, Plain, Text

@@ -28,8 +28,8 @@ from planish.core import (
 from planish.core.registry import load_program
 from planish.search import make_searcher
 from planish.store import ResultRow, open_store
-from planish.testing.lattice import Set
 from planish.testing.stores import begin
+from planish.testing.synthetic import Set
 from planish.tuning import api
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Budget, Settings

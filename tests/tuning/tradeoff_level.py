@@ -36,7 +36,7 @@ from planish.core import (
     Target,
     Task,
 )
-from planish.testing.lattice import Lattice, Set
+from planish.testing.synthetic import Lattice, Set
 
 SIZES = (4, 4, 3, 3)
 TIME, ERROR = Objective("time_s", "s"), Objective("error", exact=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from cli.lattices import LatticeLevel
 from planish.core import Failed, Measured, Outcome, StoreError, Trial
 from planish.store import open_store
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 
 TOOLS = Path(__file__).parents[1]
 SIZES = (40, 40, 40)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from planish.core import Objective, Searcher
 from planish.search import make_searcher
-from planish.testing.lattice import Lattice
 from planish.testing.searchers import SearcherConformance, drive
+from planish.testing.synthetic import Lattice
 from planish_climb import Climb
 
 

@@ -50,7 +50,7 @@ def learn(
     from planish.levels.loops.level import LoopsLevel
     from planish.models.trees import can_grow
     from planish.store import open_store
-    from planish.train.learning import SEED, SETTINGS, TRIALS, default_store, improve_model
+    from planish.train.cost_models import SEED, SETTINGS, TRIALS, default_store, improve_model
     from planish.train.random_programs import random_programs
     from planish.tuning.batch import record_programs
     from planish.tuning.transfer import known_tasks

@@ -25,7 +25,7 @@ from planish.core import (
     evaluate,
     evaluate_in_order,
 )
-from planish.testing.scripted import Action, KilledEvaluator, ScriptedEvaluator, action
+from planish.testing.synthetic import Action, KilledEvaluator, ScriptedEvaluator, action
 
 
 class ExecutorConformance:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from planish.core import Candidate, Failed, Lost, Measured, Objective, Outcome, Searcher, Trial
-from planish.testing.lattice import Lattice
+from planish.testing.synthetic import Lattice
 
 
 def drive(

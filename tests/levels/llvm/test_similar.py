@@ -7,8 +7,7 @@ from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.level import LlvmLevel
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import candidate_of
-from planish.levels.llvm.passes.space import pass_space
-from planish.levels.llvm.similar import LEAST, opcode_profile, recommended, similarity
+from planish.levels.llvm.passes.space import LEAST, opcode_profile, pass_space, recommended, similarity
 from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.settings import Budget, Settings

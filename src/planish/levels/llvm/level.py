@@ -160,7 +160,7 @@ class LlvmLevel(Level[IRProgram]):
 
     def warm_start(self, task: Task[IRProgram], context: SearchContext) -> Sequence[Candidate]:
         """Return the lists that were best on similar modules."""
-        from planish.levels.llvm.similar import recommended
+        from planish.levels.llvm.passes.space import recommended
 
         return recommended(task.program.ir, context.winners())
 
