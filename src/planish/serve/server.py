@@ -62,7 +62,7 @@ def read_tokens(path: Path) -> dict[str, str]:
     return found
 
 
-class Sorted:
+class Router:
     """Application that sends requests to the tools or to the pages.
 
     Args:
@@ -130,7 +130,7 @@ def serve_tools(
 
                 tools[mcp.PATH], running = mcp.over_http(service, known)
                 beside = running()
-            app = Sorted(application(shown, page_token, chosen), tools)
+            app = Router(application(shown, page_token, chosen), tools)
             # What is loaded by now stays: to look through it takes tens of milliseconds, each time.
             gc.collect()
             gc.freeze()

@@ -33,7 +33,7 @@ from planish.serve.documents import (
     read_candidate,
     steps_of,
 )
-from planish.serve.engine import ServedRun
+from planish.serve.served_run import ServedRun
 from planish.serve.submissions import FullError
 from planish.store import Store
 from planish.tuning.api import task_of
@@ -111,7 +111,7 @@ class MeasuringService:
         compare_s: float,
     ) -> None:
         self._level, self._quota = level, quota
-        self._space_name = settings.space or _stepwise(level, task_of(level, program, settings))
+        self._space_name = settings.space or _default_space(level, task_of(level, program, settings))
         settings = replace(settings, space=self._space_name, searcher_options={})
         self.task = task_of(level, program, settings)
         self._space = level.space(self.task, self._space_name)
@@ -354,7 +354,7 @@ RULES = (
 )
 
 
-def _stepwise(level: Level, task: Task) -> str:
+def _default_space(level: Level, task: Task) -> str:
     """Return the first space of a level that is walked step by step; its first one where none is."""
     for name in level.spaces:
         try:

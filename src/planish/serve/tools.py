@@ -10,7 +10,7 @@ from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
-from planish.serve.engine import UnavailableError
+from planish.serve.served_run import UnavailableError
 from planish.serve.service import RATE, MeasuringService, Pending, ToolError
 
 _STEP = {
