@@ -1,6 +1,6 @@
 """How much a dashboard with 20 clients slows a search down, and how soon they see a new trial.
 
-    python benchmarks/dashboard.py [--trials 1000] [--rounds 14] [--clients 20] [--delays 60]
+    python benchmarks/dashboard.py [--trials 1500] [--rounds 12] [--clients 20] [--delays 60]
 
 First a run gets a trial every second or two, and the time until a client is sent it is measured. Then the
 same search (the same trials of the same seed, without a comparison at its end) is timed with a dashboard that
@@ -240,8 +240,8 @@ def _slower(name: str, ratios: Sequence[float]) -> str:
 def main() -> None:
     """Print the figures."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--trials", type=int, default=1000, help="of each search")
-    given.add_argument("--rounds", type=int, default=14, help="pairs of searches")
+    given.add_argument("--trials", type=int, default=1500, help="of each search")
+    given.add_argument("--rounds", type=int, default=12, help="pairs of searches")
     given.add_argument("--clients", type=int, default=20)
     given.add_argument("--delays", type=int, default=60, help="trials whose delay is measured")
     asked = given.parse_args()
