@@ -56,19 +56,32 @@ def test_code_is_smaller_than_clangs_and_does_the_same(words: Place) -> None:
     assert answers[0] == answers[1] != ""
 
 
-@pytest.mark.parametrize("target", ["x86_64-linux-gnu", "aarch64-linux-gnu"])
+TARGETS = (
+    "x86_64-linux-gnu",
+    "aarch64-linux-gnu",
+    "thumbv6m-none-eabi -mcpu=cortex-m0",
+    "thumbv7em-none-eabi -mcpu=cortex-m4",
+    "riscv32-none-elf -march=rv32imac -mabi=ilp32",
+    "avr -mmcu=atmega328p",
+    "msp430-none-elf",
+)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_code_is_no_larger_than_clang_makes_it_by_either_level(place: Place, target: str) -> None:
     """-Oz does not rotate this loop, which costs it a branch on AArch64."""
     place.write("sum.c", BYTES)
+    aimed = f"--target={target}".split()
     for level in ("-Os", "-Oz"):
-        done = place.as_clang(f"--target={target}", level, "-c", "sum.c", "-o", f"{level}.o")
+        done = place.as_clang(*aimed, level, "-c", "sum.c", "-o", f"{level}.o")
         if done.returncode:
             pytest.skip(done.stderr)
-    made = place.cc(f"--target={target}", "-Oz", "-MD", "-c", "sum.c", "--planish-report")
-    assert made.returncode == 0
+    made = place.cc(*aimed, "-Oz", "-MD", "-c", "sum.c", "--planish-report", "--planish-strict")
+    assert made.returncode == 0, made.stderr
     sizes = {name: text(place.folder / f"{name}.o") for name in ("-Os", "-Oz", "sum")}
     assert sizes["sum"] <= min(sizes["-Os"], sizes["-Oz"])
-    assert ("by -Os" in made.stderr) == (sizes["-Os"] < sizes["-Oz"])
+    if target in TARGETS[:2]:  # on others the search finds what -Os has, or less
+        assert ("by -Os" in made.stderr) == (sizes["-Os"] < sizes["-Oz"])
     assert (place.folder / "sum.d").read_text().startswith("sum.o: sum.c")
 
 

@@ -99,6 +99,8 @@ TARGETS = {
     r"mips.*": "Mips",
     r"sparc.*": "Sparc",
     r"wasm.*": "WebAssembly",
+    r"avr": "AVR",
+    r"msp430": "MSP430",
 }
 """A triple's first word to LLVM's name of the target."""
 
