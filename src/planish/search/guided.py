@@ -166,7 +166,9 @@ _log = logging.getLogger("planish")
 CHAINS_EACH = 4
 """Chains for each candidate of a batch: to draw all chains for a small first batch takes longer than it."""
 ERA = 8
-"""Batches after which the chains begin anew, from the best: what a resumed run has to walk again, at most."""
+"""Batches after which the chains begin anew, from the best: what a resumed run has to walk again, at most.
+
+What the paper does is no better at equal measurements (`experiments/autotvm/chains.py`)."""
 
 
 class CanBeGuided(CanEvolve, CanFeaturize, Protocol):
