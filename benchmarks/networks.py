@@ -27,9 +27,9 @@ import numpy as np
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import preferred_backend
 from planish.levels.loops.roofline import measured_peak
-from planish.network.compiling import Compilation, compile_model
-from planish.network.measuring import TIME, make_feeds
-from planish.network.reading import read_network
+from planish.network.compiler import Compilation, compile_model
+from planish.network.reader import read_network
+from planish.network.timing import TIME, make_feeds
 from side_by_side import geomean, use_one_core
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))

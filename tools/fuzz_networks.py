@@ -28,8 +28,8 @@ from onnx.reference import ReferenceEvaluator
 
 from network_models import ModelWriter
 from planish.core import PlanishError
-from planish.network.compiling import compile_model
-from planish.network.measuring import session_of
+from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.network.compiler import compile_model
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -238,9 +238,9 @@ def _pad(d: Drawing, t: Tensor) -> None:
         return
     mode = d.choose(("constant", "edge", "reflect"))
     most = [2 if mode != "reflect" else n - 1 for n in t.shape]
-    before, behind = ([int(d.random.integers(0, min(2, m) + 1)) for m in most] for _ in range(2))
-    shape = [a + n + b for a, n, b in zip(before, t.shape, behind, strict=True)]
-    d.add("Pad", [t.name, d.writer.whole(*before, *behind)], shape, t.kind, mode=mode)
+    before, after = ([int(d.random.integers(0, min(2, m) + 1)) for m in most] for _ in range(2))
+    shape = [a + n + b for a, n, b in zip(before, t.shape, after, strict=True)]
+    d.add("Pad", [t.name, d.writer.whole(*before, *after)], shape, t.kind, mode=mode)
 
 
 def _gather(d: Drawing, t: Tensor) -> None:
@@ -542,7 +542,7 @@ def judge(seed: int, folder: Path) -> tuple[str, str]:
     try:
         right = [
             np.asarray(each)
-            for each in session_of(model.SerializeToString(), optimized=False).run(None, dict(feed))
+            for each in open_session(model.SerializeToString(), SessionSettings(), as_it_is=True).run(feed)
         ]
     except Exception as error:  # noqa: BLE001 (the runtime has a class for each status)
         return "invalid", str(error)[:200]

@@ -13,12 +13,14 @@ from network_models import ModelWriter
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.space.template import TemplateSpace
-from planish.network.algorithms import rewritten
-from planish.network.compiling import Compilation, compile_model
-from planish.network.fusion import Kernel, kernels_of
-from planish.network.library import Built, build, compile_schedule, write_library
-from planish.network.reading import read_network
-from planish.network.runtime import CompiledNetwork
+from planish.network.compiler import Compilation, compile_model
+from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.library.assembly import Built, build
+from planish.network.library.files import write_library
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.library.schedule import compile_schedule
+from planish.network.reader import read_network
+from planish.network.rewrites.pipeline import rewrite
 from planish.network.verification import TOLERANCE
 
 
@@ -71,12 +73,12 @@ def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArra
 
 def built_library(path: Path, cores: int = 1) -> Built:
     """Compile a model by default schedules; threads share all loops that can be, whether it pays or not."""
-    network = rewritten(read_network(read_model(path, {}))[0], TOLERANCE)
+    network = rewrite(read_network(read_model(path, {}))[0], TOLERANCE)
     kernels, target = kernels_of(network), this_machine(cores)
     schedules = {
         kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)
         for kernel in kernels
-        if isinstance(kernel, Kernel)
+        if isinstance(kernel, FusedKernel)
     }
     return build(network, kernels, schedules, target)
 

@@ -15,10 +15,9 @@ from network.compiled import run_onnxruntime, small_model
 from network_models import resnet18
 from planish.core import PlanishError, ProgramError, TargetError
 from planish.levels.loops.codegen.llvm import jit
-from planish.network.compiling import compile_model
-from planish.network.emulation import emulated_answers
-from planish.network.library import Built
-from planish.network.verification import Answers
+from planish.network.compiler import compile_model
+from planish.network.library.assembly import Built
+from planish.network.verification import Answers, emulated_answers
 
 
 def needs(*tools: str) -> pytest.MarkDecorator:
@@ -31,7 +30,7 @@ def needs(*tools: str) -> pytest.MarkDecorator:
 def test_networks_for_aarch64_are_verified_by_qemu(tmp_path: Path) -> None:
     said = list[str]()
     path = resnet18(tmp_path / "m.onnx", 32, 8)
-    found = compile_model(path, output=tmp_path / "net", processor="aarch64", cores=2, say=said.append)
+    found = compile_model(path, output=tmp_path / "net", target="aarch64", cores=2, on_progress=said.append)
     assert said[-1].startswith("verified under qemu-aarch64: differs")
     assert 0 <= found.difference <= 1e-5
     manifest = json.loads((tmp_path / "net" / "manifest.json").read_text())
@@ -47,16 +46,16 @@ def test_wrong_answers_of_another_processor_are_refused(
     def zeroed(built: Built, qemu: str) -> Answers:
         return emulated_answers(replace(built, weights=[bytes(len(part)) for part in built.weights]), qemu)
 
-    monkeypatch.setattr("planish.network.emulation.emulated_answers", zeroed)
+    monkeypatch.setattr("planish.network.verification.emulated_answers", zeroed)
     with pytest.raises(ProgramError, match="differs from ONNX Runtime's"):
-        compile_model(small_model(tmp_path / "m.onnx"), output=tmp_path / "net", processor="aarch64")
+        compile_model(small_model(tmp_path / "m.onnx"), output=tmp_path / "net", target="aarch64")
     assert not (tmp_path / "net").exists()
 
 
 @needs("qemu-aarch64", "aarch64-linux-gnu-gcc")
 def test_library_for_aarch64_is_called_from_c(tmp_path: Path) -> None:
     path, net = small_model(tmp_path / "m.onnx"), tmp_path / "net"
-    compile_model(path, output=net, processor="aarch64", cores=2)
+    compile_model(path, output=net, target="aarch64", cores=2)
     source = Path(__file__).parents[2] / "examples" / "network" / "main.c"
     command = ["aarch64-linux-gnu-gcc", f"-I{net}", source, net / "model.so", "-o", tmp_path / "main"]
     subprocess.run([*command, f"-Wl,-rpath,{net}"], check=True)
@@ -70,7 +69,7 @@ def test_library_for_aarch64_is_called_from_c(tmp_path: Path) -> None:
 def test_older_processors_of_the_same_architecture(tmp_path: Path) -> None:
     said = list[str]()
     path = small_model(tmp_path / "m.onnx")
-    compile_model(path, output=tmp_path / "net", processor="x86-64", say=said.append)
+    compile_model(path, output=tmp_path / "net", target="x86-64", on_progress=said.append)
     assert said[-1].startswith("verified: differs")
 
 
@@ -80,13 +79,13 @@ def test_schedules_are_verified_here_where_nothing_emulates(
     monkeypatch.setenv("PATH", str(tmp_path))
     said = list[str]()
     path = small_model(tmp_path / "m.onnx")
-    compile_model(path, output=tmp_path / "net", processor="aarch64", say=said.append)
+    compile_model(path, output=tmp_path / "net", target="aarch64", on_progress=said.append)
     assert said[-1].startswith("verified by its schedules on this machine: differs")
 
 
 def test_what_another_processor_cannot_have(tmp_path: Path) -> None:
     path = small_model(tmp_path / "m.onnx")
     with pytest.raises(TargetError, match="cannot be tuned on this machine"):
-        compile_model(path, output=tmp_path / "net", processor="aarch64", seconds=5)
+        compile_model(path, output=tmp_path / "net", target="aarch64", seconds=5)
     with pytest.raises(PlanishError, match="pdp11"):
-        compile_model(path, output=tmp_path / "net", processor="pdp11")
+        compile_model(path, output=tmp_path / "net", target="pdp11")

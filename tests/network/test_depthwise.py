@@ -14,11 +14,11 @@ from network_models import ModelWriter
 from planish.levels.graph.source import read_model
 from planish.levels.loops.codegen.llvm.jit import host_machine
 from planish.levels.loops.codegen.llvm.straight import compile_straight
-from planish.network.algorithms import arranged
-from planish.network.fusion import Kernel, kernels_of
-from planish.network.reading import read_network
+from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.operators.winograd import list_allowed_tiles, rewrite_winograd
+from planish.network.reader import read_network
+from planish.network.rewrites.pipeline import rewrite_layouts
 from planish.network.verification import TOLERANCE
-from planish.network.winograd import allowed_tiles, with_winograd
 
 
 @settings(max_examples=6)
@@ -76,9 +76,11 @@ def test_tiles_are_computed_in_vectors(tmp_path: Path) -> None:
     x = w.swish(w.conv(x, 32, 32, 5, 2, groups=32))
     x = w.swish(w.conv(x, 32, 32, 3))
     path = w.save(tmp_path / "m.onnx", w.add("GlobalAveragePool", x))
-    network = arranged(read_network(read_model(path, {}))[0])
-    kernels = kernels_of(with_winograd(network, dict.fromkeys(allowed_tiles(network, TOLERANCE), 4)))
-    trees = [kernel.transform.tree for kernel in kernels if isinstance(kernel, Kernel) and kernel.transform]
+    network = rewrite_layouts(read_network(read_model(path, {}))[0])
+    kernels = kernels_of(rewrite_winograd(network, dict.fromkeys(list_allowed_tiles(network, TOLERANCE), 4)))
+    trees = [
+        kernel.fixed_tree.tree for kernel in kernels if isinstance(kernel, FusedKernel) and kernel.fixed_tree
+    ]
     assert len(trees) == 3
     for tree in trees:
         text = compile_straight(tree, host_machine()).assembly("f")

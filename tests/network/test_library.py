@@ -18,8 +18,8 @@ from network_models import ModelWriter
 from planish.core import TargetError
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import CODE, Relocation, Section, Symbol, read_object
-from planish.network.elf import X86_64, architecture_name, link, symbol_hash
-from planish.network.runtime import CompiledNetwork
+from planish.network.library.elf import X86_64, architecture_name, link, symbol_hash
+from planish.network.library.runtime import CompiledNetwork
 
 
 def needs(tool: str) -> pytest.MarkDecorator:

@@ -25,11 +25,11 @@ from network.compiled import assert_same, compiled, operators, small_model
 from network_models import ModelWriter, bert, dcgan, densenet, magika, mobilenet, resnet18, silero
 from planish.core import PlanishError, ProgramError
 from planish.levels.graph.source import read_model
-from planish.network import plan
-from planish.network.compiling import compile_model
-from planish.network.fusion import Kernel, kernels_of
-from planish.network.reading import read_network
-from planish.network.runtime import CompiledNetwork
+from planish.network.compiler import compile_model
+from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.library import arena as memory
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.reader import read_network
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_random_networks(tmp_path: Path, drawn: tuple[ModelWriter, tuple[str, ..
     st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
 )
 def test_memory_of_tensors_that_live_at_once_is_apart(drawn: list[tuple[int, int, int]]) -> None:
-    lives = [plan.Lifetime(str(i), n, a, max(a, b)) for i, (n, a, b) in enumerate(drawn)]
-    arena = plan.plan_arena(lives)
+    lives = [memory.Lifetime(str(i), n, a, max(a, b)) for i, (n, a, b) in enumerate(drawn)]
+    arena = memory.plan_arena(lives)
     for one in lives:
-        assert arena.offsets[one.name] % plan.ALIGNMENT == 0
+        assert arena.offsets[one.name] % memory.ALIGNMENT == 0
         assert arena.offsets[one.name] + one.size <= arena.size
         for other in lives:
             if one.name < other.name and one.first <= other.last and other.first <= one.last:
@@ -119,11 +119,11 @@ def test_workspace_is_little_more_than_tensors_need_at_a_time(tmp_path: Path) ->
     for index, kernel in enumerate(kernels):
         last |= dict.fromkeys(map(network.root, kernel.operands.values()), index)
     lives = [
-        plan.Lifetime(name, network.values[name].bytes, index, last[name])
+        memory.Lifetime(name, network.types[name].bytes, index, last[name])
         for index, kernel in enumerate(kernels)
-        if isinstance(kernel, Kernel) and (name := kernel.output) in last
+        if isinstance(kernel, FusedKernel) and (name := kernel.output) in last
     ]
-    arena = plan.plan_arena(lives)
+    arena = memory.plan_arena(lives)
     assert arena.size <= 1.1 * arena.least
 
 
@@ -218,7 +218,7 @@ def test_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     for output in (tmp_path / "file", tmp_path / "file" / "net"):
         with pytest.raises(PlanishError, match=r"cannot write to .*is no folder"):
-            compile_model(path, output=output, say=said.append)
+            compile_model(path, output=output, on_progress=said.append)
     assert not said
 
 

@@ -14,7 +14,7 @@ import planish
 from network.compiled import assert_same, compiled, shared_library, small_model
 from network_models import resnet18
 from planish.core.cores import usable_cores
-from planish.network.runtime import CompiledNetwork
+from planish.network.library.runtime import CompiledNetwork
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core")
 SHAPE = (1, 3, 64, 64)

@@ -10,7 +10,7 @@ from planish.core import Task
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.network.tuning import LEAST_S, Tuned, next_search
+from planish.network.tuning import MIN_SEARCH_S, Tuned, next_search
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Budget, Settings
@@ -35,8 +35,8 @@ def test_time_goes_where_most_can_be_gained(task: Task[Program]) -> None:
         name, seconds = found
         given[name] += seconds
         tuned[name].spent += seconds
-    assert given["often"] == pytest.approx(60, abs=LEAST_S)
-    assert given["slow"] == pytest.approx(30, abs=LEAST_S)
+    assert given["often"] == pytest.approx(60, abs=MIN_SEARCH_S)
+    assert given["slow"] == pytest.approx(30, abs=MIN_SEARCH_S)
     assert given["at its bound"] == 0
 
 

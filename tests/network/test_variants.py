@@ -12,9 +12,9 @@ import planish
 from network.compiled import run_onnxruntime
 from network_models import ModelWriter
 from planish.core import ProgramError
-from planish.network.compiling import compile_model
-from planish.network.runtime import CompiledNetwork
-from planish.network.variants import concrete_shapes
+from planish.network.compiler import compile_model
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.library.variants import concrete_shapes
 
 
 @pytest.mark.parametrize(

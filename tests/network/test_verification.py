@@ -14,9 +14,10 @@ from network.compiled import built_library, small_model
 from planish.core import ProgramError
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import read_object
-from planish.network.compiling import compile_model
-from planish.network.library import Built, write_library
-from planish.network.model import Array
+from planish.network.compiler import compile_model
+from planish.network.ir import Array
+from planish.network.library.assembly import Built
+from planish.network.library.files import write_library
 from planish.network.verification import Answers, answers_here
 
 
@@ -50,7 +51,7 @@ def test_accesses_beyond_arrays_are_refused(built: Built, tmp_path: Path) -> Non
 
 
 _FUNCTION = """
-define i32 @model_run_layers(ptr %inputs, ptr %outputs, ptr %workspace, i32 %first, i32 %behind) nounwind {
+define i32 @model_run_layers(ptr %inputs, ptr %outputs, ptr %workspace, i32 %first, i32 %after) nounwind {
   %input = load ptr, ptr %inputs
   store float 9.0, ptr %input
   br label %@NEXT@
@@ -66,7 +67,7 @@ end:
 def test_libraries_that_misbehave_are_refused(
     built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, following: str, why: str
 ) -> None:
-    monkeypatch.setattr("planish.network.verification.MOST_S", 0.3)
+    monkeypatch.setattr("planish.network.verification.RUN_LIMIT_S", 0.3)
     code = jit.object_code(_FUNCTION.replace("@NEXT@", following), built.machine)
     wrong = replace(built, sections=read_object(code, "wrong"), exported=["model_run_layers"])
     with pytest.raises(ProgramError, match=why):

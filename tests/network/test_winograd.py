@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from network.compiled import assert_same, compiled, operators
 from network_models import ModelWriter
-from planish.network import winograd
-from planish.network.compiling import compile_model
+from planish.network.compiler import compile_model
+from planish.network.operators import winograd
 
 
 @pytest.mark.parametrize("tile", winograd.POINTS)
@@ -89,7 +89,7 @@ def test_transforms_share_sums_and_differences() -> None:
     # The transform of an input has 20 operations for each of 12 rows and columns, of which products that are
     # added count as two; without sharing there would be more.
     geometry = winograd.Geometry(1, 4, 4, 4)
-    whole = winograd.input_transform(geometry, (6, 6, 16), (0, 0), ("I", "O"))
+    whole = winograd.input_transform_tree(geometry, (6, 6, 16), (0, 0), ("I", "O"))
     plain = sum(2 * sum(c != 0 for c in row) - 1 for row in winograd.matrices(4)[2])
     assert whole.operations < 16 * 12 * plain
     assert replace(geometry, tile=2).count == 4
@@ -98,7 +98,7 @@ def test_transforms_share_sums_and_differences() -> None:
 def test_tuning_measures_which_algorithm_is_the_quickest(tmp_path: Path) -> None:
     path, said = _convolution(tmp_path / "m.onnx"), list[str]()
     found = compile_model(
-        path, output=None, measures=False, seconds=0.1, store=tmp_path / "s.db", say=said.append
+        path, output=None, measures=False, seconds=0.1, store=tmp_path / "s.db", on_progress=said.append
     )
     layers = operators(found)
     chosen = int("WinogradInput" in layers)

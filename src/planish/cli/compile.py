@@ -10,7 +10,7 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.network.compiling import Compilation
+    from planish.network.compiler import Compilation
 
 
 def compile_(
@@ -60,15 +60,15 @@ def compile_(
     from planish.cli.request import executors
     from planish.core import PlanishError
     from planish.core.wording import amount
-    from planish.network.compiling import compile_model, words_of
+    from planish.network.compiler import compile_model, describe_comparison
 
     if executor == "ray" and seconds is None:
         raise PlanishError("nothing is measured on the cluster without tuning", "Add --seconds N.")
     with executors(executor, ray) as start:
         found = compile_model(
             model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
-            tolerance=tolerance, inputs=inputs, store=store, fuse=not no_fusion, processor=target, say=remark,
-            start=start,
+            tolerance=tolerance, inputs=inputs, store=store, fuse=not no_fusion, target=target,
+            on_progress=remark, start=start,
         )  # fmt: skip
     manifest = found.manifest
     for each in found.variants or [found]:
@@ -76,7 +76,7 @@ def compile_(
             say(", ".join(f"{port['name']} {port['shape']}" for port in each.manifest["inputs"]))
             _show(each)
             say()
-            say(f"{words_of(each.comparison)}")
+            say(f"{describe_comparison(each.comparison)}")
     size, least = manifest["workspace_bytes"], manifest["least_workspace_bytes"]
     weights = amount(manifest["weights_bytes"], "B")
     say(f"Workspace {amount(size, 'B')}, at least {amount(least, 'B')} at a time; weights {weights}.")

@@ -1,4 +1,6 @@
-"""Tuning of a network's kernels: the time goes where most is expected to be gained.
+"""Tuning of a network's kernels, and choice of their schedules and algorithms by measurement.
+
+Tuning of a network's kernels: the time goes where most is expected to be gained.
 
 What a search gains grows with the logarithm of its time, and is at most what is left above the time that the
 arithmetic and the memory need. So each kernel's share of the time is proportional to that rest, times the
@@ -8,23 +10,46 @@ where it was interrupted, and kernels that other networks have too are not tuned
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import AllFailedError, Candidate, Executor, ExecutorFactory, StoppedError, Target, Task
+from planish.core import (
+    AllFailedError,
+    Candidate,
+    Executor,
+    ExecutorFactory,
+    ProgramError,
+    StoppedError,
+    Target,
+    Task,
+)
 from planish.core.capabilities import executors_for
 from planish.core.process import stopped_by
 from planish.core.wording import one_line
+from planish.levels.loops.backends import PREFERRED, UseBackend, this_machine
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.roofline import least_work, quick_peak
+from planish.levels.loops.space.template import TemplateSpace
 from planish.measure.executors import LocalExecutor
-from planish.network.fusion import Kernel
+from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.ir import Network
+from planish.network.library.assembly import build
+from planish.network.library.files import write_library
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.library.schedule import Schedule, compile_schedule, is_foreign
+from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
+from planish.network.python_kernels.program import PythonKernel
+from planish.network.rewrites.pipeline import rewrite_layouts
+from planish.network.timing import layer_times
+from planish.sandbox.fork_pool import ForkLimits, in_child
+from planish.sandbox.limits import ExitStatus
 
 if TYPE_CHECKING:
     from planish.store import Store
@@ -33,7 +58,7 @@ BEST = 3
 """Schedules of a kernel that are compared in the library: the best of many trials is often best by chance."""
 GAP_S = 1.0
 """Seconds that a search takes between two trials, or before the first, at most."""
-LEAST_S, MOST_S = 2.0, 20.0
+MIN_SEARCH_S, MAX_SEARCH_S = 2.0, 20.0
 """Seconds of a kernel's search at a time, at least and at most; below the least none is begun."""
 ROUNDS = 4
 """Searches of a kernel at least, if the shares are even: shares change with what is found."""
@@ -81,12 +106,12 @@ class Tuned:
 
 
 def tune(
-    kernels: Sequence[Kernel],
+    kernels: Sequence[FusedKernel],
     times: Mapping[str, float],
     seconds: float,
     store: Store | str | Path | None,
     target: Target,
-    say: Callable[[str], None],
+    on_progress: Callable[[str], None],
     start: ExecutorFactory = LocalExecutor,
 ) -> Mapping[str, Sequence[Candidate]]:
     """Tune the distinct kernels of a network.
@@ -97,7 +122,7 @@ def tune(
         seconds: for all searches, with those whose trials are stored.
         store: where trials are kept.
         target: the machine.
-        say: is called with lines on the progress.
+        on_progress: is called with lines on the progress.
         start: starts the workers.
 
     Returns:
@@ -109,8 +134,8 @@ def tune(
     from planish.tuning.settings import Budget, Settings
 
     level, settings = LoopsLevel(), Settings(cores=target.cores)
-    calls = Counter(kernel.program.text for kernel in kernels if not kernel.transform)
-    programs = {kernel.program.text: kernel.program for kernel in kernels if not kernel.transform}
+    calls = Counter(kernel.program.text for kernel in kernels if not kernel.fixed_tree)
+    programs = {kernel.program.text: kernel.program for kernel in kernels if not kernel.fixed_tree}
     peak = quick_peak(target.toolchain["backend"]) * 1e9 * target.cores
     tuned = {
         text: Tuned(
@@ -130,7 +155,7 @@ def tune(
                 begun = executors_for(start, level, each.task)
                 spec, workers = level.evaluator(each.task), count_workers(settings)
                 executor = stack.enter_context(begun(spec, workers=workers))
-            say(f"tuning for {share:.0f} s: {one_line(text, 80)}")
+            on_progress(f"tuning for {share:.0f} s: {one_line(text, 80)}")
             before = each.spent
             with suppress(AllFailedError):
                 result = tune_program(
@@ -155,11 +180,168 @@ def next_search(tuned: Mapping[str, Tuned], seconds: float, left: float) -> tupl
         left: of them, for this command.
     """
     whole = sum(each.rest for each in tuned.values())
-    if not whole or left < LEAST_S / 2:
+    if not whole or left < MIN_SEARCH_S / 2:
         return None
     lacking = {text: seconds * each.rest / whole - each.spent for text, each in tuned.items()}
     text = max(lacking, key=lambda each: lacking[each])
-    part = max(LEAST_S, min(MOST_S, seconds / (ROUNDS * len(tuned))))
-    if lacking[text] < LEAST_S / 2:
+    part = max(MIN_SEARCH_S, min(MAX_SEARCH_S, seconds / (ROUNDS * len(tuned))))
+    if lacking[text] < MIN_SEARCH_S / 2:
         return None
     return text, min(part, lacking[text], left)
+
+
+TIMING_LIMIT_S = 600.0
+"""Seconds of the processor that timing all layers once may take."""
+
+
+def choose(
+    network: Network,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    target: Target,
+    seconds: float | None,
+    store: Store | str | Path | None,
+    on_progress: Callable[[str], None],
+    start: ExecutorFactory,
+) -> tuple[dict[str, Schedule], int]:
+    """Choose a schedule for each distinct kernel: the default one, or the quickest by measurement.
+
+    Args:
+        network: what is computed.
+        kernels: its kernels.
+        target: the machine.
+        seconds: for tuning; None or 0 for none.
+        store: where trials are kept.
+        on_progress: is called with lines on the progress.
+        start: starts the workers that tune.
+
+    Returns:
+        The schedules, and how many kernels have others than the default ones to choose from.
+    """
+    tunable = [kernel for kernel in kernels if isinstance(kernel, FusedKernel)]
+    distinct = {kernel.program.text: kernel for kernel in tunable}
+    default = {text: _default(kernel, target) for text, kernel in distinct.items()}
+    schedules = {text: compile_schedule(distinct[text], steps, target) for text, steps in default.items()}
+    options, tuned = [schedules], dict[str, Sequence[Candidate]]()
+    if seconds:
+        calls = Counter(kernel.program.text for kernel in tunable)
+        times = _kernel_times(network, kernels, schedules, target)
+        each = {text: whole / calls[text] for text, whole in times.items()}
+        tuned = tune(tunable, each, seconds, store, target, on_progress, start)
+        for rank in range(BEST):
+            ranked = {text: best[rank] for text, best in tuned.items() if rank < len(best)}
+            made = {text: compile_schedule(distinct[text], steps, target) for text, steps in ranked.items()}
+            options.append({**schedules, **made})
+    if not is_foreign(target) and any(s.is_shared for option in options for s in option.values()):
+        # On one core, the schedules are the same, or the default ones for one core.
+        one = this_machine(1)
+        options += [{text: replace(s, cores=1) for text, s in option.items()} for option in options]
+        options.append({text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()})
+    if len(options) > 1:
+        schedules = _quickest(network, kernels, options, target)
+    if target.cores > 1:
+        count = sum(schedule.is_shared for schedule in schedules.values())
+        on_progress(
+            f"{count} of {len(schedules)} distinct kernels run on {target.cores} cores, the others on one"
+        )
+    return schedules, len(tuned)
+
+
+def _default(kernel: FusedKernel, target: Target) -> Candidate:
+    """Return the schedule of a kernel that is not tuned."""
+    if kernel.fixed_tree:
+        # Its body is long and has more values than registers, which LLVM allocates well.
+        return Candidate((UseBackend(PREFERRED[-1]),))
+    return TemplateSpace(kernel.program, target).start()
+
+
+def _quickest(
+    network: Network,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    options: Sequence[Mapping[str, Schedule]],
+    target: Target,
+) -> dict[str, Schedule]:
+    """Measure libraries of several schedules for each kernel, and return the quickest of each."""
+    best = dict[str, tuple[float, Schedule]]()
+    for schedules in options:
+        for text, seconds in _kernel_times(network, kernels, schedules, target).items():
+            if text not in best or seconds < best[text][0]:
+                best[text] = seconds, schedules[text]
+    return {text: schedule for text, (_, schedule) in best.items()}
+
+
+def _kernel_times(
+    network: Network,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
+) -> Mapping[str, float]:
+    """Time the distinct kernels that have a schedule, in a library; return seconds of all calls of each."""
+    found, times = _times(network, kernels, schedules, target), dict[str, float]()
+    for kernel, seconds in zip(kernels, found, strict=True):
+        if kernel.program.text in schedules:
+            times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
+    return times
+
+
+def _times(
+    network: Network,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
+) -> Sequence[float]:
+    """Time all kernels in a library."""
+    with tempfile.TemporaryDirectory(prefix="planish-network-") as folder:
+        write_library(build(network, kernels, schedules, target), Path(folder))
+        # In a child the library is gone afterwards, with its weights and threads.
+        found = in_child(
+            lambda: layer_times(CompiledNetwork(folder), network), list[float], ForkLimits(TIMING_LIMIT_S, 0)
+        )
+    if isinstance(found, ExitStatus):
+        what = f"a kernel ends its process: {found.detail}"
+        raise ProgramError(what, "Report it as a defect, with the model.")
+    return found
+
+
+def choose_algorithms(
+    network: Network, tolerance: float, target: Target, on_progress: Callable[[str], None]
+) -> Network:
+    """Choose the algorithm of each convolution by measurement; equal layers have the same.
+
+    Args:
+        network: as it was read.
+        tolerance: largest difference of an output, as a share of its largest number.
+        target: this machine.
+        on_progress: is called with lines on the progress.
+    """
+    network = rewrite_layouts(network)
+    allowed = list_allowed_tiles(network, tolerance)
+    layers = {
+        node.output: (network.shape(node.inputs[1]), network.shape(node.output))
+        for node in network.nodes
+        if node.output in allowed
+    }
+    shared = {layer: set(POINTS) for layer in layers.values()}
+    for name, layer in layers.items():
+        shared[layer] &= set(allowed[name])
+    costs: dict[object, dict[int, float]] = {layer: {} for layer in shared}
+    # 0 stands for the direct algorithm.
+    for tile in (0, *POINTS) if allowed else ():
+        chosen = {name: tile for name, layer in layers.items() if tile in shared[layer]}
+        if tile and not chosen:
+            continue
+        variant = rewrite_winograd(network, chosen if tile else {})
+        kernels = kernels_of(variant)
+        schedules = {
+            k.program.text: compile_schedule(k, _default(k, target), target)
+            for k in kernels
+            if isinstance(k, FusedKernel)
+        }
+        for kernel, seconds in zip(kernels, _times(variant, kernels, schedules, target), strict=True):
+            name = convolution_of(kernel.nodes[0].output)
+            if name in layers and (name in chosen or not tile):
+                cost = costs[layers[name]]
+                cost[tile] = cost.get(tile, 0.0) + seconds
+    best = {layer: min(cost, key=lambda tile: cost[tile]) for layer, cost in costs.items()}
+    count = sum(best[layer] > 0 for layer in layers.values())
+    on_progress(f"{count} of {len(layers)} convolutions of 3x3 are quicker by Winograd's algorithm")
+    return rewrite_winograd(network, {name: best[layer] for name, layer in layers.items() if best[layer]})

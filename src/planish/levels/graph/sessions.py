@@ -175,7 +175,7 @@ class _OpenVinoSession(ModelSession):
 
 
 def open_session(
-    model: Path,
+    model: Path | bytes,
     settings: SessionSettings,
     disabled: Collection[str] = (),
     *,
@@ -184,9 +184,10 @@ def open_session(
     apart: bool = False,
     verbose: bool = False,
 ) -> ModelSession:
-    """Make a session of a model's file.
+    """Make a session of a model.
 
     Args:
+        model: its file, or its bytes.
         settings: of the session; they name the runtime. What follows is for ONNX Runtime alone.
         disabled: its passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimizes nothing.
@@ -199,6 +200,7 @@ def open_session(
         RefusedError: the runtime does not take the model.
     """
     if settings.elsewhere:
+        assert isinstance(model, Path)
         return _open_openvino(model, settings)
     import onnxruntime as ort
 
@@ -219,7 +221,9 @@ def open_session(
     out, providers = sorted(disabled), list(PROVIDERS[settings.provider])
     start = time.perf_counter()
     try:
-        made = ort.InferenceSession(str(model), options, providers, disabled_optimizers=out)
+        made = ort.InferenceSession(
+            str(model) if isinstance(model, Path) else model, options, providers, disabled_optimizers=out
+        )
     except _refusals() as error:
         raise RefusedError(first_line(error)) from error
     seconds = time.perf_counter() - start

@@ -1,0 +1,421 @@
+"""Compilation of a network: from an ONNX model to a verified library."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planish.core import ExecutorFactory, ProgramError, Target, TargetError
+from planish.core.arguments import (
+    check_path,
+    check_positive,
+    check_type,
+    check_whole_number,
+    wrong_argument,
+)
+from planish.core.installation import install_command
+from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
+from planish.measure import PairedSamples, Plan
+from planish.measure.executors import LocalExecutor
+from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.ir import Network
+from planish.network.library.assembly import Built, Weights, build
+from planish.network.library.files import check_folder, write_files, write_library, write_manifest
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.library.schedule import Schedule, is_foreign, runs_here, schedule_for
+from planish.network.library.variants import concrete_shapes, join_variants
+from planish.network.python_kernels.program import PythonKernel
+from planish.network.rewrites.pipeline import rewrite
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from planish.levels.graph.program import GraphProgram
+    from planish.store import Store
+
+COMPARISON_S = 20.0
+"""Seconds that the comparison with ONNX Runtime takes at most."""
+
+MOST_BATCHES = 8
+"""Batches of the user's inputs on which answers are compared."""
+
+Progress = Callable[[str], None]
+Feed = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A line of the report.
+
+    Args:
+        operators: what it computes.
+        shape: of its result.
+        seconds: of one call, measured alone.
+        gflops: arithmetic operations in a second, by 10 ** 9.
+    """
+
+    operators: str
+    shape: tuple[int, ...]
+    seconds: float
+    gflops: float
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Result of compiling a network.
+
+    Args:
+        manifest: what the library is.
+        built: what it is linked of.
+        folder: where it is, as long as the process lives.
+        loaded: the library, to be called; None of one for another processor.
+        layers: each with its time.
+        comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
+        difference: from ONNX Runtime without optimizations, as a share of the largest number of an output.
+        tolerance: what was accepted.
+        tuned: kernels that were tuned.
+        kernels: distinct kernels.
+        variants: those of the library, where it is for several shapes; the other figures are the first one's,
+            and the difference is the largest.
+    """
+
+    manifest: Mapping[str, Any]
+    built: Built
+    folder: Path
+    loaded: CompiledNetwork | None
+    layers: Sequence[Layer]
+    comparison: Sequence[PairedSamples]
+    difference: float
+    tolerance: float
+    tuned: int
+    kernels: int
+    variants: Sequence[Compilation] = ()
+
+    @property
+    def network(self) -> CompiledNetwork:
+        """Return the library, to be called.
+
+        Raises:
+            TargetError: it is for another processor.
+        """
+        if self.loaded is None:
+            raise TargetError("the library is for another processor, and cannot be called here")
+        return self.loaded
+
+
+def compile(  # noqa: A001 (of `planish.compile`)
+    model: str | Path,
+    *,
+    output: str | Path | None = None,
+    shape: str | Mapping[str, Sequence[int]] = "",
+    cores: int = 1,
+    seconds: float | None = None,
+    tolerance: float | None = None,
+    inputs: str | Path | None = None,
+    store: Store | str | Path | None = None,
+) -> CompiledNetwork:
+    """Compile an ONNX model to one shared library, and verify its answers.
+
+    Args:
+        model: the file.
+        output: the folder to write; None for one that lives as long as the process.
+        shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`. With a range,
+            `"x=1..8x3x224x224"` or `"x=1x3x48x160..320:32"`, the library has a variant for each shape.
+        cores: threads of the library, the calling one included.
+        seconds: for tuning the kernels; without, the default schedules are taken.
+        tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
+            of the largest number of an output; 1e-4 by default.
+        inputs: an `.npz` file of real inputs, on which the library is verified too; see `numpy.savez`.
+        store: an open store, or its location, where tuned kernels are kept; None for the user's own.
+
+    Returns:
+        The network, which takes and returns NumPy arrays.
+
+    Raises:
+        ArgumentError: an argument has a wrong type or value.
+        ProgramError: the model cannot be read or is not covered, or the library computes a wrong answer.
+        TargetError: a package is missing, or the machine has fewer cores.
+
+    Examples:
+        >>> net = planish.compile("model.onnx", output="net")  # doctest: +SKIP
+        >>> y = net(x)  # doctest: +SKIP
+    """
+    check_path("model", model)
+    for name, path in {"output": output, "inputs": inputs}.items():
+        check_path(name, path, optional=True)
+    if not isinstance(store, str | os.PathLike | None) and not hasattr(store, "runs"):
+        raise wrong_argument("store", store, "an open store, a file or a URL")
+    check_type("shape", shape, (str, Mapping), 'a text such as "x=1x3x224x224", or a dict')
+    check_whole_number("cores", cores, 1)
+    if tolerance is not None:
+        check_positive("tolerance", tolerance)
+    text = (
+        shape
+        if isinstance(shape, str)
+        else ",".join(f"{k}={'x'.join(map(str, v))}" for k, v in shape.items())
+    )
+    return compile_model(
+        Path(model), output=None if output is None else Path(output), shape=text, cores=cores,
+        seconds=seconds, tolerance=tolerance, inputs=None if inputs is None else Path(inputs),
+        store=store, measures=False,
+    ).network  # fmt: skip
+
+
+def compile_model(
+    path: Path,
+    *,
+    output: Path | None,
+    shape: str = "",
+    cores: int = 1,
+    seconds: float | None = None,
+    tolerance: float | None = None,
+    inputs: Path | None = None,
+    store: Store | str | Path | None = None,
+    measures: bool = True,
+    fuse: bool = True,
+    target: str = "",
+    on_progress: Progress | None = None,
+    start: ExecutorFactory = LocalExecutor,
+) -> Compilation:
+    """Compile a model and report; see `compile`.
+
+    Args:
+        path: of the model.
+        output: the folder to write.
+        shape: of open inputs; with ranges, there is a variant for each set of shapes.
+        cores: threads of the library.
+        seconds: for tuning.
+        tolerance: largest accepted difference.
+        inputs: a file of real inputs by name, one batch or more; the first is timed.
+        store: of tuned kernels.
+        measures: whether layers are timed and the whole is compared with ONNX Runtime.
+        fuse: whether element-wise operators join the kernels before them.
+        target: name of another processor that the library is for, which is not timed; empty for this machine.
+        on_progress: is called with lines on the progress.
+        start: starts the workers that tune; the library is timed on this machine.
+    """
+    if seconds is not None:
+        check_positive("seconds", seconds)
+        if target:
+            what = f"kernels for '{target}' cannot be tuned on this machine"
+            raise TargetError(what, "Leave seconds= out: then they have the default schedules.")
+    if output is not None:
+        check_folder(output)
+    shapes, on_progress = concrete_shapes(shape), on_progress or _silent
+    weights, share = Weights(), None if seconds is None else seconds / len(shapes)
+    machine = cross_target(target, cores) if target else this_machine(cores)
+    request = _Request(
+        machine,
+        share,
+        tolerance,
+        store,
+        inputs,
+        measures,
+        fuse,
+        on_progress,
+        COMPARISON_S / len(shapes),
+        start,
+    )
+    found = list[Compilation]()
+    for number, each in enumerate(shapes, 1):
+        if len(shapes) > 1:
+            on_progress(f"variant {number} of {len(shapes)}: {each}")
+        found.append(_compile_variant(path, each, request, weights))
+    whole = found[0] if len(found) == 1 else _join_variants(found)
+    if output is not None:
+        write_files(whole.built, whole.folder, output)
+        whole = replace(whole, loaded=None if target else CompiledNetwork(output))
+    return whole
+
+
+@dataclass(frozen=True)
+class _Request:
+    """Request of a compilation, for each variant of a library; see `compile_model`.
+
+    Args:
+        target: the machine.
+        seconds, tolerance, store, inputs, measures, fuse, on_progress: as there.
+        comparison_s: seconds of the comparison with ONNX Runtime.
+        start: starts the workers that tune.
+    """
+
+    target: Target
+    seconds: float | None
+    tolerance: float | None
+    store: Store | str | Path | None
+    inputs: Path | None
+    measures: bool
+    fuse: bool
+    on_progress: Progress
+    comparison_s: float
+    start: ExecutorFactory
+
+
+def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
+    """Compile a model for one set of shapes, to a library of its own."""
+    read_network, source = _importer()
+    options = {"shape": shape} if shape else {}
+    program = source(path, options | ({"inputs": str(request.inputs)} if request.inputs else {}))
+    network, model = read_network(program)
+    _check_weights(network)
+    target, on_progress = request.target, request.on_progress
+    from planish.network.timing import compare, layer_times, make_feeds
+    from planish.network.tuning import choose, choose_algorithms
+    from planish.network.verification import INPUT_SETS, TOLERANCE
+
+    limit = TOLERANCE if request.tolerance is None else request.tolerance
+    own = _read_feeds(program) if request.inputs else []
+    feeds = [*own, *make_feeds(network, INPUT_SETS)]
+    if request.seconds and not is_foreign(target):
+        network = choose_algorithms(network, limit, target, on_progress)
+    else:
+        network = rewrite(network, limit)
+    kernels = kernels_of(network, fuse=request.fuse)
+    distinct = {kernel.program.text for kernel in kernels}
+    on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
+    schedules, tuned = choose(
+        network, kernels, target, request.seconds, request.store, on_progress, request.start
+    )
+    built = build(network, kernels, schedules, target, weights)
+    folder = _working_folder()
+    write_library(built, folder)
+    worst = _verify_library(
+        network, model, limit, kernels, schedules, target, built, folder, feeds, on_progress
+    )
+    layers, comparison = list[Layer](), list[PairedSamples]()
+    if request.measures and not is_foreign(target):
+        times = layer_times(CompiledNetwork(folder), network, feeds[0])
+        layers = [_layer(network, kernel, each) for kernel, each in zip(kernels, times, strict=True)]
+        comparison = list(compare(folder, network, model, Plan(seconds=request.comparison_s), feeds[0]))
+    facts = {"difference": worst, "tolerance": limit, "layer_seconds": [each.seconds for each in layers]}
+    built = replace(built, manifest={**built.manifest, **facts})
+    write_manifest(built.manifest, folder)
+    loaded = None if is_foreign(target) else CompiledNetwork(folder)
+    return Compilation(
+        built.manifest, built, folder, loaded, layers, comparison, worst, limit, tuned, len(distinct)
+    )
+
+
+def _read_feeds(program: GraphProgram) -> list[Feed]:
+    """Return the user's inputs, the first few batches of them."""
+    from planish.levels.graph.feeds import arrays_in, batches
+
+    assert program.data is not None
+    return batches(program, arrays_in(program.data.file))[:MOST_BATCHES]
+
+
+def _check_weights(network: Network) -> None:
+    """Raise ProgramError for a weight that is no number: what is computed with it is none either."""
+    for name, array in network.constants.items():
+        if array.dtype.kind == "f" and array.size and np.isnan(np.min(array)):
+            count = int(np.count_nonzero(np.isnan(array)))
+            what = f"weight '{name}' has {count} elements of {array.size} that are no numbers (NaN)"
+            raise ProgramError(what, "The model is damaged: export it again.")
+
+
+def _join_variants(found: Sequence[Compilation]) -> Compilation:
+    """Join variants to one library, and check that each computes there what it computed alone."""
+    from planish.network.verification import answers_here
+
+    built = join_variants([each.built for each in found])
+    folder = _working_folder()
+    write_library(built, folder)
+    for number, each in enumerate(found):
+        if each.loaded is not None:
+            feed = [np.ones(port["shape"], port["dtype"]) for port in each.manifest["inputs"]]
+            alone = each.loaded(*feed)
+            (outputs,) = answers_here(folder, each.manifest, number)([feed])
+            same = zip(outputs, alone if isinstance(alone, tuple) else (alone,), strict=True)
+            if not all(np.array_equal(one, other, equal_nan=True) for one, other in same):
+                what = f"variant {number} computes other answers than by itself"
+                raise ProgramError(what, "Nothing was written. Report it as a defect, with the model.")
+    worst = max(each.difference for each in found)
+    loaded = None if found[0].loaded is None else CompiledNetwork(folder)
+    return replace(
+        found[0], manifest=built.manifest, built=built, folder=folder, loaded=loaded, difference=worst,
+        variants=found,
+    )  # fmt: skip
+
+
+def _verify_library(
+    network: Network,
+    model: ModelProto,
+    limit: float,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
+    built: Built,
+    folder: Path,
+    feeds: Sequence[Feed],
+    on_progress: Progress,
+) -> float:
+    """Verify a library, where it can be run, else one of the same schedules for this machine."""
+    from planish.network.verification import answers_here, emulated_answers, emulator, verify
+
+    answers, by = answers_here(folder, built.manifest), ""
+    if not runs_here(target):
+        if (qemu := emulator(target)) is not None:
+            answers, feeds, by = emulated_answers(built, qemu), feeds[:1], f" under {Path(qemu).name}"
+        else:
+            here = this_machine(1, PREFERRED[-1])
+            same = {text: schedule_for(schedule, here) for text, schedule in schedules.items()}
+            twin = build(network, kernels, same, here)
+            write_library(twin, folder := _working_folder())
+            answers, by = answers_here(folder, twin.manifest), " by its schedules on this machine"
+    worst = verify(network, model, limit, answers, feeds)
+    on_progress(f"verified{by}: differs from ONNX Runtime without optimizations by {worst:.1e} at most")
+    return worst
+
+
+def _silent(line: str) -> None:
+    del line
+
+
+def _importer() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Import what reads models; raises TargetError where packages are missing."""
+    try:
+        from planish.levels.graph.source import read_model
+        from planish.network.reader import read_network
+
+        for package in ("onnx", "onnxruntime"):
+            import_module(package)
+    except ModuleNotFoundError as error:
+        what = f"compiling a network needs {error.name}, which is missing here"
+        raise TargetError(what, f"Install it with: {install_command('graph')}") from error
+    return read_network, read_model
+
+
+_folders = list["tempfile.TemporaryDirectory[str]"]()
+
+
+def _working_folder() -> Path:
+    """Make a folder that lives as long as the process: a library in it may be called until the end."""
+    _folders.append(tempfile.TemporaryDirectory(prefix="planish-network-"))
+    return Path(_folders[-1].name)
+
+
+def _layer(network: Network, kernel: FusedKernel | PythonKernel, seconds: float) -> Layer:
+    gflops = kernel.flops / 1e9 / seconds
+    return Layer(kernel.operators, network.shape(kernel.output), seconds, gflops)
+
+
+def describe_comparison(comparison: Sequence[PairedSamples]) -> str:
+    """Describe a comparison in one line."""
+    from planish.core.wording import amount, interval, multiple, verdict_word
+    from planish.network.timing import TIME
+
+    base, ours = comparison
+    if ours.ratio is None:
+        return f"Undecided: {ours.why}"
+    gain = ours.ratio.gain(TIME)
+    word = verdict_word(ours.verdict, TIME)
+    clock = " of processor time" if ours.evidence is not None and ours.evidence.by_processor else ""
+    both = f"{amount(ours.median, 's')} against ONNX Runtime's {amount(base.median, 's')}"
+    return f"{both}: {multiple(gain.value)}{clock}, 95 % confidence interval {interval(gain)}, {word}"

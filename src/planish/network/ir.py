@@ -1,0 +1,159 @@
+"""Networks: operators over tensors of static shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.core import ProgramError
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+VIEW = "View"
+"""The operator of a node that changes a shape and moves nothing."""
+STRIDED_SLICE = "StridedSlice"
+"""The operator of a node that reads a part of a tensor: attributes `starts` and `steps`."""
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Type of a tensor.
+
+    Args:
+        shape: its extents.
+        dtype: NumPy's name. Truth values are 0 and 1 in float32, but for inputs and outputs of the network.
+    """
+
+    shape: Shape
+    dtype: str = "float32"
+
+    @property
+    def size(self) -> int:
+        """Return how many elements it has."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Return how many bytes it takes."""
+        return self.size * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Node:
+    """Application of an operator.
+
+    Args:
+        operator: ONNX's name, or `VIEW` or `STRIDED_SLICE`.
+        name: for messages.
+        inputs: names of tensors; empty for an optional one that is left out.
+        output: name of the tensor that it computes.
+        attributes: by name.
+        more: names of further tensors that it computes.
+    """
+
+    operator: str
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    more: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """Return the operator without the element type that may be in its name."""
+        return self.operator.partition(" ")[0]
+
+    def has(self, index: int) -> bool:
+        """Return whether an optional input is there."""
+        return index < len(self.inputs) and bool(self.inputs[index])
+
+    def refuse(self, why: str) -> ProgramError:
+        """Return the error for something in this node that is not covered."""
+        return ProgramError(f"node '{self.name}' ({self.operator}): {why}")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph of operators, in an order in which they can be computed.
+
+    Args:
+        name: of the model.
+        nodes: in that order.
+        inputs: names of the inputs.
+        outputs: names of the outputs.
+        types: of all tensors, by name.
+        constants: weights by name.
+        channels_last: tensors that are stored as [n, y, x, c]; all others are row-major.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    types: Mapping[str, TensorType]
+    constants: Mapping[str, Array]
+    channels_last: frozenset[str] = frozenset()
+
+    @cached_property
+    def producers(self) -> Mapping[str, Node]:
+        """Return the node that computes each tensor."""
+        return {name: node for node in self.nodes for name in (node.output, *node.more)}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, Sequence[Node]]:
+        """Return the nodes that read each tensor, each once, in their order."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found.setdefault(name, []).append(node)
+        return found
+
+    def shape(self, name: str) -> Shape:
+        """Return the shape of a tensor."""
+        return self.types[name].shape
+
+    def order(self, name: str) -> tuple[int, ...]:
+        """Return the dimensions of a tensor as they are in memory, outermost first."""
+        rank = len(self.shape(name))
+        return (0, *range(2, rank), 1) if name in self.channels_last else tuple(range(rank))
+
+    def root(self, name: str) -> str:
+        """Return the tensor whose memory holds another, which may be a view of it."""
+        while (node := self.producers.get(name)) is not None and node.operator == VIEW:
+            name = node.inputs[0]
+        return name
+
+    def constant(self, node: Node, index: int) -> Array | None:
+        """Return the value of a constant input; None where it is missing.
+
+        Raises:
+            ProgramError: it is not constant.
+        """
+        if not node.has(index):
+            return None
+        name = self.root(node.inputs[index])
+        if name not in self.constants:
+            raise node.refuse(f"input {index} is computed, which is not covered")
+        return self.constants[name].reshape(self.shape(node.inputs[index]))
+
+    def with_constant(self, name: str, value: Array) -> Network:
+        """Return a network with one constant more."""
+        types = {**self.types, name: TensorType(value.shape, value.dtype.name)}
+        return replace(self, types=types, constants={**self.constants, name: value})
+
+    def scalar(self, name: str) -> float | None:
+        """Return the number that a constant of one element holds; None for any other tensor."""
+        found = self.constants.get(name)
+        return float(found.reshape(())) if found is not None and found.size == 1 else None
+
+    def whole_numbers(self, node: Node, index: int) -> tuple[int, ...] | None:
+        """Return a constant input of whole numbers; None where it is missing."""
+        found = self.constant(node, index)
+        return None if found is None else tuple(int(n) for n in np.atleast_1d(found))

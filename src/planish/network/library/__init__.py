@@ -1,0 +1,1 @@
+"""Shared libraries: assembly, linking, and use in Python."""

@@ -1,0 +1,331 @@
+"""Assembly of a library: machine code of kernels, the functions that call them, and the weights.
+
+The library's one entry is `model_run(inputs, outputs, workspace)`. It keeps no state: constant inputs are
+packed while the library is made, and all else is in the workspace of the call. No compiler is needed: LLVM
+compiles what calls the kernels (`dispatch.py`), and `elf.py` links.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from planish.core import Target
+from planish.core.documents import versioned
+from planish.levels.loops.backends import backend_of
+from planish.levels.loops.codegen.llvm import jit
+from planish.levels.loops.codegen.objects import Section
+from planish.levels.loops.ir.tree import leaves
+from planish.levels.loops.lang.element_types import numpy_type
+from planish.levels.loops.runtime.kernels import Kernel as LoopsKernel
+from planish.levels.loops.runtime.kernels import LaunchRecord, is_shared
+from planish.network.fusion import FusedKernel
+from planish.network.ir import Array, Network
+from planish.network.library.arena import ALIGNMENT, Arena, Lifetime, align_up, plan_arena
+from planish.network.library.dispatch import (
+    INPUTS,
+    NONE,
+    OUTPUTS,
+    OWN,
+    WEIGHTS,
+    WORKSPACE,
+    Address,
+    DispatchStep,
+    KernelCall,
+    functions,
+    port_tables,
+    step_tables,
+)
+from planish.network.library.elf import ARCHITECTURES, Architecture, architecture_name
+from planish.network.library.header import header
+from planish.network.library.schedule import Schedule, code_features
+from planish.network.python_kernels.compiler import compile_kernel
+from planish.network.python_kernels.program import PythonKernel
+
+_SCRATCH = "scratch"
+
+
+class Weights:
+    """The constants of a library in one block; equal ones are there once."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[bytes, int] = {}
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, content: bytes) -> int:
+        """Add bytes; return their offset."""
+        digest = sha256(content).digest()
+        if digest not in self._offsets:
+            self._offsets[digest] = self.size
+            self._parts.append(content.ljust(align_up(len(content)), b"\0"))
+            self.size += align_up(len(content))
+        return self._offsets[digest]
+
+    @property
+    def parts(self) -> Sequence[bytes]:
+        """Return the parts of the block so far, in their order; it is not empty."""
+        return tuple(self._parts) or (bytes(ALIGNMENT),)
+
+
+@dataclass(frozen=True)
+class Built:
+    """Content of a library.
+
+    Args:
+        sections: code and tables.
+        architecture: of the code.
+        header: of the C header.
+        manifest: what the library is, and its layers.
+        weights: the constants, in parts.
+        arena: the plan of the workspace.
+        machine: any processor of the architecture.
+        has_threads: whether it makes threads, which run as long as the process.
+        exported: symbols that programs see.
+    """
+
+    sections: Sequence[Section]
+    architecture: Architecture
+    header: str
+    manifest: Mapping[str, Any]
+    weights: Sequence[bytes]
+    arena: Arena
+    machine: jit.Machine
+    has_threads: bool
+    exported: Sequence[str]
+
+
+def build(
+    network: Network,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    schedules: Mapping[str, Schedule],
+    target: Target,
+    weights: Weights | None = None,
+) -> Built:
+    """Make the parts of a library.
+
+    Args:
+        network: what is computed.
+        kernels: its kernels, in their order.
+        schedules: by the text of a kernel's program; kernels of a Python kernel have none.
+        target: the machine that they are for.
+        weights: constants that it shares with other libraries; None for its own.
+    """
+    machine = jit.describe(target.toolchain.get("triple") or jit.host_machine().triple, "", "")
+    architecture = ARCHITECTURES[architecture_name(machine.triple)]
+    names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
+    plain = {kernel.program.text: kernel.program for kernel in kernels if isinstance(kernel, PythonKernel)}
+    writer = _Writer(network, kernels, schedules, names, weights or Weights())
+    steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
+    steps += [writer.copy(name, index) for name, index in writer.copies]
+    ports = [[_port(network, name) for name in names] for names in (network.inputs, network.outputs)]
+    manifest = versioned(
+        {
+            "network": network.name,
+            "inputs": ports[0],
+            "outputs": ports[1],
+            "workspace_bytes": writer.arena.size,
+            "least_workspace_bytes": writer.arena.least,
+            "weights_bytes": writer.weights.size,
+            "copies": len(writer.copies),
+            "cores": cores,
+            "target": json.loads(target.text),
+            "layers": [
+                {
+                    "operators": kernel.operators,
+                    "nodes": [node.name for node in kernel.nodes],
+                    "shape": list(network.shape(kernel.output)),
+                    "kernel": names[kernel.program.text],
+                    "program": kernel.program.text,
+                    "flops": kernel.flops,
+                    **_schedule_of(schedules.get(kernel.program.text), cores),
+                }
+                for kernel in kernels
+            ],
+        }
+    )
+    backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in schedules.values()}
+    backends |= {target.toolchain["backend"]} if plain else set()
+    features = sorted({feature for backend in backends for feature in code_features(backend, target)})
+    processor = jit.describe(machine.triple, "", ",".join(f"+{feature}" for feature in features))
+    sections = [
+        *(
+            part
+            for text, name in names.items()
+            if text in schedules
+            for part in schedules[text].code.sections(name)
+        ),
+        *(part for text, each in plain.items() for part in compile_kernel(each, names[text], processor)),
+        *step_tables(steps, architecture),
+        *port_tables("model_inputs", network, network.inputs, architecture),
+        *port_tables("model_outputs", network, network.outputs, architecture),
+        *functions(steps, features, machine, cores, needs_workspace=bool(writer.arena.size)),
+    ]
+    return Built(
+        sections,
+        architecture,
+        header([ports], writer.arena.size),
+        manifest,
+        writer.weights.parts,
+        writer.arena,
+        machine,
+        cores > 1,
+        ("model_inputs", "model_outputs", "model_run", "model_run_layers"),
+    )
+
+
+def _schedule_of(schedule: Schedule | None, cores: int) -> Mapping[str, Any]:
+    if schedule is None:
+        return {"cores": 1, "steps": []}
+    return {
+        "cores": cores if schedule.is_shared else 1,
+        "steps": [step.to_json() for step in schedule.candidate.steps],
+    }
+
+
+def _names(kernels: Sequence[FusedKernel | PythonKernel]) -> Mapping[str, str]:
+    """Name each distinct program for debuggers and profilers, by the operators of the first kernel of it."""
+    names = dict[str, str]()
+    for kernel in kernels:
+        operators = re.sub(r"\W+", "_", kernel.operators).lower()[:60]
+        names.setdefault(kernel.program.text, f"kernel{len(names)}_{operators}")
+    return names
+
+
+def _port(network: Network, name: str) -> Mapping[str, Any]:
+    value = network.types[name]
+    return {"name": name, "dtype": value.dtype, "shape": list(value.shape)}
+
+
+def _outputs(kernel: FusedKernel | PythonKernel) -> Sequence[str]:
+    return list(kernel.outputs.values()) if isinstance(kernel, PythonKernel) else [kernel.output]
+
+
+class _Writer:
+    """Makes steps, by where each tensor is: an argument of the call, a weight, or in the workspace."""
+
+    def __init__(
+        self,
+        network: Network,
+        kernels: Sequence[FusedKernel | PythonKernel],
+        schedules: Mapping[str, Schedule],
+        names: Mapping[str, str],
+        weights: Weights,
+    ) -> None:
+        self.network, self.schedules, self.names, self.weights = network, schedules, names, weights
+        written = {name for kernel in kernels for name in _outputs(kernel)}
+        self.direct: dict[str, int] = {}
+        self.copies: list[tuple[str, int]] = []
+        for index, name in enumerate(network.outputs):
+            root = network.root(name)
+            if root in written and root not in self.direct:
+                self.direct[root] = index
+            elif network.types[name].size:
+                self.copies.append((name, index))
+        self.arena = plan_arena(list(self._lifetimes(kernels)))
+
+    def _lifetimes(self, kernels: Sequence[FusedKernel | PythonKernel]) -> Iterator[Lifetime]:
+        last: dict[str, int] = {}
+        for index, kernel in enumerate(kernels):
+            last |= dict.fromkeys(map(self.network.root, kernel.operands.values()), index)
+        for index, kernel in enumerate(kernels):
+            for name in _outputs(kernel):
+                if name not in self.direct:
+                    yield Lifetime(name, self.network.types[name].bytes, index, last.get(name, index))
+            if scratch := self._scratch(kernel):
+                yield Lifetime(f"{_SCRATCH} {index}", scratch, index, index)
+
+    def _scratch(self, kernel: FusedKernel | PythonKernel) -> int:
+        if isinstance(kernel, PythonKernel):
+            return sum(map(align_up, kernel.scratch.values()))
+        return self.schedules[kernel.program.text].scratch_bytes
+
+    def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
+        """Return the address of a tensor."""
+        root = self.network.root(tensor)
+        if root in self.network.types and not self.network.types[root].size:
+            return Address(OWN, NONE)
+        if root in own or root in self.network.constants:
+            array = own.get(root, self.network.constants.get(root))
+            assert array is not None
+            return Address(OWN, WEIGHTS, self.weights.add(np.ascontiguousarray(array).tobytes()))
+        if root in self.network.inputs:
+            return Address(INPUTS, self.network.inputs.index(root))
+        if root in self.direct:
+            return Address(OUTPUTS, self.direct[root])
+        return Address(OWN, WORKSPACE, self.arena.offsets[root])
+
+    def step(self, index: int, kernel: FusedKernel | PythonKernel) -> DispatchStep:
+        """Make the step of a kernel."""
+        if isinstance(kernel, PythonKernel):
+            return self._plain_step(index, kernel)
+        schedule, name = self.schedules[kernel.program.text], self.names[kernel.program.text]
+        packed = self._packed(kernel, schedule)
+        read = {ref.buffer for leaf in leaves(schedule.tree.body) for ref in leaf.refs}
+        read |= set(schedule.tree.indices)
+        arguments = list[Address]()
+        for buffer in schedule.tree.buffers:
+            if buffer.kind == "ahead":
+                arguments.append(Address(OWN, WEIGHTS, self.weights.add(packed[buffer.name])))
+            elif buffer.kind == "temporary":
+                continue
+            elif buffer.name in kernel.operands:
+                needed = buffer.name in read
+                tensor = kernel.operands[buffer.name]
+                arguments.append(self.address(tensor, kernel.constants) if needed else Address(OWN, NONE))
+            else:
+                arguments.append(self.address(kernel.output, {}))
+        scratch = self.arena.offsets.get(f"{_SCRATCH} {index}", 0)
+        arguments.append(Address(OWN, WORKSPACE, scratch))
+        arguments.append(Address(OWN, WORKSPACE, scratch + schedule.code.layout.shared_bytes))
+        calls = [
+            KernelCall(f"{name}_run{i}", entry.iterations, schedule.cores > 1 and is_shared(entry))
+            for i, entry in enumerate(schedule.code.entries)
+        ]
+        return DispatchStep(arguments, calls, schedule.code.layout.private_bytes)
+
+    def _plain_step(self, index: int, kernel: PythonKernel) -> DispatchStep:
+        arguments, scratch = list[Address](), self.arena.offsets.get(f"{_SCRATCH} {index}", 0)
+        for array, _ in kernel.program.arrays:
+            if array in kernel.scratch:
+                arguments.append(Address(OWN, WORKSPACE, scratch))
+                scratch += align_up(kernel.scratch[array])
+            elif array in kernel.outputs:
+                arguments.append(self.address(kernel.outputs[array], {}))
+            else:
+                arguments.append(self.address(kernel.operands[array], kernel.constants))
+        return DispatchStep(arguments, [KernelCall(f"{self.names[kernel.program.text]}_run0", 1)])
+
+    def copy(self, name: str, index: int) -> DispatchStep:
+        """Make the step that copies a tensor to an output: one an input, a weight or another output."""
+        value = self.network.types[name]
+        return DispatchStep(
+            [self.address(name, {}), Address(OUTPUTS, index)], [KernelCall("model_copy", value.bytes)]
+        )
+
+    def _packed(self, kernel: FusedKernel, schedule: Schedule) -> Mapping[str, bytes]:
+        """Run the part of a kernel that goes ahead of all calls; return what it fills."""
+        if not schedule.packs.ahead_entries:
+            return {}
+        constants = {
+            local: self._array(kernel, local)
+            for local in kernel.operands
+            if local in kernel.program.constants
+        }
+        made = LoopsKernel(kernel.program, schedule.tree, schedule.packs)
+        lanes, owned = made.thread_arguments(constants)
+        LaunchRecord(schedule.packs.ahead_entries, lanes).run(1)
+        ahead = [buffer.name for buffer in schedule.tree.buffers if buffer.kind == "ahead"]
+        return {name: memory.tobytes() for name, memory in zip(ahead, owned, strict=False)}
+
+    def _array(self, kernel: FusedKernel, local: str) -> Array:
+        tensor, wanted = kernel.operands[local], kernel.program.type[local]
+        array = kernel.constants.get(tensor, self.network.constants.get(tensor))
+        assert array is not None
+        return np.ascontiguousarray(array, numpy_type(wanted.dtype)).reshape(wanted.shape)

@@ -1,0 +1,1 @@
+"""Translation of ONNX: rules of operators, and control flow."""

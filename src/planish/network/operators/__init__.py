@@ -1,0 +1,1 @@
+"""Operators as kernels of the level `loops`."""

@@ -1,0 +1,1 @@
+"""Operators as functions in a subset of Python, which LLVM compiles."""

@@ -1,0 +1,74 @@
+"""Kernels that are written as Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from planish.network.ir import Array, Node
+
+
+@dataclass(frozen=True)
+class PythonProgram:
+    """A plain function with the types of its arrays and its constants.
+
+    Args:
+        function: what is computed.
+        arrays: (parameter, element type), in the order of the kernel's operands; the last ones are scratch.
+        constants: (parameter, value), of the others.
+        flops: arithmetic operations, about.
+    """
+
+    function: Callable[..., None]
+    arrays: tuple[tuple[str, str], ...]
+    constants: tuple[tuple[str, Any], ...] = ()
+    flops: int = field(default=0, compare=False)
+
+    @cached_property
+    def text(self) -> str:
+        """Return a text that identifies the program; equal programs have equal texts."""
+        arrays = [f"{name}:{dtype}" for name, dtype in self.arrays]
+        constants = [f"{name}={_shown(value)}" for name, value in self.constants]
+        return f"{self.function.__name__}({', '.join([*arrays, *constants])})"
+
+
+def _shown(value: Any) -> str:
+    return value.__name__ if callable(value) else repr(value)
+
+
+@dataclass(frozen=True)
+class PythonKernel:
+    """A kernel of a Python kernel.
+
+    Args:
+        nodes: what it computes.
+        program: how.
+        operands: the program's arrays that are read to the tensors.
+        outputs: those that are written, likewise.
+        constants: constants that are the kernel's own, by tensor.
+        scratch: those that are scratch, to their bytes.
+    """
+
+    nodes: tuple[Node, ...]
+    program: PythonProgram
+    operands: Mapping[str, str]
+    outputs: Mapping[str, str]
+    constants: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    scratch: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def output(self) -> str:
+        """Return the first tensor that it computes."""
+        return next(iter(self.outputs.values()))
+
+    @property
+    def flops(self) -> int:
+        """Return the arithmetic operations of a call."""
+        return self.program.flops
+
+    @property
+    def operators(self) -> str:
+        """Name its operators."""
+        return "+".join(node.operator for node in self.nodes)

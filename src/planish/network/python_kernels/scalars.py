@@ -1,0 +1,374 @@
+"""Functions of one, two or three numbers that programs of `loops` lack, as a Python kernel.
+
+Whole numbers are those of NumPy. Trigonometric functions and powers are computed in double, from a few
+polynomials, and are right to the last places of float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+# Whole numbers
+
+
+def add(a: Any, b: Any) -> Any:
+    """Return a + b."""
+    return a + b
+
+
+def subtract(a: Any, b: Any) -> Any:
+    """Return a - b."""
+    return a - b
+
+
+def multiply(a: Any, b: Any) -> Any:
+    """Return a * b."""
+    return a * b
+
+
+def divide(a: Any, b: Any) -> Any:
+    """Return a / b towards 0; 0 where b is 0."""
+    if b == 0:
+        return 0
+    if (a < 0) == (b < 0):
+        return abs(a) // abs(b)
+    return -(abs(a) // abs(b))
+
+
+def modulo(a: Any, b: Any) -> Any:
+    """Return the rest of a / b, with the sign of b; 0 where b is 0."""
+    if b == 0:
+        return 0
+    return a % b
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """Return the rest of a / b, with the sign of a."""
+    return a - divide(a, b) * b
+
+
+def power(a: Any, b: Any) -> Any:
+    """Return a ** b; 0 for negative exponents, but of 1 and -1."""
+    if b < 0:
+        if a == 1:
+            return 1
+        if a == -1:
+            return 1 - 2 * (b & 1)
+        return 0
+    result = 1
+    base = a
+    n = b
+    while n > 0:
+        if (n & 1) == 1:
+            result = result * base
+        base = base * base
+        n = n >> 1
+    return result
+
+
+def negate(a: Any) -> Any:
+    """Return -a."""
+    return -a
+
+
+def absolute(a: Any) -> Any:
+    """Return the absolute value."""
+    return abs(a)
+
+
+def sign(a: Any) -> Any:
+    """Return -1, 0 or 1."""
+    return int(a > 0) - int(a < 0)
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """Return the smaller one."""
+    return min(a, b)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """Return the larger one."""
+    return max(a, b)
+
+
+def within(a: Any, low: Any, high: Any) -> Any:
+    """Return the nearest number from low to high."""
+    return min(max(a, low), high)
+
+
+def choose(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition holds, else b."""
+    return a if condition != 0 else b
+
+
+def bits_and(a: Any, b: Any) -> Any:
+    """Return the bits that both have."""
+    return a & b
+
+
+def bits_or(a: Any, b: Any) -> Any:
+    """Return the bits that one of them has."""
+    return a | b
+
+
+def bits_xor(a: Any, b: Any) -> Any:
+    """Return the bits that only one of them has."""
+    return a ^ b
+
+
+def bits_not(a: Any) -> Any:
+    """Return all other bits."""
+    return -1 - a
+
+
+def shift_left(a: Any, b: Any) -> Any:
+    """Return the bits, moved up."""
+    return a << b if b < 64 else 0
+
+
+def shift_right(a: Any, b: Any) -> Any:
+    """Return the bits of a number that is not negative, moved down."""
+    return a >> b if b < 64 else 0
+
+
+def equal(a: Any, b: Any) -> Any:
+    """Return whether they are equal."""
+    return a == b
+
+
+def less(a: Any, b: Any) -> Any:
+    """Return whether a is less."""
+    return a < b
+
+
+def less_or_equal(a: Any, b: Any) -> Any:
+    """Return whether a is not greater."""
+    return a <= b
+
+
+def greater(a: Any, b: Any) -> Any:
+    """Return whether a is greater."""
+    return a > b
+
+
+def greater_or_equal(a: Any, b: Any) -> Any:
+    """Return whether a is not less."""
+    return a >= b
+
+
+# Conversions
+
+
+def same(a: Any) -> Any:
+    """Return the number itself; storing it converts it."""
+    return a
+
+
+def truncated(a: Any) -> Any:
+    """Return the whole number towards 0."""
+    return int(a)
+
+
+def truth(a: Any) -> Any:
+    """Return whether a number is not 0."""
+    return a != 0
+
+
+# Floats
+
+
+def floor(a: Any) -> Any:
+    """Return the largest whole number that is not greater."""
+    return np.floor(a)
+
+
+def ceil(a: Any) -> Any:
+    """Return the smallest whole number that is not less."""
+    return np.ceil(a)
+
+
+def nearest(a: Any) -> Any:
+    """Return the nearest whole number, an even one of two."""
+    return np.rint(a)
+
+
+def float_modulo(a: Any, b: Any) -> Any:
+    """Return the rest of a / b, with the sign of b."""
+    x = np.float64(a)
+    y = np.float64(b)
+    return x - np.floor(x / y) * y
+
+
+def float_remainder(a: Any, b: Any) -> Any:
+    """Return the rest of a / b, with the sign of a."""
+    x = np.float64(a)
+    y = np.float64(b)
+    return x - np.trunc(x / y) * y
+
+
+def float_power(a: Any, b: Any) -> Any:
+    """Return a ** b."""
+    x = np.float64(a)
+    y = np.float64(b)
+    if y == 0 or x == 1:
+        return np.float64(1.0)
+    if x == 0:
+        return np.float64(0.0) if y > 0 else np.float64(math.inf)
+    size = np.exp(y * np.log(abs(x)))
+    if x > 0 or np.isnan(x):
+        return size
+    if np.floor(y) != y:
+        return size if abs(x) == math.inf else np.float64(math.nan)
+    odd = y - 2 * np.floor(y * 0.5)
+    return size - 2 * odd * size
+
+
+def _sine_of_small(x: Any) -> Any:
+    """Return sin(x) for |x| <= pi / 4."""
+    z = x * x
+    p = -2.50507477628578072866e-8 + z * 1.58962301576546568060e-10
+    p = 2.75573136213857245213e-6 + z * p
+    p = -1.98412698295895385996e-4 + z * p
+    p = 8.33333333332211858878e-3 + z * p
+    p = -1.66666666666666307295e-1 + z * p
+    return x + x * z * p
+
+
+def _cosine_of_small(x: Any) -> Any:
+    """Return cos(x) for |x| <= pi / 4."""
+    z = x * x
+    p = 2.08757008419747316778e-9 - z * 1.13585365213876817300e-11
+    p = -2.75573141792967388112e-7 + z * p
+    p = 2.48015872888517045348e-5 + z * p
+    p = -1.38888888888730564116e-3 + z * p
+    p = 4.16666666666665929218e-2 + z * p
+    return 1.0 - 0.5 * z + z * z * p
+
+
+def _turned(x: Any, quarters: Any) -> Any:
+    """Return sin(x + quarters * pi / 2)."""
+    n = np.rint(x * 0.63661977236758134308)
+    # pi / 2 in three parts, whose products with n are exact.
+    rest = x - n * 1.5707963267341256
+    rest = rest - n * 6.077100506303966e-11
+    rest = rest - n * 2.0222662487959506e-21
+    quarter = (int(n) + quarters) & 3
+    size = _cosine_of_small(rest) if (quarter & 1) == 1 else _sine_of_small(rest)
+    return -size if quarter >= 2 else size
+
+
+def sine(a: Any) -> Any:
+    """Return sin(a)."""
+    return _turned(np.float64(a), 0)
+
+
+def cosine(a: Any) -> Any:
+    """Return cos(a)."""
+    return _turned(np.float64(a), 1)
+
+
+def tangent(a: Any) -> Any:
+    """Return tan(a)."""
+    return _turned(np.float64(a), 0) / _turned(np.float64(a), 1)
+
+
+def _arctangent(x: Any) -> Any:
+    """Return atan(x) in double."""
+    size = abs(x)
+    high = size > 2.414213562373095
+    middle = size > 0.41421356237309503
+    y = -1.0 / size if high else ((size - 1.0) / (size + 1.0) if middle else size)
+    start = 1.5707963267948966 if high else (0.7853981633974483 if middle else 0.0)
+    z = y * y
+    p = -8.750608600031904122785e-1 * z - 1.615753718733365076637e1
+    p = p * z - 7.500855792314704667340e1
+    p = p * z - 1.228866684490136173410e2
+    p = p * z - 6.485021904942025371773e1
+    q = z + 2.485846490142306297962e1
+    q = q * z + 1.650270098316988542046e2
+    q = q * z + 4.328810604912902668951e2
+    q = q * z + 4.853903996359136964868e2
+    q = q * z + 1.945506571482613964425e2
+    result = start + (y + y * z * (p / q))
+    return -result if x < 0 else result
+
+
+def arctangent(a: Any) -> Any:
+    """Return atan(a)."""
+    return _arctangent(np.float64(a))
+
+
+def arcsine(a: Any) -> Any:
+    """Return asin(a)."""
+    x = np.float64(a)
+    return _arctangent(x / np.sqrt((1.0 - x) * (1.0 + x)))
+
+
+def arccosine(a: Any) -> Any:
+    """Return acos(a)."""
+    x = np.float64(a)
+    return 2.0 * _arctangent(np.sqrt((1.0 - x) / (1.0 + x)))
+
+
+def hyperbolic_sine(a: Any) -> Any:
+    """Return sinh(a)."""
+    x = np.float64(a)
+    if abs(x) < 0.01:
+        return x + x * x * x * (1.0 / 6.0)
+    power_of_e = np.exp(x)
+    return 0.5 * (power_of_e - 1.0 / power_of_e)
+
+
+def hyperbolic_cosine(a: Any) -> Any:
+    """Return cosh(a)."""
+    power_of_e = np.exp(np.float64(a))
+    return 0.5 * (power_of_e + 1.0 / power_of_e)
+
+
+def inverse_hyperbolic_sine(a: Any) -> Any:
+    """Return asinh(a)."""
+    x = abs(np.float64(a))
+    size = np.log(x + np.sqrt(x * x + 1.0)) if x > 0.001 else x - x * x * x * (1.0 / 6.0)
+    return -size if a < 0 else size
+
+
+def inverse_hyperbolic_cosine(a: Any) -> Any:
+    """Return acosh(a)."""
+    x = np.float64(a)
+    return np.log(x + np.sqrt((x - 1.0) * (x + 1.0)))
+
+
+def inverse_hyperbolic_tangent(a: Any) -> Any:
+    """Return atanh(a)."""
+    x = np.float64(a)
+    if abs(x) < 0.001:
+        return x + x * x * x * (1.0 / 3.0)
+    return 0.5 * np.log((1.0 + x) / (1.0 - x))
+
+
+def hyperbolic_tangent(a: Any) -> Any:
+    """Return tanh(a)."""
+    return np.tanh(a)
+
+
+def rectified(a: Any) -> Any:
+    """Return the number, or 0 where it is negative."""
+    return max(a, 0.0)
+
+
+def hard_sigmoid(a: Any) -> Any:
+    """Return a / 5 + 1 / 2 within 0 and 1."""
+    return max(0.0, min(1.0, a * 0.2 + 0.5))
+
+
+def soft_sign(a: Any) -> Any:
+    """Return a / (1 + |a|)."""
+    return a / (1.0 + abs(a))
+
+
+def square(a: Any) -> Any:
+    """Return a * a."""
+    return a * a

@@ -1,0 +1,354 @@
+"""Import of ONNX models: constant parts are folded, and all shapes are known."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planish.core import ProgramError
+from planish.levels.graph.program import GraphProgram
+from planish.levels.graph.sessions import RefusedError, SessionSettings, first_line, open_session
+from planish.levels.graph.source import load_checked
+from planish.network.fusion import uncovered
+from planish.network.ir import VIEW, Array, Network, Node, TensorType
+from planish.network.onnx.control_flow import refuse_control, unroll
+from planish.network.onnx.translator import CONTRIBUTED, FLOAT, Translator, stored
+from planish.network.registry import OPERATORS, has_integers, translate
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+OLDEST = 13
+"""The first opset that is covered: some operators had other attributes before."""
+MOST_ROUNDS = 12
+"""How often constants are folded and loops are repeated: a loop in a loop takes a round of its own."""
+MOST_NAMED = 8
+"""Nodes that are named where many are not covered."""
+
+PORTS = (
+    "float32",
+    "float64",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
+"""Element types of inputs and outputs."""
+
+
+def read_network(program: GraphProgram) -> tuple[Network, ModelProto]:
+    """Read a model as a network.
+
+    Args:
+        program: from the level `graph`, with the shapes of its inputs.
+
+    Returns:
+        The network, and the model as it was, with static shapes.
+
+    Raises:
+        ProgramError: a node, a type or a shape is not covered; all such nodes are named.
+    """
+    model = load_checked(program)
+    opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
+    newer = max(opset, OLDEST)
+    _set_shapes(model, program)
+    folded = _fold(model if opset == newer else _convert_opset(model, program.path))
+    network = _network(program.file.stem, folded)
+    if missing := uncovered(network):
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        named = ", ".join(missing[:MOST_NAMED])
+        what = f"{len(missing)} nodes of '{program.path}' are not covered: {named}{more}"
+        raise ProgramError(what, "The operators that are covered are listed in docs/how-to/compile.md.")
+    return network, model
+
+
+def _convert_opset(model: ModelProto, path: str) -> ModelProto:
+    """Convert a model of an older opset to the oldest that is covered."""
+    from onnx.version_converter import convert_version
+
+    try:
+        return convert_version(model, OLDEST)
+    except Exception as error:  # the converter raises whatever it likes
+        what = f"'{path}' is of an opset before {OLDEST} and cannot be converted: {first_line(error)}"
+        raise ProgramError(what, "Export it again, for opset 17.") from error
+
+
+def _set_shapes(model: ModelProto, program: GraphProgram) -> None:
+    """Write the shapes of the inputs into a model."""
+    shapes = {port.name: port.shape for port in program.inputs}
+    for value in model.graph.input:
+        if value.name in shapes:
+            tensor = value.type.tensor_type
+            tensor.ClearField("shape")
+            tensor.shape.SetInParent()
+            for extent in shapes[value.name]:
+                tensor.shape.dim.add().dim_value = extent or 0
+    # What is known of other tensors may be of open shapes: it is inferred anew.
+    del model.graph.value_info[:]
+
+
+EXPANDED = (
+    "AffineGrid",
+    "Attention",
+    "CastLike",
+    "CausalConvWithState",
+    "CenterCropPad",
+    "DynamicQuantizeLinear",
+    "LinearAttention",
+    "MeanVarianceNormalization",
+    "NegativeLogLikelihoodLoss",
+    "RotaryEmbedding",
+    "SequenceMap",
+    "SoftmaxCrossEntropyLoss",
+    "SwiGLU",
+)
+"""Operators that are replaced by what ONNX defines them by."""
+
+
+def _fold(model: ModelProto) -> ModelProto:
+    """Fold what is constant, repeat loops, choose branches, and infer all shapes."""
+    from onnx.inliner import inline_selected_functions
+
+    if any(node.op_type in EXPANDED for node in model.graph.node):
+        listed = [("", name) for name in EXPANDED]
+        with suppress(RuntimeError):  # of some it cannot infer the types: they are named as not covered
+            model = inline_selected_functions(model, listed, inline_schema_functions=True)
+    for _ in range(MOST_ROUNDS):
+        count = len(model.graph.node)
+        model = _infer_shapes(_optimize(model))
+        computed = _compute_constants(model)
+        if not unroll(model) and not computed and len(model.graph.node) == count:
+            break
+    refuse_control(model)
+    return model
+
+
+def _optimize(model: ModelProto) -> ModelProto:
+    """Apply ONNX Runtime's basic optimizations."""
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "folded.onnx"
+        try:
+            open_session(model.SerializeToString(), SessionSettings(optimization="basic"), keep=path)
+        except RefusedError as error:
+            raise ProgramError(f"ONNX Runtime does not load the model: {error.message}") from error
+        return onnx.load(str(path))
+
+
+def _infer_shapes(model: ModelProto) -> ModelProto:
+    """Infer shapes anew: what is known of them may be of a time when they were open."""
+    from onnx.shape_inference import infer_shapes
+
+    del model.graph.value_info[:]
+    return infer_shapes(model, data_prop=True)
+
+
+def _fold_shapes(model: ModelProto) -> None:
+    """Make constants of the shapes that nodes `Shape` return, as far as they are known."""
+    from onnx import helper, numpy_helper
+
+    known = {name: value.shape for name, value in _types(model.graph)}
+    for node in [each for each in model.graph.node if each.op_type == "Shape" and each.input[0] in known]:
+        bounds = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        shape = known[node.input[0]][bounds.get("start", 0) : bounds.get("end")]
+        model.graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), node.output[0]))
+        model.graph.node.remove(node)
+
+
+def _compute_constants(model: ModelProto) -> bool:
+    """Compute nodes all of whose inputs are constant, in place; return whether there were any.
+
+    ONNX Runtime leaves some, such as `Range`, to the time when the model is run.
+    """
+    from onnx import ModelProto, ValueInfoProto, numpy_helper
+
+    _fold_shapes(model)
+    known = {each.name for each in model.graph.initializer}
+    found = list[Any]()
+    for node in model.graph.node:
+        random = node.op_type.startswith(("Random", "Multinomial", "Bernoulli"))
+        bodies = any(each.HasField("g") for each in node.attribute)
+        inputs = set(filter(None, node.input))
+        if (inputs or node.op_type == "Constant") and inputs <= known and not random and not bodies:
+            found.append(node)
+            known.update(node.output)
+    outputs = [name for node in found for name in node.output if name]
+    if not any(node.op_type != "Constant" for node in found) or not outputs:
+        return False
+    part = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    part.graph.name = "constants"
+    used = {name for node in found for name in node.input}
+    part.graph.initializer.extend(each for each in model.graph.initializer if each.name in used)
+    part.graph.node.extend(found)
+    part.graph.output.extend(ValueInfoProto(name=name) for name in outputs)
+    try:
+        values = open_session(part.SerializeToString(), SessionSettings()).run({})
+    except RefusedError:  # sequences, or what the runtime lacks: the nodes stay
+        return False
+    if not all(isinstance(each, np.ndarray) for each in values):
+        return False
+    made = set(outputs)
+    kept = [node for node in model.graph.node if made.isdisjoint(node.output)]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.extend(
+        numpy_helper.from_array(each, name) for name, each in zip(outputs, values, strict=True)
+    )
+    return True
+
+
+def _network(name: str, model: ModelProto) -> Network:
+    from onnx import numpy_helper
+
+    graph = model.graph
+    constants: dict[str, Array] = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    declared = dict(_types(graph))
+    inputs = tuple(each.name for each in graph.input if each.name not in constants)
+    for node in graph.node:
+        if node.op_type == "Constant" and (value := _constant(node)) is not None:
+            constants[node.output[0]] = value
+    declared |= {key: TensorType(array.shape, array.dtype.name) for key, array in constants.items()}
+    # Truth values and numbers of float64 are stored as float32, but in inputs and outputs.
+    ports = [each for each in (*inputs, *(each.name for each in graph.output)) if each in declared]
+    within = {each: f"{each} as float32" for each in ports if declared[each].dtype in ("bool", "float64")}
+    types = {
+        within.get(key, key): TensorType(each.shape, stored(each.dtype)) for key, each in declared.items()
+    }
+    truths = {within.get(key, key) for key, each in declared.items() if each.dtype == "bool"}
+    kept = {within.get(key, key): _store_as_float(array) for key, array in constants.items()}
+    translator = Translator(types, kept, truths, has_integers)
+    nodes = [
+        Node(f"Cast {declared[each].dtype}", each, (each,), within[each])
+        for each in dict.fromkeys(inputs)
+        if each in within
+    ]
+    read = {within.get(name, name) for node in graph.node for name in node.input}
+    read |= {within.get(each.name, each.name) for each in graph.output}
+    for index, node in enumerate(graph.node):
+        if node.op_type != "Constant" or node.output[0] not in constants:
+            nodes += _translate(translator, node, node.name or f"#{index}", within, read)
+    outputs = tuple(each.name for each in graph.output)
+    nodes += [
+        Node(f"Cast {declared[each].dtype}", each, (within[each],), each)
+        for each in dict.fromkeys(outputs)
+        if each in within and each not in inputs
+    ]
+    types |= {each: declared[each] for each in within}
+    network = Network(name, tuple(nodes), inputs, outputs, types, translator.constants)
+    _check(network)
+    return _without_unused(network)
+
+
+def _constant(node: NodeProto) -> Array | None:
+    """Return the value of a node `Constant`; None for one that is not of numbers."""
+    ((key, value),) = [(each.name, _attribute(each)) for each in node.attribute]
+    if key == "value":
+        return value
+    dtypes = {
+        "value_float": np.float32,
+        "value_floats": np.float32,
+        "value_int": np.int64,
+        "value_ints": np.int64,
+    }
+    return np.asarray(value, dtypes[key]) if key in dtypes else None
+
+
+def _translate(
+    t: Translator, node: NodeProto, label: str, within: Mapping[str, str], read: Set[str]
+) -> Iterator[Node]:
+    """Translate a node; one of several outputs may become several nodes, and all that are read must."""
+    operator = node.op_type
+    if node.domain not in ("", "ai.onnx") and operator not in CONTRIBUTED:
+        operator = f"{node.domain}.{operator}"
+    outputs = [within.get(name, name) for name in node.output]
+    attributes = {each.name: _attribute(each) for each in node.attribute}
+    made = Node(operator, label, tuple(within.get(name, name) for name in node.input), outputs[0], attributes)
+    if "." in operator:
+        yield made
+        return
+    if any(name and name not in t.types for name in (*outputs[:1], *made.inputs)):
+        if operator in OPERATORS:
+            raise ProgramError(
+                f"node '{label}' ({node.op_type}) has an output whose shape is not known ahead of time",
+                "Shapes must follow from those of the inputs.",
+            )
+        yield made
+        return
+    if all(name in t.types and not t.types[name].size for name in outputs if name):
+        return
+    known = {outputs[0], *t.constants}
+    for each in translate(t, made, outputs):
+        known.update((each.output, *each.more))
+        yield each
+    for index, name in enumerate(outputs):
+        if name and name not in known and name not in t.constants and (name in read or index == 0):
+            raise made.refuse(f"output {index} is not covered")
+
+
+def _store_as_float(array: Array) -> Array:
+    return (
+        np.ascontiguousarray(array, np.float32).reshape(array.shape)
+        if stored(array.dtype.name) == FLOAT
+        else array
+    )
+
+
+def _without_unused(network: Network) -> Network:
+    """Drop nodes whose results nothing reads, or have no elements."""
+    needed, nodes = set(network.outputs), list[Node]()
+    for node in reversed(network.nodes):
+        made = (node.output, *node.more)
+        sizes = [network.types[name].size for name in made if name in network.types]
+        if not needed.isdisjoint(made) and (any(sizes) or not sizes):
+            nodes.append(node)
+            needed.update(node.inputs)
+    return replace(network, nodes=tuple(reversed(nodes)))
+
+
+def _attribute(attribute: Any) -> Any:
+    from onnx import helper, numpy_helper
+
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == attribute.TENSOR:
+        return numpy_helper.to_array(value)
+    if isinstance(value, list | tuple):
+        return [each.decode() if isinstance(each, bytes) else each for each in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _types(graph: GraphProto) -> Iterator[tuple[str, TensorType]]:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        tensor = info.type.tensor_type
+        dims = tensor.shape.dim
+        if tensor.elem_type and tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+            dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name
+            yield info.name, TensorType(tuple(d.dim_value for d in dims), dtype)
+
+
+def _check(network: Network) -> None:
+    """Refuse types that are not covered."""
+    for name in network.inputs:
+        value = network.types.get(name)
+        if value is None or value.dtype not in PORTS:
+            raise ProgramError(
+                f"input '{name}' is of type {value.dtype if value else 'unknown'}, which is not covered",
+                f"Inputs are of {', '.join(PORTS)}.",
+            )
+    for node in network.nodes:
+        value = network.types.get(node.output)
+        if value is not None and value.dtype not in PORTS and node.operator != VIEW:
+            raise node.refuse(f"results of type {value.dtype} are not covered")

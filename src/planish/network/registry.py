@@ -1,0 +1,312 @@
+"""Registry of operators: how each is translated from ONNX, and what computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planish.network.ir import STRIDED_SLICE, VIEW, Network, Node
+from planish.network.onnx import arithmetic_rules as computing
+from planish.network.onnx import movement_rules as moving
+from planish.network.onnx.translator import FLOAT, Rule, Translator
+from planish.network.operators import contractions, elementwise, movement, reductions, winograd
+from planish.network.operators import tiled_convolutions as tiled
+from planish.network.operators.builder import KernelBuilder
+from planish.network.operators.elementwise import WriteValue, fold, form
+from planish.network.python_kernels import copying, recurrent, resizing, scalars, selection
+from planish.network.python_kernels import pointwise as mapping
+from planish.network.python_kernels.pointwise import Scalar, pointwise
+from planish.network.python_kernels.program import PythonKernel
+from planish.network.python_kernels.selection import integer_reduction
+
+Build = Callable[[Network, Node], KernelBuilder]
+Write = Callable[[Network, Node], PythonKernel]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Operator of a network.
+
+    Args:
+        rule: translates its nodes from ONNX; None where they stay as they are.
+        build: builds a kernel of `loops` that begins with it.
+        value: writes it as a value of `loops`, where it is element-wise.
+        reads_once: whether that value has each operand once, so that a computed one needs no name.
+        write: writes it as a Python kernel.
+        write_integers: likewise, where operands are integers.
+        of_nothing: its result on no elements, where it has one.
+    """
+
+    rule: Rule | None = None
+    build: Build | None = None
+    value: WriteValue | None = None
+    reads_once: bool = False
+    write: Write | None = None
+    write_integers: Write | None = None
+    of_nothing: float | None = None
+
+
+def _value(template: str, integers: Scalar | None = None, rule: Rule | None = None) -> Operator:
+    """Describe an element-wise operator by a template of its value."""
+    once = all(template.count(f"{{{index}}}") <= 1 for index in range(3))
+    return Operator(
+        rule, value=form(template), reads_once=once, write_integers=pointwise(integers) if integers else None
+    )
+
+
+def _folded(template: str, integers: Scalar) -> Operator:
+    """Describe an element-wise operator of any number of operands."""
+    return Operator(value=fold(template), reads_once=True, write_integers=pointwise(integers))
+
+
+def _mapped(function: Scalar) -> Operator:
+    """Describe an element-wise operator that is a Python kernel for floats and integers."""
+    return Operator(write=pointwise(function), write_integers=pointwise(function))
+
+
+def _reduced(of_nothing: float, integers: Write | None = None) -> Operator:
+    return Operator(build=reductions.build_reduction, write_integers=integers, of_nothing=of_nothing)
+
+
+_INFINITE = float("inf")
+_VIEW, _COPY = Operator(moving.translate_view), Operator(moving.translate_copy)
+
+OPERATORS: Mapping[str, Operator] = {
+    "Abs": _value("abs({0})", scalars.absolute),
+    "Acos": _mapped(scalars.arccosine),
+    "Acosh": _mapped(scalars.inverse_hyperbolic_cosine),
+    "Add": _value("({0}+{1})", scalars.add),
+    "And": _value("({0}*{1})"),
+    "ArgMax": Operator(write=selection.write_arg_extreme),
+    "ArgMin": Operator(write=selection.write_arg_extreme),
+    "Asin": _mapped(scalars.arcsine),
+    "Asinh": _mapped(scalars.inverse_hyperbolic_sine),
+    "Atan": _mapped(scalars.arctangent),
+    "Atanh": _mapped(scalars.inverse_hyperbolic_tangent),
+    "AveragePool": Operator(build=reductions.build_pooling),
+    "BatchNormalization": Operator(build=reductions.build_batch_normalization),
+    "BiasGelu": Operator(computing.translate_gelu),
+    "BitShift": Operator(write=mapping.write_bit_shift),
+    "BitwiseAnd": _mapped(scalars.bits_and),
+    "BitwiseNot": _mapped(scalars.bits_not),
+    "BitwiseOr": _mapped(scalars.bits_or),
+    "BitwiseXor": _mapped(scalars.bits_xor),
+    "Cast": Operator(computing.translate_cast, write_integers=mapping.write_cast),
+    "CastLike": Operator(computing.translate_cast),
+    "Ceil": _mapped(scalars.ceil),
+    "Celu": Operator(value=elementwise.celu),
+    "Clip": Operator(
+        computing.translate_clip,
+        value=elementwise.clip,
+        reads_once=True,
+        write_integers=pointwise(scalars.within),
+    ),
+    "Concat": Operator(moving.translate_concatenation, build=movement.build_concatenation),
+    "ConstantOfShape": Operator(moving.translate_constant_of_shape),
+    "Conv": Operator(build=contractions.build_convolution),
+    "ConvTranspose": Operator(
+        computing.translate_transposed_convolution, build=contractions.build_transposed_convolution
+    ),
+    copying.COPY: Operator(write=copying.write_copy),
+    "Cos": _mapped(scalars.cosine),
+    "Cosh": _mapped(scalars.hyperbolic_cosine),
+    "CumSum": Operator(write=selection.write_cumulative_sum),
+    "DepthToSpace": Operator(moving.translate_depth_to_space),
+    "DequantizeLinear": Operator(computing.translate_dequantize),
+    "Div": _value("({0}/{1})", scalars.divide),
+    "Dropout": Operator(moving.translate_dropout),
+    "Einsum": Operator(build=contractions.build_einsum),
+    "Elu": Operator(value=elementwise.elu),
+    "Equal": _value("where({0} == {1},1,0)", scalars.equal),
+    "Erf": _value("erf({0})"),
+    "Exp": _value("exp({0})"),
+    "Expand": _value("{0}", rule=moving.translate_copy),
+    "EyeLike": Operator(moving.translate_shape),
+    "FastGelu": Operator(computing.translate_gelu),
+    "Flatten": _VIEW,
+    "Floor": _mapped(scalars.floor),
+    "GRU": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
+    "Gather": Operator(moving.translate_gather, build=movement.build_gather),
+    "GatherElements": Operator(write=copying.write_gather_elements),
+    "GatherND": Operator(write=copying.write_gather_nd),
+    "GatherRows": Operator(write=copying.write_gather),
+    "Gelu": Operator(value=elementwise.gelu),
+    "Gemm": Operator(build=contractions.build_gemm),
+    "GlobalAveragePool": Operator(build=reductions.build_reduction),
+    "GlobalMaxPool": Operator(build=reductions.build_reduction),
+    "Greater": _value("where({0} > {1},1,0)", scalars.greater),
+    "GreaterOrEqual": _value("where({0} >= {1},1,0)", scalars.greater_or_equal),
+    "GroupNormalization": Operator(computing.translate_group_normalization),
+    "HardSigmoid": Operator(value=elementwise.hard_sigmoid, reads_once=True),
+    "HardSwish": _value("({0}*max(0,min(1,{0}*0.16666667+0.5)))"),
+    "Hardmax": Operator(computing.translate_hardmax),
+    "Identity": _VIEW,
+    selection.INDEXED_POOL: Operator(write=selection.write_indexed_pooling),
+    "InstanceNormalization": Operator(build=reductions.build_instance_normalization),
+    "IsInf": Operator(value=elementwise.is_infinite),
+    "IsNaN": _value("where({0} != {0},1,0)"),
+    "Join": Operator(write=copying.write_concatenation),
+    "LRN": Operator(computing.translate_local_response),
+    "LSTM": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
+    "LayerNormalization": Operator(
+        computing.translate_layer_normalization, build=reductions.build_layer_normalization
+    ),
+    "LeakyRelu": Operator(value=elementwise.leaky),
+    "Less": _value("where({0} < {1},1,0)", scalars.less),
+    "LessOrEqual": _value("where({0} <= {1},1,0)", scalars.less_or_equal),
+    "Log": _value("log({0})"),
+    "LogSoftmax": Operator(build=reductions.build_softmax),
+    "LpNormalization": Operator(computing.translate_lp_normalization),
+    "MatMul": Operator(computing.translate_product, build=contractions.build_product, of_nothing=0.0),
+    "Max": _folded("max({0},{1})", scalars.larger),
+    "MaxPool": Operator(computing.translate_pool, build=reductions.build_pooling),
+    "Mean": Operator(computing.translate_mean),
+    "Min": _folded("min({0},{1})", scalars.smaller),
+    "Mish": _value("({0}*tanh(max({0},0)+log(1+exp(neg(abs({0}))))))"),
+    "Mod": Operator(write=mapping.write_modulo, write_integers=mapping.write_modulo),
+    "Mul": _value("({0}*{1})", scalars.multiply),
+    "Neg": _value("neg({0})", scalars.negate),
+    "Not": _value("(1-{0})"),
+    "OneHot": Operator(write=copying.write_one_hot),
+    "Or": _value("max({0},{1})"),
+    "PRelu": _value("where({0} < 0,{1}*{0},{0})"),
+    "Pad": Operator(moving.translate_pad, build=movement.build_padding),
+    "Pow": Operator(value=elementwise.power, write_integers=mapping.write_power),
+    "Power": _mapped(scalars.float_power),
+    "QuantizeLinear": Operator(computing.translate_quantize),
+    "QuickGelu": Operator(value=elementwise.quick_gelu),
+    "RMSNormalization": Operator(computing.translate_rms_normalization),
+    "RNN": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
+    "Reciprocal": _value("(1/{0})"),
+    "ReduceL1": _reduced(0.0, integer_reduction(0, scalars.add, scalars.absolute)),
+    "ReduceL2": _reduced(0.0),
+    "ReduceLogSum": Operator(computing.translate_logarithm, of_nothing=-_INFINITE),
+    "ReduceLogSumExp": Operator(computing.translate_logarithm, of_nothing=-_INFINITE),
+    "ReduceMax": _reduced(-_INFINITE, integer_reduction(-(2**63), scalars.larger)),
+    "ReduceMean": Operator(
+        build=reductions.build_reduction, write_integers=integer_reduction(0, scalars.add)
+    ),
+    "ReduceMin": _reduced(_INFINITE, integer_reduction(2**63 - 1, scalars.smaller)),
+    "ReduceProd": _reduced(1.0, integer_reduction(1, scalars.multiply)),
+    "ReduceSum": _reduced(0.0, integer_reduction(0, scalars.add)),
+    "ReduceSumSquare": _reduced(0.0, integer_reduction(0, scalars.add, scalars.square)),
+    "Relu": _value("relu({0})"),
+    "Reshape": _VIEW,
+    "Resize": Operator(moving.translate_resize, build=movement.build_resize),
+    resizing.RESIZED: Operator(write=resizing.write_resized_axis),
+    "ReverseSequence": Operator(write=selection.write_reversed_sequences),
+    "Round": _mapped(scalars.nearest),
+    "ScatterElements": Operator(write=copying.write_scatter_elements),
+    "ScatterND": Operator(write=copying.write_scatter_nd),
+    "Selu": Operator(value=elementwise.selu),
+    "Shape": Operator(moving.translate_shape),
+    "Shrink": Operator(value=elementwise.shrink),
+    "Sigmoid": _value("sigmoid({0})"),
+    "Sign": _value("where({0} > 0,1,where({0} < 0,-1,{0}))", scalars.sign),
+    "SimplifiedLayerNormalization": Operator(computing.translate_rms_normalization),
+    "Sin": _mapped(scalars.sine),
+    "Sinh": _mapped(scalars.hyperbolic_sine),
+    "Size": Operator(moving.translate_shape),
+    "SkipLayerNormalization": Operator(computing.translate_skip_normalization),
+    "SkipSimplifiedLayerNormalization": Operator(computing.translate_skip_normalization),
+    "Slice": Operator(moving.translate_slice),
+    "Softmax": Operator(build=reductions.build_softmax),
+    "Softplus": _value("(max({0},0)+log(1+exp(neg(abs({0})))))"),
+    "Softsign": _value("({0}/(1+abs({0})))"),
+    "SpaceToDepth": Operator(moving.translate_space_to_depth),
+    "Split": Operator(moving.translate_split),
+    "Sqrt": _value("sqrt({0})"),
+    "Squeeze": _VIEW,
+    STRIDED_SLICE: Operator(build=movement.build_strided_slice),
+    "Sub": _value("({0}-{1})", scalars.subtract),
+    "Sum": _folded("({0}+{1})", scalars.add),
+    "Swish": Operator(value=elementwise.swish),
+    tiled.SUM: Operator(build=tiled.build_tap_sum),
+    "Tan": _mapped(scalars.tangent),
+    "Tanh": _value("tanh({0})"),
+    "ThresholdedRelu": Operator(value=elementwise.thresholded),
+    "Tile": _COPY,
+    "TopK": Operator(computing.translate_top_k, write=selection.write_top_k),
+    "Transpose": Operator(moving.translate_transpose, build=movement.build_transpose),
+    "Trilu": Operator(write=selection.write_triangle),
+    "Truth": _value("where({0} != 0,1,0)"),
+    "Unsqueeze": _VIEW,
+    "Upsample": Operator(moving.translate_resize, build=movement.build_resize),
+    "Where": _value("where({0} != 0,{1},{2})", scalars.choose, computing.translate_where),
+    winograd.INPUT_TRANSFORM: Operator(build=winograd.build_input_transform),
+    winograd.OUTPUT_TRANSFORM: Operator(build=winograd.build_output_transform),
+    copying.WRAP: Operator(write=copying.write_wrapped_indices),
+    "Xor": _value("where({0} != {1},1,0)"),
+}
+"""Operators by name: those of ONNX that are covered, and those of networks alone."""
+
+_OF_ANY_SIZE = (
+    moving.translate_concatenation,
+    moving.translate_shape,
+    moving.translate_constant_of_shape,
+)
+"""Rules that take operands without elements."""
+
+
+def is_elementwise(operator: str) -> bool:
+    """Return whether an operator is a value of `loops` of each element."""
+    found = OPERATORS.get(operator)
+    return found is not None and found.value is not None
+
+
+def python_writer(operator: str) -> Write | None:
+    """Return what writes an operator as a Python kernel; None where it is none."""
+    base, _, kind = operator.partition(" ")
+    found = OPERATORS.get(base)
+    if found is None:
+        return None
+    return found.write_integers or found.write if kind else found.write
+
+
+def has_integers(operator: str) -> bool:
+    """Return whether an operator has a kernel for integers, beside the one for floats."""
+    found = OPERATORS.get(operator)
+    return found is not None and found.write_integers is not None
+
+
+def is_covered(operator: str) -> bool:
+    """Return whether an operator of a network is computed."""
+    found = OPERATORS.get(operator)
+    computed = found is not None and (found.build or found.value) is not None
+    return computed or operator == VIEW or python_writer(operator) is not None
+
+
+def translate(translator: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Translate a node of ONNX.
+
+    Args:
+        translator: of its network.
+        node: as ONNX has it.
+        outputs: all of its outputs, in their order; empty for those that are left out.
+
+    Raises:
+        ProgramError: it is not covered.
+    """
+    operator = OPERATORS.get(node.operator, Operator())
+    empty = node.has(0) and not translator.types[node.inputs[0]].size
+    if empty and operator.rule not in _OF_ANY_SIZE:
+        _reduce_nothing(translator, node, operator.of_nothing)
+    elif operator.rule is not None:
+        yield from operator.rule(translator, node, outputs)
+    else:
+        yield from translator.typed(node)
+
+
+def _reduce_nothing(translator: Translator, node: Node, result: float | None) -> None:
+    """Make the result of an operator on no elements constant, where it has one."""
+    if result is None:
+        raise node.refuse("an operand without elements is not covered")
+    kind = translator.types[node.output]
+    if kind.dtype != FLOAT:
+        limits = np.iinfo(kind.dtype)
+        result = limits.min if result == -_INFINITE else limits.max if result == _INFINITE else int(result)
+    elif node.output in translator.truths:
+        result = float(result > 0)
+    translator.constant(node.output, np.full(kind.shape, result, kind.dtype))

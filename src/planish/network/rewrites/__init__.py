@@ -1,0 +1,1 @@
+"""Rewriting of networks before their kernels are formed."""

@@ -1,0 +1,180 @@
+"""Timing of a compiled network, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planish.core import Candidate, Failed, Measured, Objective, Outcome, StageClock, Step, rng
+from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.measure import (
+    FINAL_TIMING,
+    PairedSamples,
+    Plan,
+    Samples,
+    Variant,
+    exclusive,
+    repeated,
+    time_call,
+)
+from planish.measure.comparison import remeasure
+from planish.measure.executors import LocalExecutor
+from planish.network.ir import Array, Network
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.python_kernels.copying import WRAP
+from planish.sandbox.confinement import SandboxPolicy
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+TIME = Objective("time_s", "s")
+LAYERS_S, LEAST_RUNS, MOST_RUNS = 1.0, 5, 200
+"""Seconds in which layers are timed for the report, and runs of the network at least and at most."""
+_SEED = 44
+_PASSING = ("Cast", "Copy", "Expand", "View")
+"""Operators that pass indices on."""
+_FEED = "feed.npz"
+_MODEL = "model.onnx"
+
+Feed = Mapping[str, Array]
+
+
+def make_feeds(network: Network, count: int) -> list[Feed]:
+    """Draw inputs: normal numbers, and indices within the tables that they are looked up in."""
+    bounds = {name: _bound(network, name) for name in network.inputs}
+    feeds = list[Feed]()
+    for number in range(count):
+        feed: dict[str, Array] = {}
+        for index, name in enumerate(network.inputs):
+            value, draw = network.types[name], rng(_SEED, number, index)
+            if value.dtype.startswith("float"):
+                feed[name] = np.asarray(draw.standard_normal(value.shape), value.dtype)
+            elif value.dtype == "uint8":
+                feed[name] = np.asarray(draw.integers(0, 256, value.shape), np.uint8)
+            else:
+                feed[name] = np.asarray(draw.integers(0, bounds[name], value.shape), value.dtype)
+        feeds.append(feed)
+    return feeds
+
+
+def _bound(network: Network, name: str) -> int:
+    """Return below what an input of integers is drawn: within tables, and among what it is compared with."""
+    passed, sizes = {name}, list[int]()
+    for node in network.nodes:
+        read = [index for index, each in enumerate(node.inputs) if network.root(each) in passed]
+        if not read:
+            continue
+        if node.base in _PASSING:
+            passed.add(node.output)
+        elif node.operator == WRAP:
+            sizes.append(node.attributes["extent"])
+        elif node.operator in ("GatherRows", "GatherElements") and 1 in read:
+            sizes.append(network.shape(node.inputs[0])[node.attributes.get("axis", 0)])
+        elif node.operator == "OneHot" and 0 in read:
+            sizes.append(network.shape(node.output)[node.attributes.get("axis", -1)])
+        elif node.base == "Equal":
+            known = [network.constants[each] for each in node.inputs if each in network.constants]
+            sizes += [max(2, int(np.max(each)) + 1) for each in known if each.size]
+    return max(1, min(sizes, default=2))
+
+
+def layer_times(made: CompiledNetwork, network: Network, feed: Feed | None = None) -> list[float]:
+    """Time each layer within runs of the whole network, in seconds a call.
+
+    Repeated by itself, a layer would find its weights in the cache, which the others fill in a run.
+    """
+    feed = feed or make_feeds(network, 1)[0]
+    inputs = [feed[name] for name in network.inputs]
+    outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
+    made.bind(inputs, outputs)(1)
+    layers = [made.bind(inputs, outputs, layer, layer + 1) for layer in range(made.layers)]
+    samples: list[list[float]] = [[] for _ in layers]
+    with exclusive():
+        end = time.perf_counter() + LAYERS_S
+        for done in range(MOST_RUNS):
+            if done >= LEAST_RUNS and time.perf_counter() > end:
+                break
+            for run, found in zip(layers, samples, strict=True):
+                start = time.perf_counter()
+                run(1)
+                found.append(time.perf_counter() - start)
+    return [statistics.median(found) for found in samples]
+
+
+@dataclass(frozen=True)
+class Runtime(Step):
+    """Step that selects what runs a network.
+
+    Args:
+        name: "planish" or "onnxruntime".
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """Makes an evaluator that times a library, and ONNX Runtime with all optimizations.
+
+    Args:
+        folder: of the library, with the model and an input.
+    """
+
+    folder: str
+
+    @property
+    def sandbox(self) -> SandboxPolicy:
+        """Return how a worker is confined."""
+        return SandboxPolicy.for_code()
+
+    def __call__(self) -> NetworkEvaluator:
+        return NetworkEvaluator(Path(self.folder))
+
+
+class NetworkEvaluator:
+    """Times calls of a network by either runtime.
+
+    Args:
+        folder: as `NetworkSpec` says.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        with np.load(folder / _FEED) as loaded:
+            feed = {name: loaded[name] for name in loaded.files}
+        made = CompiledNetwork(folder)
+        self._cores = made.manifest["cores"]
+        session = open_session(folder / _MODEL, SessionSettings(self._cores))
+        outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
+        inputs = [feed[f"arr_{index}"] for index in range(len(made.manifest["inputs"]))]
+        named = {port["name"]: array for port, array in zip(made.manifest["inputs"], inputs, strict=True)}
+        self._runs = {
+            "planish": made.bind(inputs, outputs),
+            "onnxruntime": repeated(session.bound(named)),
+        }
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Time one runtime."""
+        (step,) = candidate.steps
+        if not isinstance(step, Runtime):
+            return Failed("build", "unknown runtime", str(step))
+        with clock("run"):
+            timed: Samples = time_call(self._runs[step.name], FINAL_TIMING)
+        return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=self._cores == 1))
+
+
+def compare(
+    made: Path, network: Network, model: ModelProto, plan: Plan, feed: Feed | None = None
+) -> Sequence[PairedSamples]:
+    """Time ONNX Runtime and a library, interleaved, in fresh processes; return the samples of both."""
+    feed = feed or make_feeds(network, 1)[0]
+    np.savez(made / _FEED, *(feed[name] for name in network.inputs))
+    (made / _MODEL).write_bytes(model.SerializeToString())
+    spec = NetworkSpec(str(made))
+    sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in ("onnxruntime", "planish")]
+    return remeasure(sides[0], sides[1:], TIME, LocalExecutor, plan)
