@@ -12,7 +12,7 @@ import pytest
 
 from cc.conftest import CC, Place, text
 
-COUNTED = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
+COUNTED = {"PLANISH_EVALUATIONS": "30", "PLANISH_SECONDS": ""}
 LOCK = ("--planish-lock", "planish.lock")
 COMPILED = ("-Oz", "-c", "words.c")
 SCRIPT = Path(__file__).parents[2] / "examples" / "llvm" / "apply_lock.py"
