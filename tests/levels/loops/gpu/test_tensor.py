@@ -37,7 +37,7 @@ from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.testing.gpu_interpreter import execute
 
-SIZES = {"m": 40, "n": 24, "k": 48}
+SIZES = {"m": 30, "n": 18, "k": 32}
 PLAIN = "C[m,n] += A[m,k] * B[k,n]"
 SHARED = (ReduceTile("k", 16), SharedTile("A", 8), SharedTile("B", 8))
 TILE = TensorTile("m", "n", "k", 2, 1, 1, 2)
@@ -57,16 +57,16 @@ def program_of(text: str = PLAIN, dtype: str = "float16", sizes: Mapping[str, in
 CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
     (PLAIN, {}, (*SHARED, TILE)),
     (PLAIN, {"m": 13, "n": 23}, (*SHARED, TensorTile("m", "n", "k", 2, 2, 1, 1))),
-    (PLAIN, {"n": 20, "k": 80}, (*SHARED, TILE, PipelineCopies(3))),
+    (PLAIN, {"n": 20, "k": 48}, (*SHARED, TILE, PipelineCopies(3))),
     (PLAIN, {"k": 80}, (ReduceTile("k", 32), *SHARED[1:], TILE, PipelineCopies(2))),
     ("C[m,n] += A[m,k] * B[n,k]", {}, (*SHARED, TILE)),
     ("C[m,n] += A[k,m] * B[k,n]", {}, (*SHARED, TILE)),
     ("C[n,m] += A[k,m] * B[n,k]", {}, (*SHARED, TensorTile("n", "m", "k", 1, 2, 1, 1))),
     ("C[b,m,n] += A[b,m,k] * B[b,k,n]", {"b": 2}, (*SHARED, TILE, BlockTile("b", 1))),
-    ("C[b,m,n] += A[b,m,k] * B[k,n]", {"b": 3}, (*SHARED, TILE, BlockTile("b", 1, 2))),
+    ("C[b,m,n] += A[b,m,k] * B[k,n]", {"b": 3, "m": 40}, (*SHARED, TILE, BlockTile("b", 1, 2))),
     (f"{PLAIN}; D[m,n] = relu(C[m,n] + v[n])", {}, (*SHARED, TILE)),
     # Groups of warps, with operands that lie along the reduction or across it.
-    (PLAIN, {"m": 70}, (*SHARED, GROUP)),
+    (PLAIN, {"m": 60}, (*SHARED, GROUP)),
     (
         "C[m,n] += A[m,k] * B[n,k]",
         {"m": 60, "k": 80},
@@ -79,7 +79,7 @@ CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
     ),
     (
         "C[n,m] += A[k,m] * B[n,k]",
-        {"n": 130, "m": 20},
+        {"n": 70, "m": 20},
         (*SHARED, TensorTile("n", "m", "k", 4, 2, 2, 1, "wgmma")),
     ),
 ]
@@ -126,6 +126,20 @@ def test_the_simulator_executes_fragments(capfd: pytest.CaptureFixture[str]) -> 
     program = program_of(sizes={"m": 16, "n": 16, "k": 32})
     assert on_device(program, (*SHARED, TensorTile("m", "n", "k")), "oclgrind") is None
     assert "race" not in capfd.readouterr().err
+
+
+CONVOLUTION = "O[k,y,x] += pad(I[c,y,x+s-1], 0) * W[k,c,s]"
+
+
+@pytest.mark.parametrize("width", [14, 16])
+def test_a_convolution_is_a_product_for_each_element_of_its_window(width: int) -> None:
+    program = parse(CONVOLUTION, {}, {"I": (32, 2, width), "W": (17, 32, 3)}, "float16")
+    tiles = (ReduceTile("s", 1), ReduceTile("c", 16), BlockTile("y", 1))
+    steps = (*tiles, SharedTile("I", 8), SharedTile("W", 8), TensorTile("k", "x", "c", 1, 1, 1, 2))
+    kernels = gpu_program_of(program, Candidate(steps))
+    inputs = make_inputs(program)
+    found = execute(kernels, inputs)["O"].reshape(program.type["O"].shape)
+    assert check(program, {"O": found}, reference(program, inputs)) is None
 
 
 @compiles

@@ -443,12 +443,17 @@ class _Binder:
         self.sizes[name] = size // row * (row + pad)
 
     def _is_row(self, name: str, row: int) -> bool:
-        """Return whether references stay in a row by some of their loops, and by the others move by rows."""
+        """Return whether references stay in a row by some of their loops, and by the others move by rows.
+
+        Tensor cores may read beyond a row: these elements are beyond an edge, and count for nothing.
+        """
+        written = [leaf.target for leaf in self.leaves if leaf.target.buffer == name]
         for ref in self.refs[name]:
             within = [(loop, stride) for loop, stride in ref.strides if stride < row]
             if any(stride % row for _, stride in ref.strides if stride >= row):
                 return False
-            if sum(stride * (self.trips[loop] - 1) for loop, stride in within) >= row:
+            stays = sum(stride * (self.trips[loop] - 1) for loop, stride in within) < row
+            if not stays and (self.options.tensor is None or ref in written):
                 return False
         return True
 
