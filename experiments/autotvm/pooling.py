@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
+from held_out_programs import LEAST, learnt
 from numpy.typing import NDArray
 from record import SETTINGS
 from recorded import Recorded, recorded
 
-from held_out import LEAST, learnt
 from planish.core.ranks import rank_correlation
 from planish.models.combined import SAMPLE
 from planish.models.trees import XgboostTrees

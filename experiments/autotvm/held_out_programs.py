@@ -1,6 +1,6 @@
 """Which representation predicts programs that a model has not seen: each quarter is held back once.
 
-    python experiments/autotvm/held_out.py
+    python experiments/autotvm/held_out_programs.py
 
 A model as `planish models fit` makes it learns from 240 rows of each of the other recorded programs, on one
 core with the widest vectors. Means over the programs that were held back.
