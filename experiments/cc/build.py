@@ -1,6 +1,6 @@
 """Programs built by `clang -Oz` and by `planish cc -Oz`, tested, and compared.
 
-    python experiments/cc/build.py [--seconds 2] [--rounds 3] [--only lua5.4 ...] [--jobs 1]
+    python experiments/cc/build.py [--seconds 2] [--rounds 3] [--only lua5.4 ...] [--jobs 1] [--lto]
 
 Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
 and dpkg-dev. For each program: clang builds it; planish cc builds it with an empty cache (first); both build
@@ -33,6 +33,7 @@ from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/cc").absolute()
 BIN = Path(sys.executable).parent
+_LTO = "-flto -fuse-ld=lld -Wl,--gc-sections,--icf=all -Qunused-arguments"
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Row:
 class Bench:
     """Builds one program by different compilers."""
 
-    def __init__(self, program: Program, seconds: float, jobs: int) -> None:
-        self.program, self.jobs = program, jobs
+    def __init__(self, program: Program, seconds: float, jobs: int, *, lto: bool) -> None:
+        self.program, self.jobs, self.lto = program, jobs, lto
         self.cache = ROOT / f"cache-{seconds:g}" / program.name
         self.environment = {
             **os.environ,
@@ -129,6 +130,8 @@ class Bench:
             "cxx": str(BIN / "planish-c++") if own else "clang++-22",
             "flags": "-Oz",
         }
+        if self.lto:
+            words |= {name: f"{words[name]} {_LTO}" for name in ("cc", "cxx")}
         done = subprocess.run(
             line.format(**words),
             shell=True,
@@ -191,12 +194,13 @@ def main() -> None:
     given.add_argument("--rounds", type=int, default=3)
     given.add_argument("--jobs", type=int, default=1)
     given.add_argument("--only", nargs="*")
+    given.add_argument("--lto", action="store_true", help="optimize whole programs, on both sides")
     asked = given.parse_args()
     rows: list[Row] = []
     for program in PROGRAMS:
         if asked.only and program.name not in asked.only:
             continue
-        rows.append(Bench(program, asked.seconds, asked.jobs).row(asked.rounds))
+        rows.append(Bench(program, asked.seconds, asked.jobs, lto=asked.lto).row(asked.rounds))
         with (ROOT / f"rows-{asked.seconds:g}.jsonl").open("a") as file:
             file.write(json.dumps(asdict(rows[-1])) + "\n")
         print(table(rows[-1:], asked.seconds), flush=True)
