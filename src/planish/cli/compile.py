@@ -88,16 +88,25 @@ def compile_(
 
 
 def _show(found: Compilation) -> None:
-    """Print each layer with its time."""
-    from planish.cli.output import table
+    """Print each layer with its time, and those that are slower than ONNX Runtime's nodes for the same."""
+    from planish.cli.output import say, table
     from planish.core.wording import amount
+    from planish.network.report import slower_matches
 
     whole = sum(layer.seconds for layer in found.layers) or 1.0
+    peers = {match.layers[-1]: match.peer_seconds for match in found.matches}
     rows = [
         [
-            str(index), layer.operators, "x".join(map(str, layer.shape)), amount(layer.seconds, "s"),
-            f"{layer.seconds / whole:.1%}", f"{layer.gflops:.1f}",
+            str(index), layer.operators, ", ".join("x".join(map(str, each)) for each in layer.inputs),
+            "x".join(map(str, layer.shape)), layer.layout, layer.algorithm, amount(layer.seconds, "s"),
+            f"{layer.seconds / whole:.1%}", f"{layer.gflops:.1f}", f"{layer.roofline:.0%}",
+            amount(peers[index], "s") if index in peers else "",
         ]
         for index, layer in enumerate(found.layers)
     ]  # fmt: skip
-    table(["", "operators", "result", "time", "share", "GFLOPS"], rows, ["", "time", "share", "GFLOPS"])
+    right = ["", "time", "share", "GFLOPS", "of roofline", "ONNX Runtime"]
+    table(["", "operators", "inputs", "result", "layout", "algorithm", *right[1:]], rows, right)
+    for match in slower_matches(found.matches):
+        layers = ", ".join(f"{index} ({found.layers[index].operators})" for index in match.layers)
+        both = f"{amount(match.seconds, 's')} against {amount(match.peer_seconds, 's')}"
+        say(f"Slower than ONNX Runtime: layers {layers}: {both}.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from planish.core.arguments import (
     wrong_argument,
 )
 from planish.core.installation import install_command
-from planish.levels.loops.backends import PREFERRED, cross_target, this_machine
+from planish.levels.loops.backends import PREFERRED, cross_target, preferred_backend, this_machine
+from planish.levels.loops.roofline import quick_peak
 from planish.measure import PairedSamples, Plan
 from planish.measure.executors import LocalExecutor
 from planish.network.fusion import FusedKernel, kernels_of
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from planish.levels.graph.program import GraphProgram
+    from planish.network.report import Layer, Match
     from planish.store import Store
 
 COMPARISON_S = 20.0
@@ -51,23 +54,6 @@ Feed = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A line of the report.
-
-    Args:
-        operators: what it computes.
-        shape: of its result.
-        seconds: of one call, measured alone.
-        gflops: arithmetic operations in a second, by 10 ** 9.
-    """
-
-    operators: str
-    shape: tuple[int, ...]
-    seconds: float
-    gflops: float
-
-
-@dataclass(frozen=True)
 class Compilation:
     """Result of compiling a network.
 
@@ -77,6 +63,7 @@ class Compilation:
         folder: where it is, as long as the process lives.
         loaded: the library, to be called; None of one for another processor.
         layers: each with its time.
+        matches: layers and nodes of ONNX Runtime that compute the same.
         comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
         difference: from ONNX Runtime without optimizations, as a share of the largest number of an output.
         tolerance: what was accepted.
@@ -91,6 +78,7 @@ class Compilation:
     folder: Path
     loaded: CompiledNetwork | None
     layers: Sequence[Layer]
+    matches: Sequence[Match]
     comparison: Sequence[PairedSamples]
     difference: float
     tolerance: float
@@ -266,6 +254,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     network, model = read_network(program)
     _check_weights(network)
     target, on_progress = request.target, request.on_progress
+    from planish.network.report import describe_layers, match_layers, profile_onnxruntime
     from planish.network.timing import compare, layer_times, make_feeds
     from planish.network.tuning import choose, choose_algorithms
     from planish.network.verification import INPUT_SETS, TOLERANCE
@@ -289,17 +278,24 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     worst = _verify_library(
         network, model, limit, kernels, schedules, target, built, folder, feeds, on_progress
     )
-    layers, comparison = list[Layer](), list[PairedSamples]()
+    layers, matches, comparison = list["Layer"](), list["Match"](), list[PairedSamples]()
     if request.measures and not is_foreign(target):
         times = layer_times(CompiledNetwork(folder), network, feeds[0])
-        layers = [_layer(network, kernel, each) for kernel, each in zip(kernels, times, strict=True)]
+        peak = quick_peak(preferred_backend()) * target.cores
+        layers = describe_layers(network, kernels, times, peak, tuned=bool(request.seconds))
+        nodes = profile_onnxruntime(model, feeds[0], target.cores)
+        matches = match_layers(model, kernels, times, nodes)
         comparison = list(compare(folder, network, model, Plan(seconds=request.comparison_s), feeds[0]))
-    facts = {"difference": worst, "tolerance": limit, "layer_seconds": [each.seconds for each in layers]}
-    built = replace(built, manifest={**built.manifest, **facts})
+    facts = {"difference": worst, "tolerance": limit, "matches": [asdict(each) for each in matches]}
+    described = [
+        facts_of | (asdict(layer) if layers else {})
+        for facts_of, layer in zip_longest(built.manifest["layers"], layers)
+    ]
+    built = replace(built, manifest={**built.manifest, **facts, "layers": described})
     write_manifest(built.manifest, folder)
     loaded = None if is_foreign(target) else CompiledNetwork(folder)
     return Compilation(
-        built.manifest, built, folder, loaded, layers, comparison, worst, limit, tuned, len(distinct)
+        built.manifest, built, folder, loaded, layers, matches, comparison, worst, limit, tuned, len(distinct)
     )
 
 
@@ -399,11 +395,6 @@ def _working_folder() -> Path:
     """Make a folder that lives as long as the process: a library in it may be called until the end."""
     _folders.append(tempfile.TemporaryDirectory(prefix="planish-network-"))
     return Path(_folders[-1].name)
-
-
-def _layer(network: Network, kernel: FusedKernel | PythonKernel, seconds: float) -> Layer:
-    gflops = kernel.flops / 1e9 / seconds
-    return Layer(kernel.operators, network.shape(kernel.output), seconds, gflops)
 
 
 def describe_comparison(comparison: Sequence[PairedSamples]) -> str:

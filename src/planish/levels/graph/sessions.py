@@ -181,6 +181,7 @@ def open_session(
     *,
     as_it_is: bool = False,
     keep: Path | None = None,
+    profile: Path | None = None,
     apart: bool = False,
     verbose: bool = False,
 ) -> ModelSession:
@@ -192,6 +193,7 @@ def open_session(
         disabled: its passes that are left out; it ignores names that it does not know.
         as_it_is: whether the runtime optimizes nothing.
         keep: where the model is written that the runtime made of it.
+        profile: begins the name of the file to which `end_profiling` writes the time of each node.
         apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
             not read it.
         verbose: whether the runtime reports on standard error what its passes do.
@@ -212,6 +214,8 @@ def open_session(
     level = "none" if as_it_is else settings.optimization
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level_name(level))
     options.execution_mode = getattr(ort.ExecutionMode, f"ORT_{settings.execution.upper()}")
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, str(profile)
     if keep is not None:
         options.optimized_model_filepath = str(keep)
         if apart:

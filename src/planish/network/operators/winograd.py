@@ -305,6 +305,15 @@ def convolution_of(name: str) -> str:
     return name
 
 
+def describe_winograd(node: Node) -> str | None:
+    """Name the part of Winograd's algorithm that a node computes; None where it is none."""
+    if node.operator not in (INPUT_TRANSFORM, OUTPUT_TRANSFORM):
+        return None
+    tile = node.attributes["geometry"].tile
+    part = "input" if node.operator == INPUT_TRANSFORM else "output"
+    return f"Winograd F({tile},{WINDOW}), {part}"
+
+
 def rewrite_winograd(network: Network, tiles: Mapping[str, int]) -> Network:
     """Compute convolutions by Winograd's algorithm.
 
