@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, numpy_helper
-from onnx.reference import ReferenceEvaluator
+from onnx import TensorProto
 
 from network_models import ModelWriter
 from planish.core import PlanishError
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.network.compiler import compile_model
+from planish.network.reference import float64_answers
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -491,30 +490,6 @@ def draw_network(seed: int) -> tuple[onnx.ModelProto, Mapping[str, Array]]:
 # Comparison
 
 
-def reference(model: onnx.ModelProto, feed: Mapping[str, Array]) -> list[Array] | None:
-    """Compute a network in float64; None where ONNX's reference does not."""
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    for tensor in wide.graph.initializer:
-        if tensor.data_type == TensorProto.FLOAT:
-            tensor.CopyFrom(
-                numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name)
-            )
-    for node in wide.graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.i == TensorProto.FLOAT:
-                attribute.i = TensorProto.DOUBLE
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = ReferenceEvaluator(wide).run(
-                None, {name: x.astype(np.float64) for name, x in feed.items()}
-            )
-        return [np.asarray(each) for each in found]
-    except Exception:  # noqa: BLE001 (the reference of an operator raises whatever it likes)
-        return None
-
-
 def apart(found: Array, right: Array) -> float:
     """Return the largest difference as a share of the largest number, or of 1; infinite where NaN differs."""
     if found.shape != right.shape:
@@ -546,7 +521,7 @@ def judge(seed: int, folder: Path) -> tuple[str, str]:
         ]
     except Exception as error:  # noqa: BLE001 (the runtime has a class for each status)
         return "invalid", str(error)[:200]
-    exact = reference(model, feed) or right
+    exact = float64_answers(model, feed) or right
     doubt = max(apart(a, b) for a, b in zip(right, exact, strict=True))
     if not doubt < TOLERANCE:
         return "decided by rounding", ""

@@ -30,6 +30,7 @@ from planish.network.fusion import FusedKernel, kernels_of
 from planish.network.library import arena as memory
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.reader import read_network
+from planish.network.reference import float64_answers
 
 
 @pytest.mark.parametrize(
@@ -207,10 +208,41 @@ def test_rounding_that_a_network_amplifies_is_no_mistake(tmp_path: Path) -> None
 def test_types_that_are_not_covered_are_refused(tmp_path: Path) -> None:
     w = ModelWriter()
     path = w.save(
-        tmp_path / "m.onnx", w.add("Cast", w.input("x", (3,), TensorProto.FLOAT16), to=TensorProto.FLOAT)
+        tmp_path / "m.onnx", w.add("Cast", w.input("x", (3,), TensorProto.BFLOAT16), to=TensorProto.FLOAT)
     )
-    with pytest.raises(ProgramError, match="float16, which is not covered"):
+    with pytest.raises(ProgramError, match="bfloat16, which is not covered"):
         planish.compile(path)
+
+
+def test_float16_is_read_and_written_exactly(tmp_path: Path) -> None:
+    w = ModelWriter()
+    wide = w.add("Cast", w.input("x", (1 << 16,), TensorProto.FLOAT16), to=TensorProto.FLOAT)
+    made = w.model(wide, w.add("Cast", w.input("y", (1 << 14,)), to=TensorProto.FLOAT16))
+    made.graph.output[1].type.tensor_type.elem_type = TensorProto.FLOAT16
+    onnx.save(made, tmp_path / "m.onnx")
+    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    draw = np.random.default_rng(0)
+    y = draw.standard_normal(1 << 14) * 10.0 ** draw.uniform(-9, 6, 1 << 14)
+    ties = x[: 1 << 10].astype(np.float32) + np.float32(2**-25)
+    y = np.asarray([*y[: -len(ties) - 3], *ties, np.inf, -np.inf, 65520], np.float32)
+    found, narrow = planish.compile(tmp_path / "m.onnx")(x, y)
+    np.testing.assert_array_equal(found, x.astype(np.float32))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(narrow, y.astype(np.float16))
+
+
+def test_models_of_float16_are_as_right_as_onnxruntime(tmp_path: Path) -> None:
+    w = ModelWriter()
+    weights = w.constant(np.random.default_rng(0).standard_normal((8, 16, 3, 3)).astype(np.float16))
+    x = w.add("Conv", w.input("x", (1, 16, 9, 9), TensorProto.FLOAT16), weights)
+    made = w.model(w.add("Tanh", x))
+    made.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    onnx.save(made, tmp_path / "m.onnx")
+    net = planish.compile(tmp_path / "m.onnx")
+    x = np.random.default_rng(1).standard_normal((1, 16, 9, 9)).astype(np.float16)
+    exact = float64_answers(made, {"x": x})
+    assert exact is not None
+    assert np.abs(net(x) - exact[0]).max() <= 2**-11
 
 
 def test_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import planish
+from network_models import ModelWriter
 from planish.core import Task
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -63,3 +65,18 @@ def test_trials_of_a_store_are_taken_over(task: Task[Program], tmp_path: Path) -
     assert tuned.best[0] == best.candidate
     assert tuned.seconds == best.cost(task.objectives[0])
     assert tuned.spent > 0
+
+
+def test_the_same_command_measures_no_more_than_its_seconds(tmp_path: Path) -> None:
+    w = ModelWriter()
+    path = w.save(tmp_path / "m.onnx", w.add("MatMul", w.input("x", (40, 50)), w.weight(50, 60)))
+
+    def measured(seconds: float) -> int:
+        """Compile, and count the measurements that the store has then."""
+        planish.compile(path, seconds=seconds, store=tmp_path / "a.db")
+        return sum(run.trials for run in planish.runs(store=tmp_path / "a.db"))
+
+    first = measured(4)
+    assert first > 0
+    assert measured(4) - first <= first // 4
+    assert measured(8) > first

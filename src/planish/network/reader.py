@@ -34,6 +34,7 @@ MOST_NAMED = 8
 PORTS = (
     "float32",
     "float64",
+    "float16",
     "bool",
     "int8",
     "int16",
@@ -222,7 +223,9 @@ def _network(name: str, model: ModelProto) -> Network:
     declared |= {key: TensorType(array.shape, array.dtype.name) for key, array in constants.items()}
     # Truth values and numbers of float64 are stored as float32, but in inputs and outputs.
     ports = [each for each in (*inputs, *(each.name for each in graph.output)) if each in declared]
-    within = {each: f"{each} as float32" for each in ports if declared[each].dtype in ("bool", "float64")}
+    within = {
+        each: f"{each} as float32" for each in ports if declared[each].dtype in ("bool", "float16", "float64")
+    }
     types = {
         within.get(key, key): TensorType(each.shape, stored(each.dtype)) for key, each in declared.items()
     }

@@ -31,7 +31,7 @@ def describe_code(code: int) -> str:
     return _MEANINGS.get(code, f"it returns {code}")
 
 
-_C_TYPES = {"float32": "float", "float64": "double", "bool": "bool"} | {
+_C_TYPES = {"float32": "float", "float64": "double", "bool": "bool", "float16": "uint16_t"} | {
     f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
 _ONE = """extern const struct model_tensor model_inputs[], model_outputs[];

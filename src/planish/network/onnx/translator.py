@@ -1,8 +1,8 @@
 """Translator of ONNX's nodes into those of a network.
 
-Truth values and numbers of float64 are stored as float32. Operators over floats become kernels of `loops`,
-where these can compute them. All others, and those of integers, become Python kernels: a node whose operator
-also exists for floats then has the element type in its name, as in `Add int64`.
+Truth values and numbers of float16 and float64 are stored as float32. Operators over floats become kernels
+of `loops`, where these can compute them. All others, and those of integers, become Python kernels: a node
+whose operator also exists for floats then has the element type in its name, as in `Add int64`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planish.network.operators.elementwise import POWERS
 FLOAT = "float32"
 
 
-_AS_FLOATS = (FLOAT, "float64", "bool")
+_AS_FLOATS = (FLOAT, "float16", "float64", "bool")
 
 
 _VARIADIC = ("Max", "Min", "Sum")

@@ -30,6 +30,16 @@ def sigmoid(a: Any) -> Any:
     return 1 / (1 + np.exp(-a))
 
 
+def bits_of_float(a: Any) -> Any:
+    """Return the bits of a float32 as a number."""
+    return int(np.float32(a).view(np.uint32))
+
+
+def float_of_bits(n: Any) -> Any:
+    """Return the float32 of 32 bits."""
+    return np.uint32(n).view(np.float32)
+
+
 def power_of_two(n: Any) -> Any:
     """Return 2 ** n in double, for n from -1022 to 1023."""
     return np.ldexp(1.0, n)
@@ -136,8 +146,22 @@ def _power_of_two(of: FunctionEmitter, args: Sequence[Entity]) -> Entity:
     return Operand("double", of.define(f"bitcast i64 {bits} to double"))
 
 
+def _bits_of_float(of: FunctionEmitter, args: Sequence[Entity]) -> Entity:
+    value = of.converted(of.value(args[0]), "float")
+    bits = of.define(f"bitcast float {value.text} to i32")
+    return Operand("i64", of.define(f"zext i32 {bits} to i64"))
+
+
+def _float_of_bits(of: FunctionEmitter, args: Sequence[Entity]) -> Entity:
+    value = of.converted(of.value(args[0]), "i64")
+    bits = of.define(f"trunc i64 {value.text} to i32")
+    return Operand("float", of.define(f"bitcast i32 {bits} to float"))
+
+
 INTRINSICS: Mapping[Any, Callable[[FunctionEmitter, Sequence[Entity]], Entity]] = {
     abs: _absolute,
+    bits_of_float: _bits_of_float,
+    float_of_bits: _float_of_bits,
     float: _converted("float"),
     fused: _fused,
     int: _converted("i64"),

@@ -125,6 +125,8 @@ def write_bit_shift(network: Network, node: Node) -> PythonKernel:
 def write_cast(network: Network, node: Node) -> PythonKernel:
     """Write Cast; one to truth values has the attribute `truth`."""
     source, target = network.types[node.inputs[0]].dtype, network.types[node.output].dtype
+    if "float16" in (source, target):
+        return _map(network, node, scalars.half_to_float if source == "float16" else scalars.float_to_half)
     cuts = "float" in source and "int" in target
     function = scalars.truth if node.attributes.get("truth") else scalars.truncated if cuts else scalars.same
     return _map(network, node, function)
@@ -151,7 +153,9 @@ def _map(network: Network, node: Node, function: Scalar) -> PythonKernel:
     out = network.types[node.output]
     rows = _rows(out.shape, [each.shape for each in types])
     names = "abc"[: len(inputs)]
-    arrays = [*zip(names, (each.dtype for each in types), strict=True), ("out", out.dtype)]
+    # Kernels have no float16: they read and write its bits.
+    dtypes = ["uint16" if each.dtype == "float16" else each.dtype for each in (*types, out)]
+    arrays = list(zip((*names, "out"), dtypes, strict=True))
     constants: list[tuple[str, Any]] = [
         ("function", function),
         ("rows", out.size // rows.columns),

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from planish.network.python_kernels.intrinsics import bits_of_float, float_of_bits
+
 # Whole numbers
 
 
@@ -372,3 +374,30 @@ def soft_sign(a: Any) -> Any:
 def square(a: Any) -> Any:
     """Return a * a."""
     return a * a
+
+
+# float16
+
+
+def half_to_float(bits: Any) -> Any:
+    """Return the number that the 16 bits of a float16 stand for."""
+    magnitude = (bits & 0x7FFF) << 13
+    scaled = (
+        float_of_bits(magnitude) * 5.192296858534828e33
+    )  # 2 ** 112: the difference of the exponents' biases
+    infinite = float_of_bits(magnitude | 0x7F800000)
+    found = infinite if magnitude >= 0x0F800000 else scaled
+    return -found if bits >= 0x8000 else found
+
+
+def float_to_half(a: Any) -> Any:
+    """Return the 16 bits of the float16 nearest to a float32, to even."""
+    bits = bits_of_float(a)
+    magnitude = bits & 0x7FFFFFFF
+    sign = (bits >> 16) & 0x8000
+    # Adding one half shifts the fraction of a small number to where that of float16 is.
+    small = bits_of_float(float_of_bits(magnitude) + 0.5) - 0x3F000000
+    normal = (magnitude - 0x38000000 + 0xFFF + ((magnitude >> 13) & 1)) >> 13
+    large = 0x7E00 if magnitude > 0x7F800000 else 0x7C00
+    found = small if magnitude < 0x38800000 else normal
+    return sign | (large if magnitude >= 0x47800000 else found)
