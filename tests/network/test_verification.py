@@ -104,3 +104,23 @@ def test_a_difference_in_real_inputs_alone_is_seen(tmp_path: Path, monkeypatch: 
     compile_model(path, output=None, measures=False)
     with pytest.raises(ProgramError, match="differs from ONNX Runtime's"):
         compile_model(path, output=None, inputs=tmp_path / "x.npz", measures=False)
+
+
+def test_a_difference_in_extreme_inputs_alone_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = small_model(tmp_path / "m.onnx")
+
+    def wrong(folder: Path, manifest: Mapping[str, Any]) -> Answers:
+        right = answers_here(folder, manifest)
+
+        def answers(feeds: Sequence[Sequence[Array]]) -> Sequence[Sequence[Array]]:
+            off = [bool(np.abs(feed[0]).max() > 20 and (feed[0] == 0).any()) for feed in feeds]
+            assert sum(off) == 1
+            return [[each + is_off for each in one] for one, is_off in zip(right(feeds), off, strict=True)]
+
+        return answers
+
+    monkeypatch.setattr("planish.network.verification.answers_here", wrong)
+    with pytest.raises(ProgramError, match="differs from ONNX Runtime's"):
+        compile_model(path, output=None, measures=False)

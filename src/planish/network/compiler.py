@@ -255,13 +255,13 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     _check_weights(network)
     target, on_progress = request.target, request.on_progress
     from planish.network.report import describe_layers, match_layers, profile_onnxruntime
-    from planish.network.timing import compare, layer_times, make_feeds
+    from planish.network.timing import compare, layer_times, make_extreme_feed, make_feeds
     from planish.network.tuning import choose, choose_algorithms
     from planish.network.verification import INPUT_SETS, TOLERANCE
 
     limit = TOLERANCE if request.tolerance is None else request.tolerance
     own = _read_feeds(program) if request.inputs else []
-    feeds = [*own, *make_feeds(network, INPUT_SETS)]
+    feeds = [*own, *make_feeds(network, INPUT_SETS), make_extreme_feed(network)]
     if request.seconds and not is_foreign(target):
         network = choose_algorithms(network, limit, target, on_progress)
     else:

@@ -37,6 +37,7 @@ TIME = Objective("time_s", "s")
 LAYERS_S, LEAST_RUNS, MOST_RUNS = 1.0, 5, 200
 """Seconds in which layers are timed for the report, and runs of the network at least and at most."""
 _SEED = 44
+_EXTREME = 1 << 20
 _PASSING = ("Cast", "Copy", "Expand", "View")
 """Operators that pass indices on."""
 _FEED = "feed.npz"
@@ -61,6 +62,21 @@ def make_feeds(network: Network, count: int) -> list[Feed]:
                 feed[name] = np.asarray(draw.integers(0, bounds[name], value.shape), value.dtype)
         feeds.append(feed)
     return feeds
+
+
+def make_extreme_feed(network: Network) -> Feed:
+    """Draw an input of very different magnitudes, zeros, and the ends of ranges of indices."""
+    feed: dict[str, Array] = {}
+    for index, name in enumerate(network.inputs):
+        value, draw = network.types[name], rng(_SEED, _EXTREME, index)
+        choice = draw.integers(0, 8, value.shape)
+        if value.dtype.startswith("float"):
+            wide = draw.standard_normal(value.shape) * 10.0 ** draw.uniform(-3, 2, value.shape)
+            feed[name] = np.asarray(np.where(choice == 0, 0.0, wide), value.dtype)
+        else:
+            last = np.iinfo(np.uint8).max if value.dtype == "uint8" else _bound(network, name) - 1
+            feed[name] = np.asarray(np.where(choice < 4, 0, last), value.dtype)
+    return feed
 
 
 def _bound(network: Network, name: str) -> int:
