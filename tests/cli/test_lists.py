@@ -34,7 +34,7 @@ def test_without_a_command_there_is_help(planish: Planish) -> None:
     assert said.out == planish("--help").out
     assert [line.split()[0] for line in said.out.partition("Commands:\n")[2].splitlines()] == [
         *COMMANDS,
-        *("cc", "c++"),
+        *("cc", "c++", "size"),
         "runs",
         "corpus",
         "learn",

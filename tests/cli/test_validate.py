@@ -5,7 +5,6 @@ import shlex
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,7 @@ def test_a_value_that_is_too_uncertain_is_undecided(
     machine = UnsteadyExecutors()
     with monkeypatch.context() as patched:
         patched.setattr("planish.tuning.validate.PLAN", Plan())
-        patched.setattr("planish.tuning.validate.validate", partial(validate, start=machine))
+        patched.setattr("planish.measure.executors.LocalExecutor", machine)
         words = ("validate", kept.run, "--store", kept.place)
         said = planish(*words)
         assert (said.code, machine.started) == (0, 5)

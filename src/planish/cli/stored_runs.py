@@ -227,7 +227,6 @@ def export(
     from planish.cli.summary import report_stand_in
     from planish.store import open_store
     from planish.tuning.result import read_result
-    from planish.tuning.verdict import verdict_of
 
     with open_store(store, read_only=True) as opened:
         result = read_result(opened, run_id, pick, file or ())
@@ -241,7 +240,7 @@ def export(
                 else level.export(task, exported, folder)
             )
             files = [*map(str, written)]
-        report_stand_in(result, verdict_of(result).kind)
+        report_stand_in(result)
     if form == "json":
         document({"run": result.run.id, "files": files})
     else:

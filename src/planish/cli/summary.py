@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from planish.report.page import FrontTable, Grid
     from planish.tuning.comparison import Comparison
     from planish.tuning.predictions import ModelSection, Proposal
-    from planish.tuning.verdict import RunVerdictKind
 
 
 def front_document(result: Result) -> Mapping[str, Any]:
@@ -327,20 +326,15 @@ def show_winner(result: Result, titles: Collection[str] | None = None) -> None:
         show_sections({h: text for h, text in result.description.items() if titles is None or h in titles})
 
 
-def report_stand_in(result: Result, kind: RunVerdictKind) -> None:
-    """Say, on standard error, where what is exported is not the winner, and why.
-
-    Args:
-        result: of the run.
-        kind: of its verdict.
-    """
+def report_stand_in(result: Result) -> None:
+    """Say, on standard error, where what is exported is not the winner, and why."""
     if not result.finalists and result.exported != result.candidate:
         remark("The best candidate was not compared with the original, so the original is written.")
     elif result.exported != result.candidate:
         library = f"the baseline ({baseline_name(result)})"
         why = (
             f"The comparison is undecided, and {library}"
-            if kind == "undecided"
+            if verdict_of(result).kind == "undecided"
             else f"No candidate is better than {library}, which"
         )
         remark(f"{why} cannot be exported, so the best kernel of the search was written.")

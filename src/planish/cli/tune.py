@@ -228,7 +228,6 @@ def _files(result: Result, output: Output) -> list[Path]:
     from planish.cli.output import writing
     from planish.cli.summary import report_stand_in
     from planish.report import write_report
-    from planish.tuning.verdict import verdict_of
 
     files = [] if output.report is None else [write_report(result, output.report)]
     if output.export is not None:
@@ -240,5 +239,5 @@ def _files(result: Result, output: Output) -> list[Path]:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run.id} DIR' writes it."):
             winner = result.level.write_artifacts(result.task, result.exported, Path())
     if winner:
-        report_stand_in(result, verdict_of(result).kind)
+        report_stand_in(result)
     return [*files, *winner]

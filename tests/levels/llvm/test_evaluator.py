@@ -119,9 +119,9 @@ def test_code_that_was_run_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> 
     runs: list[Path] = []
     answer = Runner.answer
 
-    def counted(runner: Runner, program: Path, seconds: float = 9.0) -> RunAnswer:
+    def counted(runner: Runner, program: Path, *args: Any, **named: Any) -> RunAnswer:
         runs.append(program)
-        return answer(runner, program, seconds)
+        return answer(runner, program, *args, **named)
 
     monkeypatch.setattr(Runner, "answer", counted)
     lists = [candidate_of(["sroa<modify-cfg>"]), candidate_of(["sroa<modify-cfg>", "dce"])]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from itertools import combinations
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
@@ -254,10 +255,12 @@ def _begins(start: Node, node: Node) -> bool:
     return len(begun) == len(first) and begun == {leaf.target.buffer for leaf in rest if leaf.reduce}
 
 
-def _separate(loop: Loop) -> tuple[Loop, ...]:
+def _separate(loop: Loop, extent: int) -> tuple[Loop, ...]:
     """Divide a loop whose leaves write parts of one tensor each, as of a concatenation; () where it is none.
 
-    Iterations of one leaf might write what those of another do, but for parts of one tensor, which are apart.
+    Args:
+        loop: whose leaves may write the same elements in different iterations: then their order counts.
+        extent: its elements.
     """
     found = leaves((loop,))
     written = {leaf.target.buffer for leaf in found}
@@ -266,7 +269,17 @@ def _separate(loop: Loop) -> tuple[Loop, ...]:
         return ()
     parts = tuple([Loop(loop.axis, loop.step, (leaf,), loop.kind) for leaf in found])
     alone = all(part.side_by_side and not leaf.reduce for part, leaf in zip(parts, found, strict=True))
-    return parts if alone else ()
+    targets = [leaf.target for leaf in found]
+    apart = all(_apart(one, other, loop, extent) for one, other in combinations(targets, 2))
+    return parts if alone and apart else ()
+
+
+def _apart(one: Ref, other: Ref, loop: Loop, extent: int) -> bool:
+    """Return whether a loop over so many elements writes none by both references."""
+    if one.buffer != other.buffer:
+        return True
+    span = abs(one.stride.get(loop.id, 0)) * -(-extent // loop.step)
+    return one.strides == other.strides and abs(one.offset - other.offset) >= max(1, span)
 
 
 def _overlap(slots: Iterable[Slot], stride: int) -> bool:
@@ -456,7 +469,7 @@ class _Annotator:
 
     def _loop(self, loop: Loop, inside: Inside) -> Item:
         if not loop.side_by_side:
-            if parts := _separate(loop):
+            if parts := _separate(loop, remaining(self.tree, inside, loop.axis)):
                 return Block(parts, tuple([self._nodes((part,), inside) for part in parts]))
             return self._outer(loop, loop.body, inside, loop.step)
         lanes, here = self.vectors.lanes, remaining(self.tree, inside, loop.axis)
