@@ -111,7 +111,8 @@ class FollowedRun:
     def counts(self) -> TrialCounts:
         """Return the counts of its trials."""
         columns = self.columns
-        return TrialCounts(len(columns), columns.failed, columns.cached, frozenset(columns.hosts))
+        with columns.busy:
+            return TrialCounts(len(columns), columns.failed, columns.cached, frozenset(columns.hosts))
 
     @property
     def verdict(self) -> RunVerdict:

@@ -7,11 +7,13 @@ is drawn, counted and sorted by is kept; whole trials are read for the rows that
 from __future__ import annotations
 
 import math
+import threading
 import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from planish.core import Candidate, Failed, Objective, Step, Trial
 from planish.core.front import HypervolumeTracker
@@ -22,6 +24,9 @@ from planish.tuning.stored_run import PAUSE_S, FailureGroup, StageTime, stage_ta
 if TYPE_CHECKING:
     from numpy import bool_, float64, int64
     from numpy.typing import NDArray
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 MEASURED = -1
 """Cause of a trial that did not fail."""
@@ -51,9 +56,22 @@ class Cause:
         return f"{self.stage}: {self.reason}"
 
 
+def _locked(
+    method: Callable[Concatenate[TrialColumns, _P], _T],
+) -> Callable[Concatenate[TrialColumns, _P], _T]:
+    """Return a method that reads columns while none is extended: sections are rendered in several threads."""
+
+    @wraps(method)
+    def locked(self: TrialColumns, *args: _P.args, **named: _P.kwargs) -> _T:
+        with self.busy:
+            return method(self, *args, **named)
+
+    return locked
+
+
 @dataclass
 class TrialColumns:
-    """Columns of a run's trials, in the order of storing.
+    """Columns of a run's trials, in the order of storing; several threads may read and extend them.
 
     Args:
         run_id: the run.
@@ -71,6 +89,7 @@ class TrialColumns:
         cached: how many outcomes were taken from the store.
         hosts: the machines that measured them.
         growth: of the front's hypervolume; None where there is one objective.
+        busy: held while columns are read or extended.
     """
 
     run_id: str
@@ -88,6 +107,7 @@ class TrialColumns:
     cached: int = 0
     hosts: set[str] = field(default_factory=set[str])
     growth: HypervolumeTracker | None = None
+    busy: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
     _row: int = 0
     _known: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _stages: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
@@ -109,9 +129,10 @@ class TrialColumns:
         """
         end = time.monotonic() + seconds
         for found, row in store.trials_after(self.run_id, self._row, self.steps):
-            for trial in found:
-                self._add(trial)
-            self._row = row
+            with self.busy:
+                for trial in found:
+                    self._add(trial)
+                self._row = row
             if time.monotonic() > end:
                 return False
         return True
@@ -152,8 +173,10 @@ class TrialColumns:
     @property
     def failed(self) -> int:
         """Return how many failed."""
-        return sum(cause.count for cause in self.causes)
+        with self.busy:
+            return sum(cause.count for cause in self.causes)
 
+    @_locked
     def failure_groups(self) -> list[FailureGroup]:
         """Return the causes of failures as reports show them, the most frequent first."""
         found = sorted(self.causes, key=lambda cause: -cause.count)
@@ -161,10 +184,12 @@ class TrialColumns:
             FailureGroup(c.stage, c.reason, c.count, c.count / len(self), c.detail, c.first) for c in found
         ]
 
+    @_locked
     def stage_times(self, run_seconds: Mapping[str, float]) -> list[StageTime]:
         """Return the time by stage as reports show it; see `planish.tuning.stored_run.stage_times`."""
         return stage_table(self._stages, run_seconds)
 
+    @_locked
     def curve(self, started: float | None = None) -> Curve:
         """Return the search's curve, thinned.
 
@@ -215,6 +240,7 @@ class TrialColumns:
         seconds[by_index] = np.where(last >= 0, spent[by_index][last], 0.0)
         return seconds
 
+    @_locked
     def select(self, outcome: str, order: str) -> NDArray[int64]:
         """Return the indices in the run of the trials to be shown.
 
@@ -235,6 +261,7 @@ class TrialColumns:
         key = value if down == (order == "best") else -value
         return index[np.lexsort((index, key))]  # what is not a number comes last
 
+    @_locked
     def costs(self) -> list[tuple[int, tuple[float, ...]]]:
         """Return the index in the run and the costs of each trial that has all values."""
         signs = [1.0 if each.direction == "down" else -1.0 for each in self.objectives]
