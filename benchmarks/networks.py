@@ -12,15 +12,12 @@ own profile:
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +26,7 @@ from planish.levels.loops.backends import preferred_backend
 from planish.levels.loops.roofline import measured_peak
 from planish.network.compiler import Compilation, compile_model
 from planish.network.reader import read_network
+from planish.network.report import PeerNode, profile_onnxruntime
 from planish.network.timing import TIME, make_feeds
 from side_by_side import geomean, use_one_core
 
@@ -36,40 +34,17 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from network_models import NETWORKS
 
-PROFILED_RUNS = 20
-"""Calls of ONNX Runtime that its profile is the median of."""
 SHOWN = 30
 """Lines of a profile, the most expensive first."""
 
 
-def profile_of_onnxruntime(path: Path, shape: str, cores: int) -> list[tuple[str, str, float]]:
-    """Return the name, operator and median seconds of each node, as ONNX Runtime's profiler reports them."""
-    import onnxruntime
-
-    runtime: Any = onnxruntime
+def profile(path: Path, shape: str, cores: int) -> list[PeerNode]:
+    """Return the nodes of a file's model as ONNX Runtime times them."""
     network, model = read_network(read_model(path, {"shape": shape} if shape else {}))
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.intra_op_num_threads, options.log_severity_level = cores, 4
-    options.enable_profiling = True
-    with tempfile.TemporaryDirectory() as folder:
-        options.profile_file_prefix = str(Path(folder) / "ort")
-        session = runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        feed = make_feeds(network, 1)[0]
-        for _ in range(PROFILED_RUNS):
-            session.run(None, dict(feed))
-        events = json.loads(Path(session.end_profiling()).read_text())
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
-            name = event["name"].removesuffix("_kernel_time")
-            found[name, event["args"]["op_name"]].append(event["dur"] / 1e6)
-    return [(name, operator, statistics.median(times)) for (name, operator), times in found.items()]
+    return profile_onnxruntime(model, make_feeds(network, 1)[0], cores)
 
 
-def print_profiles(found: Compilation, nodes: Sequence[tuple[str, str, float]]) -> None:
+def print_profiles(found: Compilation, nodes: Sequence[PeerNode]) -> None:
     """Print the layers of a library, and the nodes of ONNX Runtime's profile."""
     peak = measured_peak(preferred_backend())
     whole = sum(layer.seconds for layer in found.layers)
@@ -80,10 +55,13 @@ def print_profiles(found: Compilation, nodes: Sequence[tuple[str, str, float]]) 
             f"  {index:>4} {layer.operators[:40]:<40} {shape:<16} {1e3 * layer.seconds:>8.3f} ms"
             f" {layer.seconds / whole:>6.1%} {layer.gflops:>7.1f} GFLOPS {layer.gflops / peak:>5.0%} of peak"
         )
-    total = sum(seconds for _, _, seconds in nodes)
+    total = sum(node.seconds for node in nodes)
     print(f"  nodes of ONNX Runtime, {1e3 * total:.2f} ms in all")
-    for name, operator, seconds in sorted(nodes, key=lambda node: -node[2])[:SHOWN]:
-        print(f"       {operator[:20]:<20} {name[:36]:<36} {1e3 * seconds:>8.3f} ms {seconds / total:>6.1%}")
+    for node in sorted(nodes, key=lambda node: -node.seconds)[:SHOWN]:
+        print(
+            f"       {node.operator[:20]:<20} {node.name[:36]:<36} {1e3 * node.seconds:>8.3f} ms"
+            f" {node.seconds / total:>6.1%}"
+        )
 
 
 def row(name: str, found: Compilation, seconds: float) -> tuple[str, float]:
@@ -132,7 +110,7 @@ def main() -> None:
                 print(line, flush=True)
                 ratios["tuned" if seconds else "default"].append(ratio)
                 if args.profile and seconds in (None, args.seconds):
-                    print_profiles(made, profile_of_onnxruntime(path, shape, args.cores))
+                    print_profiles(made, profile(path, shape, args.cores))
     for kind, values in ratios.items():
         finite = [v for v in values if np.isfinite(v)]
         if finite:
