@@ -181,19 +181,24 @@ def gather_rows(x: Array, indices: Array, out: Array, before: int, n: int, count
                 out[(i * count + k) * after + j] = x[p + j]
 
 
+def offset_along(i: int, index: int, shape: Shape, strides: Shape, axis: int) -> int:
+    """Return the offset of element i of a shape, whose index along one dimension is replaced."""
+    rest = i
+    p = index * strides[axis]
+    for e in range(len(shape)):
+        d = len(shape) - 1 - e
+        if d != axis:
+            p = p + rest % shape[d] * strides[d]
+        rest = rest // shape[d]
+    return p
+
+
 def gather_elements(
     x: Array, indices: Array, out: Array, size: int, shape: Shape, strides: Shape, axis: int, n: int
 ) -> None:
     """Compute GatherElements; `shape` is that of the indices, and `strides` of x."""
     for i in range(size):
-        rest = i
-        p = clamped(indices[i], n) * strides[axis]
-        for e in range(len(shape)):
-            d = len(shape) - 1 - e
-            if d != axis:
-                p = p + rest % shape[d] * strides[d]
-            rest = rest // shape[d]
-        out[i] = x[p]
+        out[i] = x[offset_along(i, clamped(indices[i], n), shape, strides, axis)]
 
 
 def scatter_elements(
@@ -204,13 +209,7 @@ def scatter_elements(
     for i in range(whole):
         out[i] = x[i]
     for i in range(size):
-        rest = i
-        p = clamped(indices[i], n) * strides[axis]
-        for e in range(len(shape)):
-            d = len(shape) - 1 - e
-            if d != axis:
-                p = p + rest % shape[d] * strides[d]
-            rest = rest // shape[d]
+        p = offset_along(i, clamped(indices[i], n), shape, strides, axis)
         out[p] = updates[i] if combine is None else combine(out[p], updates[i])
 
 
