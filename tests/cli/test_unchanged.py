@@ -6,21 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from cli.conftest import Planish, Said
-from planish.cli.summary import report_stand_in
-from planish.core import Candidate
-from planish.levels.loops.backends import Library
+from planish.core import Verdict
 from planish.measure import PairedSamples, Variant
 from planish.measure.comparison import remeasure_all
 from planish.store import open_store
 from planish.tuning import remeasure
-from planish.tuning.result import Result, read_result
-from planish.tuning.verdict import RunVerdictKind
+from planish.tuning.result import read_result
 
 pytestmark = pytest.mark.usefixtures("short_comparisons")
 
@@ -29,21 +25,22 @@ MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
 MINIMAL = "define i32 @f(i32 %x) {\n  ret i32 %x\n}\n"
 
 
-def slower(sampled: PairedSamples) -> PairedSamples:
-    """Make a variant three times as bad as it is."""
+def slower(sampled: PairedSamples, verdict: Verdict) -> PairedSamples:
+    """Make a variant three times as bad as it is, with this verdict."""
     values = tuple(tuple(3 * value + 1 for value in row) for row in sampled.values)
-    return replace(sampled, values=values, verdict="worse")
+    return replace(sampled, values=values, verdict=verdict)
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the comparison at the end find every candidate slower than the baseline."""
+def nothing_is_better(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the comparison at the end find every candidate slower than the baseline, or undecided."""
+    verdict: Verdict = getattr(request, "param", "worse")
 
     def found(
         baseline: Variant, variants: Sequence[Variant], *others: Any
     ) -> list[Mapping[str, PairedSamples]]:
         base, *rest = remeasure_all(baseline, variants, *others)
-        return [base, *({name: slower(sampled) for name, sampled in each.items()} for each in rest)]
+        return [base, *({name: slower(sampled, verdict) for name, sampled in each.items()} for each in rest)]
 
     monkeypatch.setattr(remeasure, "remeasure_all", found)
 
@@ -74,22 +71,13 @@ def test_of_a_tensor_program_the_winner_is_numpy_and_the_best_kernel_is_exported
     assert "fmla\tv" in next((tmp_path / "arm").glob("*.s")).read_text()
 
 
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        ("undecided", "The comparison is undecided, and the baseline (numpy) cannot be exported"),
-        ("same", "No candidate is better than the baseline (numpy), which cannot be exported"),
-    ],
-)
+@pytest.mark.parametrize("nothing_is_better", ["undecided"], indirect=True)
 def test_the_message_on_an_exported_kernel_claims_no_more_than_the_verdict(
-    kind: RunVerdictKind, said: str, capsys: pytest.CaptureFixture[str]
+    planish: Planish, tmp_path: Path
 ) -> None:
-    numpy = Candidate((Library("numpy"),))
-    result = SimpleNamespace(finalists=(1,), exported=Candidate(), candidate=numpy, baseline_candidate=numpy)
-    report_stand_in(cast("Result", result), kind)
-    assert (
-        " ".join(capsys.readouterr().err.split()) == f"{said}, so the best kernel of the search was written."
-    )
+    said, _ = tuned(planish, *MATMUL, *SHORT, "--export", tmp_path / "out")
+    assert "Undecided:" in said.out
+    assert "The comparison is undecided, and the baseline (numpy) cannot be exported, so" in said.err
 
 
 def test_of_a_module_of_ir_it_is_the_one_that_clang_would_make(planish: Planish, tmp_path: Path) -> None:
