@@ -39,7 +39,7 @@ myst_heading_anchors = 3
 default_role = "literal"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "undoc-members": False}
-# Types as the source spells them: the full paths of private modules would tell a reader less.
+# Types as the source spells them: the full paths of private modules would be less readable.
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False

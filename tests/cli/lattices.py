@@ -122,7 +122,7 @@ class LatticeLevel(Level[Any]):
     def target(self, program: Program, cores: int) -> Target:
         del program
         if cores > 2:
-            raise TargetError(f"{cores} cores asked for, there are 2", "Use cores=2 at most.")
+            raise TargetError(f"{cores} cores requested, there are 2", "Use cores=2 at most.")
         return Target("abacus", frozenset({"beads"}), cores, {"carver": "1.0"})
 
     def runs(self, task: Task) -> bool:

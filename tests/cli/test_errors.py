@@ -34,7 +34,7 @@ WRONG = {
     "--searcher genetic --set popluation=3": (USAGE, "option 'popluation'. Did you mean 'population'?"),
     "--searcher genetic --set population=1": (USAGE, "takes a whole number, at least 2, not '1'"),
     "--searcher genetic --set population=x": (USAGE, "takes a whole number, at least 2, not 'x'"),
-    "--cores 99": (TargetError.exit_code, "99 cores asked for, there are 2. Use --cores 2 at most."),
+    "--cores 99": (TargetError.exit_code, "99 cores requested, there are 2. Use --cores 2 at most."),
     "--trials 0": (USAGE, "--trials takes a whole number of at least 1, not 0"),
     "--seconds 0": (USAGE, "--seconds takes a number above 0, not 0.0"),
     "--seconds nan": (USAGE, "--seconds takes a number above 0, not nan"),

@@ -177,7 +177,7 @@ class Coreless(lattices.LatticeLevel):
 
     def target(self, program: Program, cores: int) -> Target:
         del program
-        raise TargetError(f"{cores} cores asked for")
+        raise TargetError(f"{cores} cores requested")
 
 
 def test_a_run_without_result_or_with_too_many_cores_is_an_error(

@@ -33,6 +33,14 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def test_files_that_the_architecture_names_without_their_folder_exist() -> None:
+    sources = ["/" + path.relative_to(ROOT / "src").as_posix() for path in ROOT.glob("src/**/*.py")]
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    short = [name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("src/")]
+    assert short
+    assert [name for name in short if not any(path.endswith(f"/{name}") for path in sources)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))

@@ -157,9 +157,9 @@ def evaluate(
     """Evaluate a policy on known results, including programs that it learned from.
 
     For the level llvm: what its 1, 3, 5, 10 and 30 most probable lists save over -Oz; the greedy lists of a
-    language model are compiled, for up to 200 functions. For other levels: `regret`, how far the preferred
-    step is behind the best one in the store, as a share of the best speed, and `best`, the share of states in
-    which no step is better.
+    language model are compiled, for up to 200 functions. For other levels: `regret`, how much worse the
+    preferred step is than the best one in the store, as a share of the best speed, and `best`, the share of
+    states in which no step is better.
 
         planish policy evaluate loops --store mine.db
     """
@@ -418,7 +418,7 @@ def train(
 ) -> None:
     """Train a policy from stored searches, from labeled functions (llvm), or by reinforcement learning.
 
-    Imitation learns how far each action is behind the best one in states that searches have measured
+    Imitation learns how much worse each action is than the best one in states that searches have measured
     (`--space steps --searcher beam-bfs`). Ctrl-C keeps the best policy so far. With llvm and with
     reinforcement, the same command resumes an interrupted training. It needs the extra `train`;
     reinforcement needs `distributed`.

@@ -127,7 +127,7 @@ class Source:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of its name; None where there is none."""
+    """Return what distinguishes a file from another one of its name; None where there is none."""
     try:
         found = path.stat()
     except OSError:

@@ -35,7 +35,7 @@ def layer_parameters(name: str, width: int, attentions: Sequence[str] = ("",)) -
     Args:
         name: of the layer.
         width: of its rows.
-        attentions: names of its attentions, each with a space behind it.
+        attentions: names of its attentions, each with a space after it.
     """
     inner, square = 2 * width, (width, width)
     found = {f"{name} {attention}{matrix}": square for attention in attentions for matrix in MATRICES}

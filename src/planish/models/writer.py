@@ -219,7 +219,7 @@ def next_scores(
     hidden = (hidden + parameters["steps"][lengths])[None]  # lists as rows: each matrix is read once for all
     fresh = np.empty((len(lengths), shape.depth, 2, shape.width), np.float32)
     seen = np.arange(past.shape[1] + 1) < lengths[:, None, None]
-    # The new step comes last, behind all padding, and sees itself.
+    # The new step comes last, after all padding, and sees itself.
     seen[:, :, -1] = True
     for layer in range(shape.depth):
         name, rows = f"write {layer}", rms_norm(np, hidden)

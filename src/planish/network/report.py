@@ -245,7 +245,7 @@ class _TensorGraph:
                 self._readers[name] += node.output
 
     def known(self, names: Iterable[str]) -> list[str]:
-        """Return the tensors that names stand for; a part of one has more words behind the tensor's name."""
+        """Return the tensors that names stand for; a part of one has more words after the tensor's name."""
         found = list[str]()
         for name in names:
             while name not in self._computed and " " in name:

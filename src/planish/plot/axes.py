@@ -19,7 +19,7 @@ _WIDE = 5.0  # of linear axes, values further apart would leave most in one corn
 _FINE_DECADES = 2.5
 
 # Each has a contrast of 3 to 1 with the backgrounds of both templates, as WCAG 2.1 asks of graphics, and
-# differs from the others also for readers who cannot tell red from green, or blue from yellow.
+# differs from the others also for readers who cannot distinguish red from green, or blue from yellow.
 BLUE, ORANGE, RED, GREEN, PURPLE = "#1460f6", "#d17c03", "#c3252d", "#11a46f", "#b24eb7"
 GREY = "#838a94"
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED)

@@ -255,7 +255,7 @@ class ForkPool(Generic[Item, Answer]):
         try:
             answer, error = loads(message, self._message)
             if not working.jobs:
-                raise DataError("it was asked for nothing more")
+                raise DataError("it received no further request")
         except DataError as malformed:
             working.child.reject(malformed)
         if error is not None:

@@ -440,7 +440,7 @@ def leave_network() -> str:
     if library.unshare(_USER | _NETWORK):
         return os.strerror(ctypes.get_errno())
     hide(on=False)  # else the files below belong to root
-    with suppress(OSError):  # without it the user is unknown (nobody), with fewer rights
+    with suppress(OSError):  # without it the user has no name, and fewer rights
         # First: no process may map groups that could still leave one (user_namespaces(7)).
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")

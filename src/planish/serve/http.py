@@ -47,7 +47,7 @@ class Tokens:
         """Return whose token an `Authorization` header has; None where it is none of ours."""
         kind, _, token = (header or "").partition(" ")
         given, found = token.strip().encode("utf-8", "replace"), None
-        for name, known in self._clients.items():  # all of them, so that the time tells nothing
+        for name, known in self._clients.items():  # all of them, so that the time reveals nothing
             if hmac.compare_digest(known, given) and kind.lower() == "bearer":
                 found = name
         return found

@@ -215,7 +215,7 @@ class ServedRun:
         progress.compares = self._comparing is not None or not self._stopping
 
     def trial(self, trial: Trial, progress: Progress) -> None:
-        """Note what became of a candidate; a run that is resumed tells its trials again."""
+        """Record the outcome of a candidate; a resumed run reports its trials again."""
         del progress
         if trial.index >= len(self._counted):
             self._counted.extend(bytes(trial.index + 1 - len(self._counted)))

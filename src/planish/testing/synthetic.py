@@ -143,7 +143,7 @@ class Lattice(Space):
         return np.array([*map(self.position, candidates)], np.float32).reshape(-1, len(self.sizes))
 
     def crossover(self, a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Candidate]:
-        """Swap the values behind one point."""
+        """Swap the values after one point."""
         here, there = self.position(a), self.position(b)
         point = int(rng.integers(len(here) + 1))
         return self.at(here[:point] + there[point:]), self.at(there[:point] + here[point:])

@@ -46,7 +46,7 @@ class StateDataset:
         left: (states,), the share of steps that are left.
         short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
             slower than the program's best, as a share of that; NaN where that is unknown. What is
-            behind the state's best action by more than `FARTHEST` is so by that; the end is not.
+            worse than the state's best action by more than `FARTHEST` is so by that; the end is not.
         groups: (states,), the index of its program in `programs`.
         programs: canonical texts.
         space: of one of the programs.
@@ -206,8 +206,8 @@ def evaluate_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, floa
         dataset: what a store knows of the same space.
 
     Returns:
-        "regret", by how much it is behind the best known action, as a share of the best speed, and "best",
-        the share of states where none is better.
+        "regret", by how much it is worse than the best known action, as a share of the best speed, and
+        "best", the share of states where none is better.
     """
     assert isinstance(policy.shape, Shape)
     rows = scaled(dataset.observed, dataset.left)
@@ -215,8 +215,8 @@ def evaluate_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, floa
     found = np.concatenate([scores(np, policy.shape, policy.parameters, part) for part in parts])
     known = np.where(np.isnan(dataset.short), -np.inf, found)
     chosen = np.take_along_axis(dataset.short, known.argmax(axis=1)[:, None], axis=1)[:, 0]
-    behind = chosen - np.nanmin(dataset.short, axis=1)
-    return {"regret": float(behind.mean()), "best": float((behind <= 0).mean())}
+    worse = chosen - np.nanmin(dataset.short, axis=1)
+    return {"regret": float(worse.mean()), "best": float((worse <= 0).mean())}
 
 
 def compare_steps(policy: SavedPolicy, rival: SavedPolicy, dataset: StateDataset) -> HeldOut | None:
@@ -263,7 +263,7 @@ def compare_lists(
 
 
 def evaluate_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:
-    """Return what the most probable lists of a policy save, with the baseline behind them.
+    """Return what the most probable lists of a policy save, with the baseline after them.
 
     Args:
         policy: that writes lists.

@@ -1,4 +1,4 @@
-"""Search loop: ask, submit, record and tell.
+"""Search loop: ask, submit, record and report.
 
 `SearchLoop` asks a searcher for as many candidates as the executor has capacity for, and reports to it each
 outcome as it comes. It needs no store: searches that keep no run use it too.
@@ -334,7 +334,7 @@ class SearchLoop:
         )
 
     def _take(self, ask: Ask, free_slots: int) -> bool:
-        """Ask, and tell at once what is known; whether more may be asked for before any answer."""
+        """Ask, and report at once what is known; return whether to ask again before any answer."""
         begun = time.monotonic()
         asked = ask(max(free_slots, min(REPLAYED, self._recorder.n_resumed - len(self._proposed))))
         for trial in self._recorder.known(asked):

@@ -1,4 +1,4 @@
-"""Verdict of a run, one line and the figures behind it, and results as text and as HTML.
+"""Verdict of a run, one line and its figures, and results as text and as HTML.
 
 The chart of a result is a drawing in SVG and needs no script: it is shown offline, on pages that render
 notebooks, and in notebooks that are not trusted. `planish.plot.history` draws the interactive one. A search
@@ -40,7 +40,7 @@ RunVerdictKind = Literal["better", "same", "worse", "undecided", "failed", "open
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """Verdict of a run: the line, and what stands behind it.
+    """Verdict of a run: the line, and the figures that justify it.
 
     Args:
         kind: "undecided" where the comparison is too uncertain to decide, or did not happen; "open" while the

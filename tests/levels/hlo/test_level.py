@@ -187,7 +187,7 @@ def test_the_papers_space_is_searched_as_in_the_paper(tuned: Tuned, tmp_path: Pa
 
 def test_the_machine_lists_the_back_ends() -> None:
     assert "jaxlib" in HloLevel().machine()["xla"]
-    with pytest.raises(PlanishError, match="cores asked for"):
+    with pytest.raises(PlanishError, match="cores requested"):
         hlo_target(10**6)
 
 

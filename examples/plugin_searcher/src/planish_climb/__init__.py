@@ -51,7 +51,7 @@ def climb(space: CanEvolve, seed: int, tries: int) -> Rounds:
         if here is None:
             return
         cost = (yield [here])[here.hash]
-        # A start that failed is no hill: nothing tells where up is.
+        # A start that failed is no hill: no direction leads up.
         while cost is not None:
             draw = partial(space.mutate, here)
             neighbors = list(islice(_new(draw, generator, seen, 10 * tries), tries))

@@ -183,9 +183,7 @@ def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = Fa
     """
     there = usable_cores()
     if not 1 <= cores <= there:
-        raise TargetError(
-            f"{cores} cores asked for, this machine offers {there}", f"Use cores={there} at most."
-        )
+        raise TargetError(f"{cores} cores requested, this machine has {there}", f"Use cores={there} at most.")
     settings = session_settings(session)
     if settings["provider"] == "cuda":
         import onnxruntime

@@ -1,7 +1,7 @@
 """ONNX models as messages: their parts at any depth, data flow, node counts, and identity.
 
 The data flow is without shapes, types and constants. Exporters differ in what they write around an operation:
-constants as nodes or initializers, weights behind casts and expansions, sizes computed on the way. What does
+constants as nodes or initializers, weights after casts and expansions, sizes computed on the way. What does
 not depend on the values of the model's inputs is constant there, however it is written.
 """
 

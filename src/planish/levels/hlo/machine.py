@@ -48,9 +48,7 @@ def hlo_target(cores: int, backend: str = "") -> Target:
     """
     there = usable_cores()
     if not 1 <= cores <= there:
-        raise TargetError(
-            f"{cores} cores asked for, this machine offers {there}", f"Use cores={there} at most."
-        )
+        raise TargetError(f"{cores} cores requested, this machine has {there}", f"Use cores={there} at most.")
     return Target(processor(), frozenset(), cores, versions(backend))
 
 

@@ -491,7 +491,7 @@ def children(a: Candidate, b: Candidate, rng: Generator) -> tuple[Candidate, Can
 
 
 def _candidate(steps: Iterable[Step]) -> Candidate:
-    """Make a patch of edits, each moved behind those that it needs and that are there."""
+    """Make a patch of edits, each moved after those that it needs and that are there."""
     waiting, ordered = list(steps), list[Step]()
     while waiting:
         prefixes = [step.id_prefix for step in waiting if isinstance(step, Edit)]

@@ -202,7 +202,7 @@ def this_machine(cores: int, backend: str = "") -> Target:
     """
     if not 1 <= cores <= usable_cores():
         raise TargetError(
-            f"{cores} cores asked for, this process may use {usable_cores()}",
+            f"{cores} cores requested, this process may use {usable_cores()}",
             f"Use cores={usable_cores()} at most.",
         )
     chosen = backend or preferred_backend()

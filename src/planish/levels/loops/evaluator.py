@@ -242,7 +242,7 @@ def _elements(program: Program) -> int:
 def _poison(array: Array, expected: Expected, number: int) -> None:
     """Fill with NaN at first; later with huge numbers of both signs, which no `max` or `min` hides.
 
-    And with zeros now and then: a test for zero tells NaN from huge numbers as little as from others.
+    And with zeros now and then: a test for zero distinguishes NaN from huge numbers as little as from others.
     """
     if number == 1 and array.dtype.kind != "i" and not expected.has_nan:
         array.fill(np.nan)

@@ -328,7 +328,7 @@ class Exported:
 def header(kernel: Exported, title: str) -> str:
     """Write the header.
 
-    It declares `NAME(inputs, outputs)`, with `prepared` behind them where inputs are packed ahead, and
+    It declares `NAME(inputs, outputs)`, with `prepared` after them where inputs are packed ahead, and
     `workspace` where the kernel needs one. Parallel loops run in the calling thread; `NAME_thread`
     runs them in the threads of the program.
 

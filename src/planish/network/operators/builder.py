@@ -150,7 +150,7 @@ class KernelBuilder:
         return text if pad is None else f"pad({text},{number(pad).strip('()')})"
 
     def partial(self, subscript: str, extent: int) -> str:
-        """Return a subscript for a dimension of which it may reach only a part, or padding behind it.
+        """Return a subscript for a dimension of which it may reach only a part, or padding after it.
 
         A dimension is read whole where an axis is all of its subscript: so there is another axis, of one
         element, over which the value must be reduced.

@@ -197,7 +197,7 @@ def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size
 
 
 def joined(lists: Sequence[Passes], longest: int) -> list[Passes]:
-    """Return each two lists as one, the second behind the first, each with itself too; none too long."""
+    """Return each two lists as one, the second after the first, each with itself too; none too long."""
     both = [(*first, *second) for first in lists for second in lists]
     return [passes for passes in dict.fromkeys(both) if len(passes) <= longest]
 

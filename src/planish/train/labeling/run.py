@@ -171,7 +171,7 @@ def _groups(splits: Iterable[str], labels: Sequence[Label]) -> list[tuple[str, S
 
 
 def _row(name: str, labels: Sequence[Label]) -> dict[str, Any]:
-    """Make the two rows of figures 4.5 and 4.6: without -Oz behind the lists, and with it."""
+    """Make the two rows of figures 4.5 and 4.6: without -Oz after the lists, and with it."""
     alone = summarize(Saving(label.package, label.baseline, label.other) for label in labels)
     behind = summarize(Saving(label.package, label.baseline, label.best) for label in labels)
     return {

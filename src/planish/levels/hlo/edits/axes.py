@@ -34,7 +34,7 @@ def _broadcast(op: ir.Operation) -> Iterator[Tie]:
 
 
 def _reshaped(op: ir.Operation) -> Iterator[Tie]:
-    """Axes as long as before with as many elements before them, and so behind them."""
+    """Axes as long as before with as many elements before them, and so after them."""
     given, result = op.operands[0], op.results[0]
     old, new = shape_of(given), shape_of(result)
     positions = {(prod(new[:axis]), size): axis for axis, size in enumerate(new) if size > 1}

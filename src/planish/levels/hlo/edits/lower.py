@@ -189,7 +189,7 @@ class PlainConvolution:
         back: how the result's dimensions are put from the order batch, space, features into its own.
         strides: in space.
         dilation: how far a kernel's elements are apart.
-        padding: before the first and behind the last, for each dimension of space.
+        padding: before the first and after the last, for each dimension of space.
         groups: of features.
     """
 

@@ -69,7 +69,7 @@ def _search(
     module: EditableModule, block: str, first: dict[str, dict[_Key, str]], twins: dict[str, str]
 ) -> None:
     """Search a block, and those in it, which see what is before them."""
-    # A copy, for what a block computes is not seen behind it.
+    # A copy, for what a block computes is not seen after it.
     first[block] = dict(first[module.infos[holder(block)].block]) if block else {}
     operations = [op.operation for op in module.block(block).operations]
     for uid, op in zip(module.blocks[block], operations, strict=True):

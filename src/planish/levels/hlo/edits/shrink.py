@@ -261,7 +261,7 @@ def _sliced(op: ir.Operation, old: Sequence[Shape]) -> Shape:
 
 def _padded(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     pairs = zip(old[0], shape_of(op.operands[0]), shape_of(op.results[0]), strict=True)
-    # Each pixel less takes the padding along that was put behind it.
+    # Each pixel less takes the padding along that was put after it.
     inside = integers(op, "interior_padding")
     return tuple(
         size - (before - now) * (1 + step) for (before, now, size), step in zip(pairs, inside, strict=True)

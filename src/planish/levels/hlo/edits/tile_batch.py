@@ -269,7 +269,7 @@ def tile_function(root: ir.Operation, function: str, tiles: Tiles) -> ir.Operati
 
 
 def looped(batch: FunctionBatch, results: Sequence[Value], examples: int) -> Sequence[Value]:
-    """Compute all tiles at the current insertion point; what is left over comes behind the loop.
+    """Compute all tiles at the current insertion point; what is left over comes after the loop.
 
     ::
 

@@ -186,7 +186,7 @@ def window(op: ir.Operation, name: str, dimensions: int) -> list[int]:
 
 
 def padding_of(op: ir.Operation, dimensions: int) -> list[tuple[int, int]]:
-    """Read how much a window is padded before the first and behind the last element of each dimension."""
+    """Read how much a window is padded before the first and after the last element of each dimension."""
     if "padding" not in op.attributes:
         return [(0, 0)] * dimensions
     found = ir.DenseIntElementsAttr(op.attributes["padding"])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from planish.levels.llvm.ir.syntax import NAME, QUOTED, closing
 
 _DEFINITION = re.compile(rf'^define (?:[^"@\n]|{QUOTED})*@{NAME}(?=\()', re.MULTILINE | re.ASCII)
-_PLACE = re.compile(r"(?: (?:local_)?unnamed_addr\b)?(?: addrspace\(\d+\))?")
+_QUALIFIERS = re.compile(r"(?: (?:local_)?unnamed_addr\b)?(?: addrspace\(\d+\))?")
 _GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.MULTILINE)
 # A number of a group, a word, or quoted text, which is none.
 _TOKEN = re.compile(rf"{QUOTED}| (#\d+|[a-z]+)\b")
@@ -60,8 +60,8 @@ def _with_attributes(text: str, wanted: Sequence[str]) -> str:
     pieces: list[str] = []
     at = 0
     for found in _DEFINITION.finditer(text):
-        behind = _PLACE.match(text, closing(text, found.end()))
-        begin = behind.end() if behind else found.end()
+        following = _QUALIFIERS.match(text, closing(text, found.end()))
+        begin = following.end() if following else found.end()
         end = text.find("\n", begin)
         pieces += [text[at:begin], _changed(text[begin:end], groups, wanted)]
         at = end

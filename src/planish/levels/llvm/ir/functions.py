@@ -97,7 +97,7 @@ def global_head(text: str) -> tuple[re.Match[str], int]:
 
     Returns:
         Its name, the words of its linkage and section, and `global`, `constant`, `alias` or `ifunc`, as the
-        groups of a match; and the position behind its type.
+        groups of a match; and the position after its type.
 
     Raises:
         IRError: it is no global.
@@ -149,7 +149,7 @@ def without_home(text: str, end: int) -> str:
 
     Args:
         text: the global's statement.
-        end: the position behind its type.
+        end: the position after its type.
     """
     value, *rest = list(items(text[end:])) or [""]
     aligned = [item for item in rest if item.startswith("align ")]

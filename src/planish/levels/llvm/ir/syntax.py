@@ -64,7 +64,7 @@ def closing(text: str, start: int) -> int:
         start: index of an opening bracket.
 
     Returns:
-        The position behind the bracket that closes it.
+        The position after the bracket that closes it.
 
     Raises:
         IRError: nothing closes it.
@@ -90,7 +90,7 @@ def items(text: str) -> Iterator[str]:
 
 
 def type_end(text: str, start: int) -> int:
-    """Find the position behind the type that begins at `start`; a function type counts with its arguments.
+    """Find the position after the type that begins at `start`; a function type counts with its arguments.
 
     Raises:
         IRError: no type begins there.
@@ -136,7 +136,7 @@ class ModuleStatement:
     Args:
         kind: what it is; comdats, module asm, the source's name and use lists are "other".
         name: what references to it look like: `@f`, `%struct.x`, `#0`, `!3`; "" where there are none.
-        text: the whole statement, a function's body included, with no line end behind it.
+        text: the whole statement, a function's body included, with no line end after it.
     """
 
     kind: Kind

@@ -57,7 +57,7 @@ from planish.levels.loops.lang.program import DTYPES
 VECTOR_BYTES = 32
 """Of vectors at most: PoCL's functions on longer ones have another calling convention than its kernels."""
 LEAST_ROW = 8
-"""Elements of a row behind which some may be left free."""
+"""Elements of a row after which some may be left free."""
 
 
 def bind(tree: LoopTree, bindings: Bindings, copies: frozenset[str], layout: Layout) -> GpuProgram:
@@ -427,7 +427,7 @@ class _Binder:
         return loop not in self.threads and self.bindings.get(loop) != "block"
 
     def _leave_room(self, name: str) -> None:
-        """Leave elements free behind each row of a shared tile, against bank conflicts."""
+        """Leave elements free after each row of a shared tile, against bank conflicts."""
         pad, size = self.layout.pads.get(name, 0), self.tree.buffer[name].size
         multiple = ROW_ELEMENTS if self.options.tensor else 1
         moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}

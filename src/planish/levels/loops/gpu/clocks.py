@@ -37,7 +37,7 @@ def read_clocks() -> Mapping[str, str]:
 
 
 def record_clocks(path: Path, target: Target) -> Sequence[str]:
-    """Append the clocks to a file of JSON lines; return what to tell the user.
+    """Append the clocks to a file of JSON lines; return what to report to the user.
 
     Args:
         path: of the file.

@@ -116,7 +116,7 @@ class Serial:
     Args:
         loop: whose iterations these are.
         first: the first one.
-        last: behind the last one.
+        last: after the last one.
         body: what is executed.
         unrolled: whether the body is repeated instead.
     """
@@ -139,7 +139,7 @@ class Pipelined:
     Args:
         loop: whose iterations these are.
         first: the first one.
-        last: behind the last one.
+        last: after the last one.
         stages: tiles of each buffer; 2 at least.
         tile: loop whose iteration is the number of the tile, in references to the buffers.
         copies: to shared memory.

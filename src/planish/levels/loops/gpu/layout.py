@@ -65,7 +65,7 @@ class Layout:
 
     Args:
         block_size: threads of a block at most, where nothing is bound.
-        pads: buffer of a copy to the elements that are left free behind each row of its tile.
+        pads: buffer of a copy to the elements that are left free after each row of its tile.
         lanes: innermost loops whose iterations are computed as one vector.
         unrolled: loops that are repeated instead of counted, besides those that registers take.
         kernels: tensor to the choices for the kernel that computes its nest.

@@ -74,7 +74,7 @@ class SharedTile(GpuStep):
 
     Args:
         tensor: what the nest reads in one way.
-        pad: elements that are left free behind each row, against conflicts of banks.
+        pad: elements that are left free after each row, against conflicts of banks.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 

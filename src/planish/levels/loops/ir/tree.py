@@ -75,7 +75,7 @@ class Call:
     """An element-wise function (of `planish.levels.loops.lang.program.FUNCTIONS`) of values.
 
     Besides these there is "gather", of a reference, a value, and two numbers, a stride and an extent: the
-    element that lies so many strides behind the reference as the value says, which is cut to an integer
+    element that lies so many strides after the reference as the value says, which is cut to an integer
     from 0 to the extent - 1; what is not a number is 0. A reference to an input of integers may be the
     value where all else is computed in another type.
     """

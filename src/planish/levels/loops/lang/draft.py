@@ -207,7 +207,7 @@ def extents(drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes) -
 
     A size that is given holds. Otherwise a subscript that is one axis has the dimension's extent, and
     an axis inside a window (`y + r - 1`) gets the largest extent that stays in the tensor; where the
-    read is padded, the same padding is taken to be behind the tensor as before it.
+    read is padded, the same padding is taken to be after the tensor as before it.
 
     Args:
         drafts: the statements, without reductions inside values.
@@ -261,7 +261,7 @@ def _written(drafts: Sequence[Draft], found: Mapping[str, int]) -> dict[str, tup
 
 
 def _end(subscript: Linear, draft: Draft, found: Mapping[str, int]) -> int:
-    """Return where a target's subscript ends: the axes of parts lie one behind the other."""
+    """Return where a target's subscript ends: the axes of parts lie one after the other."""
     if len(draft.parts) == 1:
         return subscript.index().bounds(found)[1] + 1
     return subscript.offset + sum(found[axis] for axis, _ in subscript.terms)

@@ -443,7 +443,7 @@ def infer(
         sizes: axis to extent; those that shapes determine may be left out.
         shapes: tensor to shape, as far as given. An input's shape is otherwise the smallest that holds
             all that is read; where that is padded before the tensor, as much is taken to be padded
-            behind it.
+            after it.
         dtype: the element type of inputs and outputs, or tensor to type, or both as in "float16,C=float32";
             see `planish.levels.loops.lang.element_types`.
 
@@ -472,7 +472,7 @@ def infer(
 
 
 def _statements(draft: Draft, sizes: Mapping[str, int]) -> list[Statement]:
-    """Split a concatenation into statements that write behind each other.
+    """Split a concatenation into statements that write after each other.
 
     `O[r, a + b] = A[r, a] | B[r, b]` becomes `O[r, a] = A[r, a]; O[r, b + 8] = B[r, b]` where a has 8
     elements (thesis 3.2). A part that reduces nothing is assigned.

@@ -352,9 +352,7 @@ def parse_canonical(text: str) -> Program:
     text, _, constants = text.partition(" | constant ")
     body, *rest = text.split(" | ")
     if len(rest) != 2 or not rest[1].strip():
-        raise ProgramError(
-            "no sizes and types behind the statements", "Expected: statements | sizes | types."
-        )
+        raise ProgramError("no sizes and types after the statements", "Expected: statements | sizes | types.")
     shapes: dict[str, tuple[int, ...]] = {}
     types: dict[str, str] = {}
     for item in rest[1].split():

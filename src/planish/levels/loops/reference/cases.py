@@ -1,7 +1,7 @@
 """Choice of inputs that make the errors of kernels visible.
 
 An error hides where `relu` gives 0, where `min` or `tanh` saturates, in an element that does not win a
-`max=`, behind a tolerance, behind a NaN. So inputs of several styles are tried. A few small mistakes are made
+`max=`, within a tolerance, beside a NaN. So inputs of several styles are tried. A few small mistakes are made
 on purpose, in the reference: which sets show them separates good sets from bad ones, as mutation testing
 does for good tests (DeMillo, Lipton and Sayward 1978). Sets are taken until no mistake hides, two at least,
 and more where they have few elements.

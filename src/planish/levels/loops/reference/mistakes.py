@@ -168,7 +168,7 @@ class OtherPad(Probe):
         statement: which reads it.
         access: how.
         number: which.
-        side: a dimension and whether the mistake is behind its end, or before its start; None for all sides.
+        side: a dimension and whether the mistake is after its end, or before its start; None for all sides.
             Only an input has one: with its padding it becomes another input, with the number on that side.
     """
 
@@ -217,7 +217,7 @@ class Unclipped(Probe):
 
     Args:
         tensor: an input of indices.
-        at_end: whether that is so behind the end, or before the start.
+        at_end: whether that is so after the end, or before the start.
     """
 
     tensor: str

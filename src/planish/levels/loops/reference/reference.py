@@ -233,7 +233,7 @@ class StatementEval:
         statement: what is computed.
         axes: axis to extent.
         leaves: access to a view of its elements; extent 1 where it lacks an axis. A gather to a view of its
-            table, with the dimension that is gathered behind the axes.
+            table, with the dimension that is gathered after the axes.
         precision: of the kernel.
         block: elements that may be held at once.
         is_long: whether it is a long sum.

@@ -23,7 +23,7 @@ _SHORT = 1 << 14
 
 
 def overhang(access: Access, shape: Sequence[int], sizes: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Count what is read before and behind the tensor, for each dimension; zeros where it is not left."""
+    """Count what is read before and after the tensor, for each dimension; zeros where it is not left."""
     bounds = [index.bounds(sizes) for index in access.index]
     return [(max(0, -low), max(0, high + 1 - n)) for (low, high), n in zip(bounds, shape, strict=True)]
 
@@ -100,7 +100,7 @@ def within(array: Array, window: tuple[slice, ...]) -> Array:
 
 
 def table_view(gather: Expr, array: Array, axes: Sequence[str], sizes: Mapping[str, int]) -> Array:
-    """View a table with a dimension for each axis, and behind them the one that is gathered."""
+    """View a table with a dimension for each axis, and after them the one that is gathered."""
     table, dimension, _ = parts_of(gather)
     index = list(table.index)
     index[dimension] = Index(((_GATHERED, 1),))

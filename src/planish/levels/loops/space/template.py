@@ -593,7 +593,7 @@ class TemplateSpace(Space):
         return self._node_at(KnobContext(self.facts, *unchosen), (), ())
 
     def _after(self, node: _Node, name: str) -> _Node:
-        """Return the node behind an alternative."""
+        """Return the node that an alternative stands for."""
         assert node.knob is not None
         option, schedule = node.options[name], node.context.schedule
         for step in option.steps:

@@ -61,7 +61,7 @@ class Site(NamedTuple):
     Args:
         loop: the loop; None if a single element is computed.
         active: how many iterations.
-        lanes: of the vectors; those behind the active ones are off.
+        lanes: of the vectors; those after the active ones are off.
     """
 
     loop: Loop | None
@@ -244,7 +244,7 @@ class Leaves:
                     row = self.arithmetic.within(found, extent)
                 else:
                     row = self.arithmetic.index(self.arithmetic.first(found), extent)
-                return self.memory.load_behind(base, self._cell(base, site), site.lanes, row, int(stride))
+                return self.memory.load_at_stride(base, self._cell(base, site), site.lanes, row, int(stride))
             case Call("add", (Call("mul") as product, rest)) | Call("add", (rest, Call("mul") as product)):
                 return self._fused(product, self._value(rest, site), site)
             case Call(function, args):
@@ -539,7 +539,7 @@ class FunctionCode:
         w.block("rest")
 
     def _tail(self, loop: Loop, part: Part) -> None:
-        """Write the last iteration, if %end is behind it."""
+        """Write the last iteration, if %end is after it."""
         w = self.writer
         # What was loaded in the other branch does not dominate this one.
         self.memory.forget(frozenset(self.tree.buffer))

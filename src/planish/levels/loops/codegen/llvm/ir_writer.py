@@ -196,7 +196,7 @@ class Arithmetic:
         return value
 
     def resized(self, value: Val, lanes: int) -> Val:
-        """Return a vector of more lanes; what is in those behind is open."""
+        """Return a vector of more lanes; what is in the added ones is open."""
         vector = self.writer.type(value.lanes)
         picked = ", ".join(f"i32 {i if i < value.lanes else 'poison'}" for i in range(lanes))
         text = f"shufflevector {vector} {value.name}, {vector} poison, <{lanes} x i32> <{picked}>"
@@ -553,8 +553,8 @@ class Memory:
         dtype = self._elements[ref.buffer].dtype
         return dtype in INDICES and dtype != self.writer.dtype
 
-    def load_behind(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
-        """Load a cell so many strides behind its address as an index says; a scalar is repeated."""
+    def load_at_stride(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
+        """Load a cell so many strides after its address as an index says; a scalar is repeated."""
         element = self._elements[ref.buffer]
         text = f"getelementptr [{stride} x {element.type}], ptr {self.pointer(ref)}, i64 {index}"
         return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)

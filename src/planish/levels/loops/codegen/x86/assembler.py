@@ -100,7 +100,7 @@ _encoded = _Encoded()
 
 
 class Assembler:
-    """Collects code; `finish` returns it with its constants behind it.
+    """Collects code; `finish` returns it with its constants after it.
 
     Attributes:
         append: appends an instruction that is one tuple: a quicker `emit` for many.

@@ -513,7 +513,7 @@ def _number_of(operand: Operand) -> int:
 
 @cache
 def _operations(function: str, dtype: str) -> list[tuple[str, tuple[int | Const, ...], tuple[int, ...]]]:
-    """List the operations of a function, their operands, and the values that nothing behind them needs."""
+    """List the operations of a function, their operands, and the values that nothing after them needs."""
     operations = expansion(function, dtype)
     last = {number: i for i, op in enumerate(operations) for number in op.args if isinstance(number, int)}
     # A set, and without 0: what an operation reads twice is released once, and the argument never.

@@ -227,11 +227,11 @@ class Counting:
         self.slots = self._depth = reserved
 
     def slot(self, number: int) -> Mem:
-        """Return a counter's slot on the stack, behind the pointers' homes."""
+        """Return a counter's slot on the stack, after the pointers' homes."""
         return Mem(RSP, 8 * (len(self.pointers.all) + number))
 
     def repeat(self, loop: Loop, count: int, body: Callable[[], None]) -> None:
-        """Write a loop; afterwards its pointers stand behind the last iteration.
+        """Write a loop; afterwards its pointers stand after the last iteration.
 
         Args:
             loop: whose pointers move.

@@ -385,7 +385,7 @@ Codes = Mapping[str, int]
 Width = Callable[[int], int]
 """The number of a vector register to that of its part of this width."""
 Body = Callable[[Moved, int], None]
-"""Writes iterations of a loop, one behind the other, given what the loop moves and how many."""
+"""Writes iterations of a loop, one after the other, given what the loop moves and how many."""
 
 
 class RegionCode:

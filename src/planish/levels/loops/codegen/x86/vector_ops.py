@@ -272,7 +272,7 @@ def _round(transfers: Transfers, half: int, vector: int) -> None:
 
 @lru_cache(maxsize=256)
 def _offsets(stride: int, lanes: int) -> bytes:
-    """Return how many elements each lane lies behind the first, as 32-bit numbers."""
+    """Return how many elements each lane lies after the first, as 32-bit numbers."""
     return struct.pack(f"<{lanes}i", *range(0, stride * lanes, stride))
 
 
@@ -445,7 +445,7 @@ class Transfers:
         return self.forms.store_nontemporal if pointer.nontemporal else self.forms.store
 
     def store_full(self, registers: Sequence[int], pointer: Pointer, displacements: Sequence[int]) -> None:
-        """Store whole vectors, given how many bytes behind a pointer in a register each belongs."""
+        """Store whole vectors, given how many bytes after a pointer in a register each belongs."""
         base, form, far = pointer.register, self._store_form(pointer), self._far
         for register, disp in zip(registers, displacements, strict=True):
             rest, offset, scale = disp, _NONE, 1
@@ -515,7 +515,7 @@ def gather_at_integer(transfers: Transfers, result: int, value: Gathered) -> Non
 
 
 def _load_row(transfers: Transfers, result: int, value: Gathered) -> None:
-    """Load what lies so many strides behind an element as the scratch register says."""
+    """Load what lies so many strides after an element as the scratch register says."""
     element, pointer, emit = value.element, value.element.pointer, transfers.asm.emit
     # The multiplication takes an immediate of 32 bits with a sign.
     if value.stride >= 1 << 31:
