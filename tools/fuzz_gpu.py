@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign import State
 from fuzz.case import differences, points, prepared
 from fuzz.draw import draw_program
 from planish.core import Candidate, PlanishError, ScheduleError, Target, rng
@@ -77,32 +77,6 @@ def main() -> int:
     listed = ", ".join(f"{counts[name]} {name}" for name in ("right", "wrong", "crashed", "refused", "slow"))
     print(f"{options.device}: {done} pairs of programs and schedules: {listed}")
     return int(bool(counts["wrong"] or counts["crashed"]))
-
-
-class State:
-    """Counts and the next pair of a campaign, in a file of several campaigns.
-
-    Args:
-        path: of the file; None for none.
-        name: of the campaign.
-        first: number of the first pair, where the file has none.
-    """
-
-    def __init__(self, path: Path | None, name: str, first: int) -> None:
-        self._path, self._name = path, name
-        known: dict[str, Any] = json.loads(path.read_text()) if path and path.exists() else {}
-        self._all = known
-        found = known.get(name, {"first": first, "counts": {}})
-        self.first: int = found["first"]
-        self.counts: Counter[str] = Counter(found["counts"])
-
-    def save(self, following: int) -> None:
-        """Write the counts, and the number of the next pair."""
-        if self._path:
-            self._all[self._name] = {"first": following, "counts": dict(self.counts)}
-            temporary = self._path.with_suffix(".new")
-            temporary.write_text(json.dumps(self._all) + "\n")
-            temporary.replace(self._path)
 
 
 def tried(device: str, seed: int, first: int) -> Iterator[tuple[int, str, str]]:

@@ -3,8 +3,9 @@
 `python tools/fuzz_networks.py --networks 200` takes some minutes. Networks have odd shapes, tensors of no
 elements and of 0 to 6 dimensions, broadcasting, shared weights, integers, truth values and several outputs.
 Prints each difference and each refusal with the seed that gives the network again; the exit code is 1 if
-there was one. What rounding decides, ONNX Runtime without optimizations also answers otherwise than the
-reference: such networks are counted, and not judged.
+there was one. With `--state FILE` the same command continues an interrupted campaign. What rounding decides,
+ONNX Runtime without optimizations also answers otherwise than the reference: such networks are counted, and
+not judged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from campaign import State
 from network_models import ModelWriter
 from planish.core import PlanishError
 from planish.levels.graph.sessions import SessionSettings, open_session
@@ -37,6 +38,8 @@ BAD = ("wrong", "refused", "failed")
 """Outcomes that are defects."""
 TOLERANCE = 1e-4
 """Largest difference from the reference, as a share of the largest number of an output, or of 1."""
+FOUND_SHARE = 0.3
+"""Networks one of whose outputs has a shape that depends on data."""
 _EXTENTS = (1, 1, 2, 2, 3, 4, 5, 7, 9)
 
 
@@ -46,7 +49,7 @@ class Tensor(NamedTuple):
     Args:
         name: of it.
         shape: of it.
-        kind: "float", "int" or "bool".
+        kind: "float", "int", "bool", or "found" where the shape depends on data.
     """
 
     name: str
@@ -403,6 +406,28 @@ def _ordered(d: Drawing, t: Tensor) -> None:
         d.add("CumSum", [t.name, d.writer.constant(np.array(axis))], t.shape, **more)
 
 
+def _found(d: Drawing, t: Tensor) -> None:
+    """Find elements; what is computed of them has as many elements as there are, and is an output."""
+    if not t.shape or 0 in t.shape:
+        return
+    test = d.writer.add("Greater", t.name, d.writer.number(float(d.random.normal())))
+    rows = d.writer.add("Transpose", d.writer.add("NonZero", test), perm=[1, 0])
+    values = d.writer.add("GatherND", t.name, rows)
+    match d.choose(("elements", "rows", "sum", "written", "columns")):
+        case "elements":
+            d.add(d.choose(("Neg", "Tanh", "Relu")), [values], (), "found")
+        case "rows":
+            d.add("Mul", [rows, d.writer.whole(*range(1, len(t.shape) + 1))], (), "found")
+        case "sum":
+            d.add(d.choose(("ReduceSumSquare", "ReduceProd", "ReduceL1")), [values], (1,))
+        case "written":
+            d.add("ScatterND", [t.name, rows, d.writer.add("Abs", values)], t.shape)
+        case _:
+            axis = int(d.random.integers(len(t.shape)))
+            kept = d.writer.constant(d.random.random(t.shape[axis]) < 0.5)
+            d.add("Compress", [d.writer.add("Sin", t.name), kept], (), "found", axis=axis)
+
+
 def _resize(d: Drawing, t: Tensor) -> None:
     image = d.pick("float", 4, 4)
     if image is None or 0 in image.shape:
@@ -484,7 +509,11 @@ def draw_network(seed: int) -> tuple[onnx.ModelProto, Mapping[str, Array]]:
     extra = [d.choose(made) for _ in range(int(d.random.integers(0, 3)))]
     names = list(dict.fromkeys(t.name for t in [made[-1], *extra]))
     feed = {t.name: d.random.standard_normal(t.shape).astype(np.float32) for t in inputs}
-    return d.writer.model(*names), feed
+    d.random = np.random.default_rng([seed, 1])
+    if (t := d.pick("float", 1)) is not None and d.random.random() < FOUND_SHARE:
+        _found(d, t)
+        names += [each.name for each in d.tensors if each.name not in names][-1:]
+    return d.writer.model(*dict.fromkeys(names)), feed
 
 
 # Comparison
@@ -544,18 +573,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare compiled networks with ONNX Runtime.")
     parser.add_argument("--networks", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the first network; the others follow")
+    parser.add_argument("--state", type=Path, help="file of counts: the same command continues from there")
     options = parser.parse_args()
-    counts, started = Counter[str](), time.monotonic()
+    state, started = State(options.state, f"networks {options.seed}", options.seed), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.seed, options.seed + options.networks):
+        for seed in range(state.first, options.seed + options.networks):
             outcome, details = judge(seed, Path(folder))
-            counts[outcome] += 1
+            state.counts[outcome] += 1
+            state.save(seed + 1)
             if outcome in BAD:
                 print(f"seed {seed}: {outcome}: {details}", flush=True)
     seconds = time.monotonic() - started
-    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(f"{options.networks} networks in {seconds:.0f} s: {listed}")
-    return 1 if any(counts[name] for name in BAD) else 0
+    listed = ", ".join(f"{count} {name}" for name, count in sorted(state.counts.items()))
+    print(f"{sum(state.counts.values())} networks, {seconds:.0f} s of them now: {listed}")
+    return 1 if any(state.counts[name] for name in BAD) else 0
 
 
 if __name__ == "__main__":

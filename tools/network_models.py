@@ -349,8 +349,16 @@ def unet(path: Path, size: int = 128, width: int = 32, depth: int = 3, linear: b
     return w.save(path, w.conv(x, width, 2, 1))
 
 
-def yolo(path: Path, size: int = 320, width: int = 16, classes: int = 80) -> Path:
-    """Write a detector as YOLOv8n is built, with its head up to boxes and scores."""
+def yolo(path: Path, size: int = 320, width: int = 16, classes: int = 80, selects: bool = False) -> Path:
+    """Write a detector as YOLOv8n is built, with its head up to boxes and scores.
+
+    Args:
+        path: of the model.
+        size: of the image.
+        width: channels of the first layer.
+        classes: of what is detected.
+        selects: whether it ends with a selection of boxes, of which there are as many as the image has.
+    """
     w = ModelWriter()
 
     def conv(x: str, inner: int, outer: int, size: int = 1, stride: int = 1) -> str:
@@ -399,7 +407,20 @@ def yolo(path: Path, size: int = 320, width: int = 16, classes: int = 80) -> Pat
     middle = w.add("Div", w.add("Add", low, high), w.number(2.0))
     found = w.add("Concat", w.add("Concat", middle, w.add("Sub", high, low), axis=1),
                   w.add("Sigmoid", scores), axis=1)  # fmt: skip
-    return w.save(path, found)
+    return w.save(path, *(_selected_boxes(w, found, classes) if selects else [found]))
+
+
+def _selected_boxes(w: ModelWriter, found: str, classes: int) -> list[str]:
+    """Add a selection of boxes that do not overlap; return their corners, scores and kinds, and indices."""
+    boxes, scores = w.add("Split", found, w.whole(4, classes), axis=1, count=2)
+    boxes = w.add("Transpose", boxes, perm=[0, 2, 1])
+    limits = w.whole(20), w.number(0.9), w.number(0.5)
+    chosen = w.add("NonMaxSuppression", boxes, scores, *limits, center_point_box=1)
+    image, kind, box = w.add("Split", chosen, w.whole(1, 1, 1), axis=1, count=3)
+    at = w.add("GatherND", boxes, w.add("Concat", image, box, axis=1))
+    kinds = w.add("Cast", kind, to=TensorProto.FLOAT)
+    rows = w.add("Unsqueeze", w.add("GatherND", scores, chosen), w.whole(1))
+    return [w.add("Concat", at, rows, kinds, axis=1), chosen]
 
 
 def dcgan(path: Path, width: int = 64) -> Path:

@@ -8,8 +8,9 @@ import pytest
 
 from fuzz_networks import judge
 
-SEEDS = (7, 21, 35, 209, 10281)
-"""209 has an output without elements, 10281 an Expand of channels that are last."""
+SEEDS = (7, 16, 21, 35, 209, 10281)
+"""16 selects elements by a constant, 209 has an output without elements, 10281 an Expand of channels that are
+last."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

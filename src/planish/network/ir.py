@@ -91,6 +91,7 @@ class Network:
         types: of all tensors, by name.
         constants: weights by name.
         channels_last: tensors that are stored as [n, y, x, c]; all others are row-major.
+        shape_outputs: outputs whose shapes depend on data, each with the output that receives its shape.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Network:
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array]
     channels_last: frozenset[str] = frozenset()
+    shape_outputs: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:

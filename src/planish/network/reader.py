@@ -18,11 +18,12 @@ from planish.levels.graph.source import load_checked
 from planish.network.fusion import uncovered
 from planish.network.ir import VIEW, Array, Network, Node, TensorType
 from planish.network.onnx.control_flow import refuse_control, unroll
-from planish.network.onnx.translator import CONTRIBUTED, FLOAT, Translator, stored
-from planish.network.registry import OPERATORS, has_integers, translate
+from planish.network.onnx.data_dependent import DataDependentNodes
+from planish.network.onnx.translator import CONTRIBUTED, FLOAT, Translator, stored, tensor_types
+from planish.network.registry import OPERATORS, has_integers, maps_elements, translate
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto
 
 OLDEST = 13
 """The first opset that is covered: some operators had other attributes before."""
@@ -64,8 +65,8 @@ def read_network(program: GraphProgram) -> tuple[Network, ModelProto]:
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
     newer = max(opset, OLDEST)
     _set_shapes(model, program)
-    folded = _fold(model if opset == newer else _convert_opset(model, program.path))
-    network = _network(program.file.stem, folded)
+    folded, shapes = _fold(model if opset == newer else _convert_opset(model, program.path))
+    network = replace(_network(program.file.stem, folded), shape_outputs=shapes)
     if missing := uncovered(network):
         more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
         named = ", ".join(missing[:MOST_NAMED])
@@ -117,22 +118,28 @@ EXPANDED = (
 """Operators that are replaced by what ONNX defines them by."""
 
 
-def _fold(model: ModelProto) -> ModelProto:
-    """Fold what is constant, repeat loops, choose branches, and infer all shapes."""
+def _fold(model: ModelProto) -> tuple[ModelProto, Mapping[str, str]]:
+    """Fold what is constant, repeat loops, choose branches, and infer all shapes.
+
+    Returns:
+        The model, and outputs whose shapes depend on data, each with the output that receives its shape.
+    """
     from onnx.inliner import inline_selected_functions
 
     if any(node.op_type in EXPANDED for node in model.graph.node):
         listed = [("", name) for name in EXPANDED]
         with suppress(RuntimeError):  # of some it cannot infer the types: they are named as not covered
             model = inline_selected_functions(model, listed, inline_schema_functions=True)
+    finders = DataDependentNodes(maps_elements)
     for _ in range(MOST_ROUNDS):
         count = len(model.graph.node)
         model = _infer_shapes(_optimize(model))
         computed = _compute_constants(model)
-        if not unroll(model) and not computed and len(model.graph.node) == count:
+        changes = unroll(model) or finders.take_out(model)
+        if not changes and not computed and len(model.graph.node) == count:
             break
     refuse_control(model)
-    return model
+    return model, finders.put_back(model)
 
 
 def _optimize(model: ModelProto) -> ModelProto:
@@ -160,7 +167,7 @@ def _fold_shapes(model: ModelProto) -> None:
     """Make constants of the shapes that nodes `Shape` return, as far as they are known."""
     from onnx import helper, numpy_helper
 
-    known = {name: value.shape for name, value in _types(model.graph)}
+    known = {name: value.shape for name, value in tensor_types(model.graph)}
     for node in [each for each in model.graph.node if each.op_type == "Shape" and each.input[0] in known]:
         bounds = {each.name: helper.get_attribute_value(each) for each in node.attribute}
         shape = known[node.input[0]][bounds.get("start", 0) : bounds.get("end")]
@@ -215,7 +222,7 @@ def _network(name: str, model: ModelProto) -> Network:
 
     graph = model.graph
     constants: dict[str, Array] = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
-    declared = dict(_types(graph))
+    declared = dict(tensor_types(graph))
     inputs = tuple(each.name for each in graph.input if each.name not in constants)
     for node in graph.node:
         if node.op_type == "Constant" and (value := _constant(node)) is not None:
@@ -329,17 +336,6 @@ def _attribute(attribute: Any) -> Any:
     if isinstance(value, list | tuple):
         return [each.decode() if isinstance(each, bytes) else each for each in value]
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _types(graph: GraphProto) -> Iterator[tuple[str, TensorType]]:
-    from onnx.helper import tensor_dtype_to_np_dtype
-
-    for info in (*graph.input, *graph.value_info, *graph.output):
-        tensor = info.type.tensor_type
-        dims = tensor.shape.dim
-        if tensor.elem_type and tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
-            dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name
-            yield info.name, TensorType(tuple(d.dim_value for d in dims), dtype)
 
 
 def _check(network: Network) -> None:

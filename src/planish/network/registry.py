@@ -15,7 +15,7 @@ from planish.network.operators import contractions, elementwise, movement, reduc
 from planish.network.operators import tiled_convolutions as tiled
 from planish.network.operators.builder import KernelBuilder
 from planish.network.operators.elementwise import WriteValue, fold, form
-from planish.network.python_kernels import copying, recurrent, resizing, scalars, selection
+from planish.network.python_kernels import copying, detection, recurrent, resizing, scalars, selection
 from planish.network.python_kernels import pointwise as mapping
 from planish.network.python_kernels.pointwise import Scalar, pointwise
 from planish.network.python_kernels.program import PythonKernel
@@ -37,6 +37,7 @@ class Operator:
         write: writes it as a Python kernel.
         write_integers: likewise, where operands are integers.
         of_nothing: its result on no elements, where it has one.
+        maps_elements: whether each element of its result is computed of those at its position alone.
     """
 
     rule: Rule | None = None
@@ -46,13 +47,17 @@ class Operator:
     write: Write | None = None
     write_integers: Write | None = None
     of_nothing: float | None = None
+    maps_elements: bool = False
 
 
 def _value(template: str, integers: Scalar | None = None, rule: Rule | None = None) -> Operator:
     """Describe an element-wise operator by a template of its value."""
     once = all(template.count(f"{{{index}}}") <= 1 for index in range(3))
     return Operator(
-        rule, value=form(template), reads_once=once, write_integers=pointwise(integers) if integers else None
+        rule,
+        value=form(template),
+        reads_once=once,
+        write_integers=pointwise(integers) if integers else None,
     )
 
 
@@ -63,7 +68,7 @@ def _folded(template: str, integers: Scalar) -> Operator:
 
 def _mapped(function: Scalar) -> Operator:
     """Describe an element-wise operator that is a Python kernel for floats and integers."""
-    return Operator(write=pointwise(function), write_integers=pointwise(function))
+    return Operator(write=pointwise(function), write_integers=pointwise(function), maps_elements=True)
 
 
 def _reduced(of_nothing: float, integers: Write | None = None) -> Operator:
@@ -88,12 +93,12 @@ OPERATORS: Mapping[str, Operator] = {
     "AveragePool": Operator(build=reductions.build_pooling),
     "BatchNormalization": Operator(build=reductions.build_batch_normalization),
     "BiasGelu": Operator(computing.translate_gelu),
-    "BitShift": Operator(write=mapping.write_bit_shift),
+    "BitShift": Operator(write=mapping.write_bit_shift, maps_elements=True),
     "BitwiseAnd": _mapped(scalars.bits_and),
     "BitwiseNot": _mapped(scalars.bits_not),
     "BitwiseOr": _mapped(scalars.bits_or),
     "BitwiseXor": _mapped(scalars.bits_xor),
-    "Cast": Operator(computing.translate_cast, write_integers=mapping.write_cast),
+    "Cast": Operator(computing.translate_cast, write_integers=mapping.write_cast, maps_elements=True),
     "CastLike": Operator(computing.translate_cast),
     "Ceil": _mapped(scalars.ceil),
     "Celu": Operator(value=elementwise.celu),
@@ -103,6 +108,8 @@ OPERATORS: Mapping[str, Operator] = {
         reads_once=True,
         write_integers=pointwise(scalars.within),
     ),
+    detection.COMPACT: Operator(write=detection.write_compact),
+    "Compress": Operator(moving.translate_found, write=detection.write_compress),
     "Concat": Operator(moving.translate_concatenation, build=movement.build_concatenation),
     "ConstantOfShape": Operator(moving.translate_constant_of_shape),
     "Conv": Operator(build=contractions.build_convolution),
@@ -116,7 +123,7 @@ OPERATORS: Mapping[str, Operator] = {
     "DepthToSpace": Operator(moving.translate_depth_to_space),
     "DequantizeLinear": Operator(computing.translate_dequantize),
     "Div": _value("({0}/{1})", scalars.divide),
-    "Dropout": Operator(moving.translate_dropout),
+    "Dropout": Operator(moving.translate_dropout, maps_elements=True),
     "Einsum": Operator(build=contractions.build_einsum),
     "Elu": Operator(value=elementwise.elu),
     "Equal": _value("where({0} == {1},1,0)", scalars.equal),
@@ -127,6 +134,7 @@ OPERATORS: Mapping[str, Operator] = {
     "FastGelu": Operator(computing.translate_gelu),
     "Flatten": _VIEW,
     "Floor": _mapped(scalars.floor),
+    detection.FOUND_SHAPE: Operator(write=detection.write_found_shape),
     "GRU": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
     "Gather": Operator(moving.translate_gather, build=movement.build_gather),
     "GatherElements": Operator(write=copying.write_gather_elements),
@@ -142,7 +150,7 @@ OPERATORS: Mapping[str, Operator] = {
     "HardSigmoid": Operator(value=elementwise.hard_sigmoid, reads_once=True),
     "HardSwish": _value("({0}*max(0,min(1,{0}*0.16666667+0.5)))"),
     "Hardmax": Operator(computing.translate_hardmax),
-    "Identity": _VIEW,
+    "Identity": Operator(moving.translate_view, maps_elements=True),
     selection.INDEXED_POOL: Operator(write=selection.write_indexed_pooling),
     "InstanceNormalization": Operator(build=reductions.build_instance_normalization),
     "IsInf": Operator(value=elementwise.is_infinite),
@@ -159,15 +167,18 @@ OPERATORS: Mapping[str, Operator] = {
     "Log": _value("log({0})"),
     "LogSoftmax": Operator(build=reductions.build_softmax),
     "LpNormalization": Operator(computing.translate_lp_normalization),
+    detection.MASK: Operator(write=detection.write_mask),
     "MatMul": Operator(computing.translate_product, build=contractions.build_product, of_nothing=0.0),
     "Max": _folded("max({0},{1})", scalars.larger),
     "MaxPool": Operator(computing.translate_pool, build=reductions.build_pooling),
     "Mean": Operator(computing.translate_mean),
     "Min": _folded("min({0},{1})", scalars.smaller),
     "Mish": _value("({0}*tanh(max({0},0)+log(1+exp(neg(abs({0}))))))"),
-    "Mod": Operator(write=mapping.write_modulo, write_integers=mapping.write_modulo),
+    "Mod": Operator(write=mapping.write_modulo, write_integers=mapping.write_modulo, maps_elements=True),
     "Mul": _value("({0}*{1})", scalars.multiply),
     "Neg": _value("neg({0})", scalars.negate),
+    "NonMaxSuppression": Operator(moving.translate_found, write=detection.write_suppressed_boxes),
+    "NonZero": Operator(moving.translate_found, write=detection.write_nonzero),
     "Not": _value("(1-{0})"),
     "OneHot": Operator(write=copying.write_one_hot),
     "Or": _value("max({0},{1})"),
@@ -232,6 +243,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Transpose": Operator(moving.translate_transpose, build=movement.build_transpose),
     "Trilu": Operator(write=selection.write_triangle),
     "Truth": _value("where({0} != 0,1,0)"),
+    "Unique": Operator(moving.translate_found, write=detection.write_unique),
     "Unsqueeze": _VIEW,
     "Upsample": Operator(moving.translate_resize, build=movement.build_resize),
     "Where": _value("where({0} != 0,{1},{2})", scalars.choose, computing.translate_where),
@@ -254,6 +266,12 @@ def is_elementwise(operator: str) -> bool:
     """Return whether an operator is a value of `loops` of each element."""
     found = OPERATORS.get(operator)
     return found is not None and found.value is not None
+
+
+def maps_elements(operator: str) -> bool:
+    """Return whether an operator computes each element of its result of those at its position alone."""
+    found = OPERATORS.get(operator)
+    return found is not None and (found.maps_elements or found.value is not None)
 
 
 def python_writer(operator: str) -> Write | None:

@@ -34,7 +34,7 @@ from planish.network.library.assembly import Built
 from planish.network.library.dispatch import SYSTEM_CALLS, system_call
 from planish.network.library.elf import architecture_name, link
 from planish.network.library.header import describe_code
-from planish.network.library.runtime import CompiledNetwork
+from planish.network.library.runtime import CompiledNetwork, shaped_outputs
 from planish.network.reference import float64_answers
 from planish.network.timing import Feed
 from planish.sandbox.confinement import SandboxPolicy, apply_sandbox, is_confined
@@ -80,12 +80,13 @@ def verify(
     found = answers([[feed[name] for name in network.inputs] for feed in feeds])
     content, worst = model.SerializeToString(), 0.0
     session = open_session(content, SessionSettings(), as_it_is=True)
+    names = [name for name in network.outputs if name not in network.shape_outputs.values()]
     for feed, outputs in zip(feeds, found, strict=True):
         try:
             wanted = session.run(feed)
         except RefusedError as error:
             raise ProgramError(f"ONNX Runtime does not run the model: {error.message}") from error
-        for index, (name, output, right) in enumerate(zip(network.outputs, outputs, wanted, strict=True)):
+        for index, (name, output, right) in enumerate(zip(names, outputs, wanted, strict=True)):
             apart, limit = difference(output, np.asarray(right)), tolerance
             if not apart <= limit and tolerance >= TOLERANCE:
                 # Where a network amplifies rounding, ONNX Runtime's optimizations change its answers too.
@@ -198,7 +199,7 @@ def answers_here(folder: Path, manifest: Mapping[str, Any], variant: int = 0) ->
         if code:
             why = "an input is changed" if code == _CHANGED else describe_code(code)
             raise ProgramError(f"the library cannot be run: {why}", "Report it as a defect, with the model.")
-        return found
+        return [shaped_outputs(manifest["outputs"], each) for each in found]
 
     return answers
 
@@ -329,7 +330,7 @@ def _answer(ports: Sequence[Mapping[str, Any]], command: Sequence[str], feed: Se
         array = np.frombuffer(ran.output, port["dtype"], count, offset)
         found.append(array.reshape(port["shape"]))
         offset += _bytes(port)
-    return found
+    return shaped_outputs(ports, found)
 
 
 def _bytes(port: Mapping[str, Any]) -> int:

@@ -199,8 +199,9 @@ def _names(kernels: Sequence[FusedKernel | PythonKernel]) -> Mapping[str, str]:
 
 
 def _port(network: Network, name: str) -> Mapping[str, Any]:
-    value = network.types[name]
-    return {"name": name, "dtype": value.dtype, "shape": list(value.shape)}
+    value, shape = network.types[name], network.shape_outputs.get(name)
+    port = {"name": name, "dtype": value.dtype, "shape": list(value.shape)}
+    return port if shape is None else {**port, "shape_output": network.outputs.index(shape)}
 
 
 def _outputs(kernel: FusedKernel | PythonKernel) -> Sequence[str]:

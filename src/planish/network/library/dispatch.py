@@ -244,7 +244,10 @@ def port_tables(
             strings += text.encode() + b"\0"
         extents = value.shape + (0,) * (most_dimensions(network) - len(value.shape))
         width = value.bytes // value.size if value.size else 1
-        content += struct.pack(f"<QQii{len(extents)}q", 0, 0, len(value.shape), width, *extents)
+        shape_output = network.shape_outputs.get(tensor)
+        receiver = -1 if shape_output is None else network.outputs.index(shape_output)
+        facts = len(value.shape), width, receiver, 0
+        content += struct.pack(f"<QQ4i{len(extents)}q", 0, 0, *facts, *extents)
     content = content or bytearray(8)
     symbols = [Symbol(name, 0, len(content), is_function=False)]
     yield Section(RELOCATED, bytes(content), symbols, relocations)

@@ -125,6 +125,10 @@ static inline int model_run_checked(
 #define model_run model_run_checked"""
 
 
+def _shape_note(port: Mapping[str, Any]) -> str:
+    return f" at most; output {port['shape_output']} is its shape" if "shape_output" in port else ""
+
+
 def header(variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace: int) -> str:
     """Write the header of a library.
 
@@ -135,7 +139,7 @@ def header(variants: Sequence[Sequence[Sequence[Mapping[str, Any]]]], workspace:
     rank = max([len(port["shape"]) for ports in variants for kind in ports for port in kind] + [1])
     about = "".join(
         f" * {f'variant {number}, ' if len(variants) > 1 else ''}{kind} {index}: "
-        f"{_C_TYPES[port['dtype']]} {port['shape']}\n"
+        f"{_C_TYPES[port['dtype']]} {port['shape']}{_shape_note(port)}\n"
         for number, ports in enumerate(variants)
         for kind, listed in zip(("inputs", "outputs"), ports, strict=True)
         for index, port in enumerate(listed)
@@ -167,10 +171,11 @@ enum {{
     {", ".join(f"MODEL_{code.name} = {code.value}" for code in ReturnCode)}
 }};
 
-/* Bytes of an element are those of the type. */
+/* Bytes of an element are those of the type. Of an output whose shape depends on data, the shape is the
+   largest; the output whose index is `shape_output` receives the shape of a call, and is -1 for others. */
 struct model_tensor {{
     const char *name, *type;
-    int rank, bytes;
+    int rank, bytes, shape_output;
     int64_t shape[{rank}];
 }};
 {functions}{checks}

@@ -6,6 +6,7 @@ import ctypes
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,24 @@ from numpy.typing import NDArray
 from planish.core import ProgramError, TargetError
 from planish.network.library.arena import ALIGNMENT
 from planish.network.library.header import describe_code
+
+
+def shaped_outputs(ports: Sequence[Mapping[str, Any]], outputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the outputs of a network, those whose shapes depend on data in the shapes of the call.
+
+    Args:
+        ports: the outputs, as a manifest has them.
+        outputs: the arrays that were written.
+    """
+    shapes = {port["shape_output"] for port in ports if "shape_output" in port}
+    found = list[NDArray[Any]]()
+    for index, (port, array) in enumerate(zip(ports, outputs, strict=True)):
+        if "shape_output" in port:
+            shape = tuple(int(n) for n in outputs[port["shape_output"]])
+            found.append(array.reshape(-1)[: prod(shape)].reshape(shape))
+        elif index not in shapes:
+            found.append(array)
+    return found
 
 
 class CompiledNetwork:
@@ -79,7 +98,8 @@ class CompiledNetwork:
         given = self._inputs(arrays, named)
         outputs = [np.empty(each["shape"], each["dtype"]) for each in self.manifest["outputs"]]
         self.bind(given, outputs)(1)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        found = shaped_outputs(self.manifest["outputs"], outputs)
+        return found[0] if len(found) == 1 else tuple(found)
 
     def _selected(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> int:
         """Return the number of the variant whose inputs have the shapes of arrays; this one if none has."""

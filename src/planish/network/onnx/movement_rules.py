@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from planish.network.ir import STRIDED_SLICE, VIEW, Array, Node, Shape
+from planish.network.ir import STRIDED_SLICE, VIEW, Array, Node, Shape, TensorType
 from planish.network.onnx.translator import Translator
 from planish.network.operators.movement import repeats_elements
 from planish.network.python_kernels.copying import COPY, WRAP, copy_tables, padded_table, strides_of
@@ -27,6 +27,14 @@ def translate_dropout(t: Translator, node: Node, outputs: Sequence[str]) -> Iter
     yield Node(VIEW, node.name, node.inputs[:1], node.output)
     if len(outputs) > 1 and outputs[1]:
         t.constant(outputs[1], np.ones(t.shape(node.output), np.float32))
+
+
+def translate_found(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Keep an operator that finds elements; results that are left out are computed too."""
+    names = [name or f"{node.output} unused {index}" for index, name in enumerate(outputs)]
+    for name in names:
+        t.types.setdefault(name, TensorType(t.shape(node.output), "int64"))
+    yield Node(node.operator, node.name, node.inputs, names[0], node.attributes, tuple(names[1:]))
 
 
 def translate_copy(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:

@@ -8,12 +8,15 @@ whose operator also exists for floats then has the element type in its name, as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planish.network.ir import VIEW, Array, Node, Shape, TensorType
 from planish.network.operators.elementwise import POWERS
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
 
 FLOAT = "float32"
 
@@ -33,6 +36,18 @@ CONTRIBUTED = (
 def stored(dtype: str) -> str:
     """Return the type in which tensors of a type are stored."""
     return FLOAT if dtype in _AS_FLOATS else dtype
+
+
+def tensor_types(graph: GraphProto) -> Iterator[tuple[str, TensorType]]:
+    """Return the types of a graph's tensors whose shapes are known."""
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        tensor = info.type.tensor_type
+        dims = tensor.shape.dim
+        if tensor.elem_type and tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+            dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name
+            yield info.name, TensorType(tuple(d.dim_value for d in dims), dtype)
 
 
 class Translator:

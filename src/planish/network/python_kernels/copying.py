@@ -236,13 +236,13 @@ def gather_nd(
 
 
 def scatter_nd(
-    x: Array, indices: Array, updates: Array, out: Array, whole: int, count: int, depth: int, extents: Shape,
-    strides: Shape, columns: int, combine: Any,
+    x: Array, indices: Array, updates: Array, found: Any, out: Array, whole: int, count: int, depth: int,
+    extents: Shape, strides: Shape, columns: int, combine: Any,
 ) -> None:  # fmt: skip
-    """Compute ScatterND."""
+    """Compute ScatterND; `found` has how many indices there are, if that depends on data."""
     for i in range(whole):
         out[i] = x[i]
-    for i in range(count):
+    for i in range(count if found is None else found[0]):
         p = 0
         for d in range(depth):
             p = p + clamped(indices[i * depth + d], extents[d]) * strides[d]
@@ -355,7 +355,8 @@ def write_scatter_nd(network: Network, node: Node) -> PythonKernel:
         network,
         node,
         scatter_nd,
-        "x indices updates",
+        "x indices updates found",
+        **({} if node.has(3) else {"found": None}),
         whole=prod(shape),
         count=prod(indices[:-1]),
         depth=depth,
