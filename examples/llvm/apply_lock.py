@@ -43,6 +43,16 @@ class Module:
         if marks:
             self._opt("-passes=forceattrs", f"@{removal}", *options)
 
+    def change(self, attributes: Iterable[tuple[str, list[str]]]) -> None:
+        """Set attributes of functions (`KEY=VALUE`), and remove others (`-NAME`)."""
+        pairs = [(name, change) for change, names in attributes for name in names]
+        removed = [f"-force-remove-attribute={name}:{it[1:]}" for name, it in pairs if it.startswith("-")]
+        table, removal = self.folder / "set.csv", self.folder / "removal.txt"
+        table.write_text("".join(f"{name},{it}\n" for name, it in pairs if not it.startswith("-")))
+        removal.write_text("\n".join(removed))
+        if pairs:
+            self._opt("-passes=forceattrs", f"-forceattrs-csv-path={table}", f"@{removal}")
+
     def functions(self) -> dict[str, str]:
         """Return the functions that are defined, and the attributes of each."""
         text = subprocess.run(
@@ -69,6 +79,8 @@ def main() -> None:
     lock, source, made, *options = sys.argv[1:]
     name = os.path.relpath(Path(source).absolute(), Path(lock).absolute().parent)
     (entry,) = json.loads(Path(lock).read_text())["sources"][name]
+    outliner = entry.get("outliner", "")
+    code = ["-mllvm", f"-enable-machine-outliner={outliner}"] if outliner else []
     if entry["result"] != "passes":
         level = ["-Os"] if entry["result"] == "-Os" else []
         subprocess.run([CLANG, *options, *level, "-c", source, "-o", made], check=True)
@@ -85,9 +97,9 @@ def main() -> None:
             chosen = names or functions.keys() - named
             module.run(passes, kept_out(functions, chosen), IN_MEMORY)
         module.run(entry["end"])
-        subprocess.run(
-            [CLANG, *options, *unoptimized, "-w", "-c", "-x", "ir", module.path, "-o", made], check=True
-        )
+        module.change(entry.get("attributes", ()))
+        words = [*options, *code, *unoptimized, "-w", "-c", "-x", "ir", module.path, "-o", made]
+        subprocess.run([CLANG, *words], check=True)
 
 
 if __name__ == "__main__":

@@ -144,6 +144,44 @@ def test_a_linked_program_is_smaller_and_does_the_same(program: Place, linker: s
     assert b"kept by the script" in made
 
 
+REPEATED = """
+#include <stdio.h>
+#define BODY(n) __attribute__((noinline)) void f##n(int *t, int x) { t[x] = n; \\
+    t[1] = 71; t[5] = 72; t[11] = 73; t[17] = 74; t[23] = 75; t[31] = 76; t[40] = x; \\
+    t[41] = 77; t[47] = 78; t[53] = 79; t[61] = 80; t[67] = 81; t[71] = 82; t[20] = x; }
+BODY(2) BODY(3) BODY(4) BODY(6) BODY(7) BODY(8)
+int table[99], *volatile where = table;
+int main(int n, char **v) {
+    int sum = 0, *t = where;
+    f2(t, n); f3(t, n); f4(t, n); f6(t, n); f7(t, n); f8(t, n);
+    for (int i = 0; i < 99; i++) sum = sum * 31 + t[i];
+    return printf("%d\\n", sum) < 0;
+}
+"""
+
+
+def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(place: Place) -> None:
+    if not links(place, "bfd") or "x86_64" not in place.as_clang("-dumpmachine").stdout:
+        pytest.skip("clang does not link bitcode here, or not for x86-64")
+    place.write("repeated.c", REPEATED)
+    outlines = ("", "-Wl,-plugin-opt=-enable-machine-outliner=always")
+    answers: list[str] = []
+    sizes: list[int] = []
+    for level in ("-Oz", "-Os"):
+        for more in outlines:
+            words = (level, "-flto", "repeated.c", *filter(None, [more]), "-o", "own")
+            assert place.as_clang(*words).returncode == 0
+            sizes.append(code_bytes((place.folder / "own").read_bytes()))
+            answers.append(place.run(["./own"]).stdout)
+    lock = ("--planish-lock", "planish.lock")
+    done = place.cc("-Oz", "-flto", "repeated.c", "-o", "program", *lock, "--planish-strict", **FEW)
+    assert (done.returncode, done.stderr) == (0, "")
+    (entry,) = json.loads((place.folder / "planish.lock").read_text())["sources"]["program"]
+    assert entry["outliner"] == "always"
+    assert code_bytes((place.folder / "program").read_bytes()) <= min(sizes) < sizes[0]
+    assert {place.run(["./program"]).stdout, *answers} == {answers[0]}
+
+
 def test_a_shared_library_exports_what_its_version_script_says(place: Place, linker: str) -> None:
     place.write("api.c", SMALLER + "int hidden_by_script(int x) { return mixed((void *)&x, 4); }\n")
     place.write("api.map", "PARTS_1 { global: mixed; chosen; local: *; };\n")

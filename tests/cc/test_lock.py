@@ -46,6 +46,29 @@ def test_a_lock_file_repeats_a_build_in_another_folder_without_a_search(locked: 
         assert files["planish.lock"] == locked.files()["planish.lock"]
 
 
+def test_attributes_for_code_generation_are_locked(words: Place) -> None:
+    flash = ("--planish-objective", "flash")
+    done = words.cc(*COMPILED, *LOCK, *flash, **COUNTED)
+    assert (done.returncode, done.stderr) == (0, "")
+    (entry,) = json.loads((words.folder / "planish.lock").read_text())["sources"]["words.c"]
+    assert entry["attributes"]
+    other = elsewhere(words)
+    done = other.cc(*COMPILED, *LOCK, *flash, "-o", "again.o", "--planish-strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert other.files()["again.o"] == words.files()["words.o"]
+    repeat_without_planish(words)
+
+
+def test_unknown_attributes_of_a_lock_file_leave_clangs_result(locked: Place) -> None:
+    path = locked.folder / "planish.lock"
+    document = json.loads(path.read_text())
+    document["sources"]["words.c"][0]["attributes"] = [["-nounwind", ["main"]]]
+    path.write_text(json.dumps(document))
+    done = locked.cc(*COMPILED, *LOCK, **COUNTED)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "options of code generation that are not known" in done.stderr
+
+
 def test_what_was_found_before_is_entered(words: Place) -> None:
     words.cc(*COMPILED, **COUNTED)
     assert "known" in words.cc(*COMPILED, *LOCK, "--planish-report", **COUNTED).stderr
@@ -111,13 +134,17 @@ def test_processes_that_compile_at_once_all_enter_what_they_chose(place: Place) 
 
 
 def test_planish_is_not_needed_to_repeat_a_build(locked: Place) -> None:
+    repeat_without_planish(locked)
+
+
+def repeat_without_planish(place: Place) -> None:
     opt = shutil.which("opt-22")
-    if opt is None or "clang-22" not in locked.clang.path:
+    if opt is None or "clang-22" not in place.clang.path:
         pytest.skip("opt-22 and clang-22 are needed")
     script = [sys.executable, "-S", str(SCRIPT), "planish.lock", "words.c", "alone.o", "-Oz"]
-    done = locked.run(script)
+    done = place.run(script)
     assert done.returncode == 0, done.stderr
-    files = locked.files()
+    files = place.files()
     assert files["alone.o"] == files["words.o"]
 
 

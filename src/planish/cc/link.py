@@ -11,32 +11,48 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from planish.cc.archives import ARCHIVE, members
 from planish.cc.arguments import code_options, grouped
 from planish.cc.clang import Compiler, CompletedProcess, run, shell_code, wait
+from planish.cc.code_options import CodeGenerator, CodeOptions
 from planish.cc.interrupts import Stoppable
 from planish.cc.job import note, refused
 from planish.cc.lock import LockEntry, SourceLock
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
-from planish.cc.optimize import Choice, check_version, code_of, is_smaller, locked_plan, patience_s
+from planish.cc.optimize import (
+    Choice,
+    Rank,
+    check_version,
+    cost_of,
+    find_attributes,
+    is_smaller,
+    locked_options,
+    locked_plan,
+    patience_s,
+    rank,
+)
 from planish.cc.reporting import sizes
 from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, pass_on
-from planish.cc.size_search import search
+from planish.cc.size_search import SmallerModule, make_smaller, search
 from planish.cc.unoptimized import BITCODE, find_unoptimized
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.elf import interface
+from planish.levels.llvm.function_steps import FunctionPlan
 from planish.levels.llvm.modules.evaluator import make_planned
-from planish.levels.llvm.modules.transform import single, survived, whole_bindings
+from planish.levels.llvm.modules.transform import Level, make_by_level, single, survived, whole_bindings
 from planish.sandbox.scratch import Scratch
+
+if TYPE_CHECKING:
+    from planish.cc.lock import Result
 
 _MERGE = "-Wl,-plugin-opt=emit-llvm,-plugin-opt=O0"
 _TRACE = "-Wl,-t,-t"
@@ -270,6 +286,15 @@ def _raise(ended: CompletedProcess, what: str) -> NoReturn:
 _CLANGS = Choice(b"", "clang")
 
 
+@dataclass(frozen=True)
+class _Module:
+    """A program's module, of which code is yet to be made, and how it was made; see `Choice`."""
+
+    bitcode: bytes
+    result: Result
+    plan: FunctionPlan | None = None
+
+
 class LinkOptimization:
     """The optimization of one link: it begins with merging its bitcode.
 
@@ -349,15 +374,15 @@ class LinkOptimization:
             choice, n_evaluations, seconds, given = self._locked(self._lock.entry), 0, inf, 0
         elif not self._seconds:
             return "clang", refused("there is no time to search in")
-        elif not survived(partial(_is_small, self._merged), bool):
+        elif not (levels := survived(partial(_levels, self._merged), tuple[Level, ...])):
             return "clang", refused("its functions are not compiled with -Oz or -Os")
         else:
             given = self._settings.evaluations
-            found = search(
-                self._start, self._seconds, given or None, self._cache, patience_s(self._seconds, clang_s)
-            )
+            make = partial(make_smaller, cost=cost_of(self._settings))
+            wait_s = patience_s(self._seconds, clang_s)
+            found = search(self._start, self._seconds, given or None, self._cache, wait_s, make)
             n_evaluations, seconds = found.evaluations, found.seconds
-            choice = Choice(self._code_of(found.bitcode), "passes", found.plan) if found.plan else _CLANGS
+            choice = self._best(found, levels, own)
         program = self._linked(choice, own)
         choice = choice if program else _CLANGS
         times = {"clang_s": round(clang_s, 3), "search_s": round(monotonic() - began, 3)}
@@ -375,13 +400,51 @@ class LinkOptimization:
         self._cache.keep(self._key, entry)
         return "searched", about
 
+    def _best(self, found: SmallerModule, levels: Collection[Level], own: bytes) -> Choice:
+        """Return the choice by which the program is smallest: of passes, of options of code generation.
+
+        Args:
+            found: by the search.
+            levels: clang's that are tried besides.
+            own: clang's program.
+
+        Raises:
+            SearchError: the program cannot be linked.
+        """
+        modules = [_Module(found.bitcode, "passes", found.plan)] if found.plan else []
+        # Whatever the search finds, clang's passes at either level may be better.
+        modules += [_Module(self._by_level(level), level) for level in levels]
+        with Scratch() as scratch:
+            generate = CodeGenerator(self._link.compiler, self._link.code_options, scratch.path)
+            options = [CodeOptions()]
+            if "-Oz" in levels:
+                options = [CodeOptions(outliner=outliner) for outliner in generate.outliners(own)]
+            tried = [self._tried(generate, module, each, own) for module in modules for each in options]
+            module = min(tried, key=lambda each: each[0])[2]
+            if attributes := find_attributes(module.bitcode, self._settings):
+                changed = [replace(each, attributes=attributes) for each in options]
+                tried += [self._tried(generate, module, each, own) for each in changed]
+        return min(tried, key=lambda each: each[0])[1]
+
+    def _tried(
+        self, generate: CodeGenerator, module: _Module, options: CodeOptions, own: bytes
+    ) -> tuple[Rank, Choice, _Module]:
+        """Link the code of a module; return the rank of the program."""
+        choice = Choice(generate(module.bitcode, options), module.result, module.plan, options)
+        program = self._program_of(choice.code, own)
+        return rank(program, own, for_flash=self._settings.for_flash), choice, module
+
+    def _program_of(self, code: bytes, own: bytes) -> bytes:
+        program = self._link.with_object(code, self.inputs)[0]
+        if interface(program) != interface(own):
+            raise SearchError("the program would have other symbols than clang's")
+        return program
+
     def _linked(self, choice: Choice, own: bytes) -> bytes:
         """Link a choice; return the program, empty where it is no smaller than clang's."""
         if not choice.code:
             return b""
-        program = self._link.with_object(choice.code, self.inputs)[0]
-        if interface(program) != interface(own):
-            raise SearchError("the program would have other symbols than clang's")
+        program = self._program_of(choice.code, own)
         if is_smaller(program, own, for_flash=self._settings.for_flash):
             return program
         if self._link.writes_more:
@@ -391,20 +454,28 @@ class LinkOptimization:
     def _locked(self, entry: LockEntry) -> Choice:
         if entry.result == "clang":
             return _CLANGS
-        plan = locked_plan(entry)
-        make = partial(make_planned, self._start, plan, entry.begin, entry.end)
-        return Choice(self._code_of(survived(make, bytes, "the lists of the lock file")), "passes", plan)
-
-    def _code_of(self, bitcode: bytes) -> bytes:
+        plan, options = None, locked_options(entry)
+        if entry.result == "passes":
+            plan = locked_plan(entry)
+            make = partial(make_planned, self._start, plan, entry.begin, entry.end)
+            bitcode = survived(make, bytes, "the lists of the lock file")
+        else:
+            bitcode = self._by_level(entry.result)
         with Scratch() as scratch:
-            return code_of(self._link.compiler, self._link.code_options, bitcode, scratch)
+            generate = CodeGenerator(self._link.compiler, self._link.code_options, scratch.path)
+            return Choice(generate(bitcode, options), entry.result, plan, options)
+
+    def _by_level(self, level: Level) -> bytes:
+        return survived(partial(make_by_level, self._start, level), bytes)
 
 
-def _is_small(bitcode: bytes) -> bool:
-    """Return whether some function of a module is compiled for size."""
+def _levels(bitcode: bytes) -> tuple[Level, ...]:
+    """List the levels by which a module may become smaller; none where it is not compiled for size."""
     with closing(single(whole_bindings().parse(bitcode))) as module:
         definitions = module.definitions()
-        return bool(definitions.having("optsize") | definitions.having("minsize"))
+        if definitions.having("minsize"):
+            return "-Os", "-Oz"
+        return ("-Os",) if definitions.having("optsize") else ()
 
 
 def link_program(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planish.cc.object_cache import ObjectCache
 
-    Result = Literal["passes", "-Os", "clang"]
+    Result = Literal["passes", "-Os", "-Oz", "clang"]
 
 _SCHEMA = 1
 _KIND = "modules"
@@ -38,13 +38,19 @@ class LockEntry:
     Attributes:
         module: names the module before any pass; see `planish.levels.llvm.modules.transform.module_digest`.
         options: names the options of the compilation, without paths.
-        result: "passes" (the lists below), "-Os" (clang's result at that level) or "clang" (its own result).
+        result: "passes" (the lists below), "-Os" or "-Oz" (clang's passes at that level), or "clang" (its own
+            result).
         begin, end: what is run on the whole module before and after the lists.
         inlining: functions that are inlined nowhere (noinline) or everywhere (alwaysinline).
         lists: pipelines of function passes with their functions; one without functions is for all others.
+        attributes: changes of attributes before code is made, with their functions: `KEY=VALUE`, or `-NAME`
+            for one that is removed.
+        outliner: "always" or "never", where it is not clang that decides.
     """
 
-    __slots__ = ("begin", "end", "inlining", "lists", "module", "options", "result")
+    __slots__ = (
+        *("attributes", "begin", "end", "inlining", "lists", "module", "options", "outliner", "result"),
+    )
 
     def __init__(
         self,
@@ -55,10 +61,15 @@ class LockEntry:
         end: str = "",
         inlining: Iterable[tuple[str, str]] = (),
         lists: Iterable[tuple[str, Sequence[str]]] = (),
+        attributes: Iterable[tuple[str, Sequence[str]]] = (),
+        outliner: str = "",
     ) -> None:
-        self.module, self.options, self.result, self.begin, self.end = module, options, result, begin, end
+        self.module, self.options, self.begin, self.end = module, options, begin, end
+        self.result: Result = result
         self.inlining = tuple((name, attribute) for name, attribute in inlining)
         self.lists = tuple((pipeline, tuple(names)) for pipeline, names in lists)
+        self.attributes = tuple((change, tuple(names)) for change, names in attributes)
+        self.outliner = outliner
 
     @property
     def digest(self) -> str:
@@ -71,6 +82,10 @@ class LockEntry:
         if self.result == "passes":
             chosen = {"inlining": self.inlining, "lists": self.lists}
             named |= {"begin": self.begin, **chosen, "end": self.end}
+        if self.attributes:
+            named["attributes"] = self.attributes
+        if self.outliner:
+            named["outliner"] = self.outliner
         return named
 
 
@@ -84,6 +99,8 @@ def entry_from_json(named: Mapping[str, Any]) -> LockEntry:
         named.get("end", ""),
         named.get("inlining", ()),
         named.get("lists", ()),
+        named.get("attributes", ()),
+        named.get("outliner", ""),
     )
 
 

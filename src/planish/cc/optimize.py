@@ -14,16 +14,18 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from planish.cc.arguments import code_options
-from planish.cc.clang import CODE_ONLY, Compiler, Unit, run
+from planish.cc.clang import Compiler, Unit, run
+from planish.cc.code_options import CLANGS, CodeGenerator, CodeOptions, options_of
 from planish.cc.job import CompileJob
 from planish.cc.lock import LockEntry
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
 from planish.cc.reporting import sizes
-from planish.cc.settings import SearchError
-from planish.cc.size_search import MakeSmaller, SmallerModule, make_smaller, search
+from planish.cc.settings import CompileSettings, SearchError
+from planish.cc.size_search import FLASH, SIZE, MakeSmaller, SmallerModule, make_smaller, search
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, loaded_bytes
 from planish.levels.llvm.function_steps import Attribute, FunctionPlan, check_pipeline
+from planish.levels.llvm.modules.code_attributes import Attributes, best_attributes
 from planish.levels.llvm.modules.evaluator import make_planned
 from planish.levels.llvm.modules.transform import LAST, initial_pipeline, survived, whole_bindings
 from planish.levels.llvm.passes.pipeline import parse_pipeline
@@ -64,12 +66,12 @@ def check_version(compiler: Compiler, cache: ObjectCache) -> None:
         raise SearchError(f"{compiler.path} is of LLVM {theirs}, and the search uses LLVM {ours}")
 
 
-def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject | None:
+def improve(job: CompileJob, make: MakeSmaller | None = None) -> CachedObject | None:
     """Search for a smaller object, and leave it where clang's is.
 
     Args:
         job: clang has made its object, and the bitcode.
-        make: the search, as `make_smaller`.
+        make: the search; None: `make_smaller`.
 
     Returns:
         What is to be kept; None where the search failed, and clang's object stays.
@@ -86,6 +88,7 @@ def improve(job: CompileJob, make: MakeSmaller = make_smaller) -> CachedObject |
             choice, n_evaluations, seconds, evaluations = _locked_choice(job, own, job.locked), 0, inf, 0
         else:
             wait_s = patience_s(job.settings.seconds, job.clang_s)
+            make = make or partial(make_smaller, cost=cost_of(job.settings))
             found = search(job.bitcode, job.settings.seconds, evaluations or None, job.cache, wait_s, make)
             choice, n_evaluations, seconds = _best(job, own, found), found.evaluations, found.seconds
         times = {"clang_s": round(job.clang_s, 3), "search_s": round(monotonic() - began, 3)}
@@ -107,43 +110,63 @@ class Choice:
 
     Args:
         code: the object.
-        result: "passes", "-Os" or "clang", as in a lock file.
+        result: "passes", "-Os", "-Oz" or "clang", as in a lock file.
         plan: what is run on the module, for "passes".
+        options: of code generation.
     """
 
     code: bytes
     result: Result
     plan: FunctionPlan | None = None
+    options: CodeOptions = CLANGS
 
     @property
     def passes(self) -> Mapping[str, tuple[str, ...]]:
-        """The lists that functions have of their own."""
-        if self.result == "-Os":
-            return dict.fromkeys(function_bytes(self.code), ("-Os",))
+        """The lists that functions have of their own, and changes of their attributes."""
+        if self.result in ("-Os", "-Oz"):
+            return {name: (self.result, *self.options.of(name)) for name in function_bytes(self.code)}
         lists = self.plan.lists if self.plan else ()
-        return {name: parse_pipeline(pipeline) for pipeline, names in lists for name in names}
+        found = {name: parse_pipeline(pipeline) for pipeline, names in lists for name in names}
+        changed = {name for _, names in self.options.attributes for name in names}
+        return {name: (*found.get(name, ()), *self.options.of(name)) for name in {*found, *changed}}
 
     def to_json(self) -> dict[str, object]:
         """Return how it is made, as `CompileJob.enter_in_lock` reads it."""
+        options = {"attributes": self.options.attributes, "outliner": self.options.outliner}
         if self.plan is None:
-            return {"result": self.result}
+            return {"result": self.result, **options}
         begin = initial_pipeline(whole_bindings())
         described = {"result": self.result, "begin": begin, "end": LAST}
-        return {**described, "inlining": self.plan.inlining, "lists": self.plan.lists}
+        return {**described, "inlining": self.plan.inlining, "lists": self.plan.lists, **options}
 
 
 def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
     """Return the smallest object."""
-    unit, for_flash, best = job.unit, job.settings.for_flash, Choice(own, "clang")
+    unit, choices = job.unit, [Choice(own, "clang")]
     with Scratch() as scratch:
         if found.bitcode:
-            made = code_of(unit.compiler, code_options(unit.options), found.bitcode, scratch)
-            if is_smaller(made, own, for_flash=for_flash):
-                best = Choice(made, "passes", found.plan)
-        other = _of_less_effort(unit, scratch)
-        if other and is_smaller(other, best.code, for_flash=for_flash):
-            best = Choice(other, "-Os")
-    return best
+            generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
+            attributes = find_attributes(found.bitcode, job.settings)
+            choices += [
+                Choice(generate(found.bitcode, options), "passes", found.plan, options)
+                for options in dict.fromkeys((CLANGS, CodeOptions(attributes)))
+            ]
+        if other := _of_less_effort(unit, scratch):
+            choices.append(Choice(other, "-Os"))
+    return min(choices, key=lambda each: rank(each.code, own, for_flash=job.settings.for_flash))
+
+
+def cost_of(settings: CompileSettings) -> str:
+    """Return what a search makes less."""
+    return FLASH if settings.for_flash else SIZE
+
+
+def find_attributes(bitcode: bytes, settings: CompileSettings) -> Attributes:
+    """Return the changes of attributes by which functions become smaller; none where LLVM crashes."""
+    try:
+        return survived(partial(best_attributes, bitcode, cost_of(settings)), Attributes)
+    except PlanishError:
+        return ()
 
 
 def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:
@@ -160,9 +183,9 @@ def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:
         else:
             plan = locked_plan(entry)
             make = partial(make_planned, job.bitcode, plan, entry.begin, entry.end)
-            module = survived(make, bytes, "the lists of the lock file")
-            options = code_options(job.unit.options)
-            choice = Choice(code_of(job.unit.compiler, options, module, scratch), "passes", plan)
+            module, options = survived(make, bytes, "the lists of the lock file"), locked_options(entry)
+            generate = CodeGenerator(job.unit.compiler, code_options(job.unit.options), scratch.path)
+            choice = Choice(generate(module, options), "passes", plan, options)
     if not choice.code or not is_smaller(choice.code, own, for_flash=job.settings.for_flash):
         raise SearchError("what the lock file names is no smaller with this clang")
     return choice
@@ -180,20 +203,34 @@ def locked_plan(entry: LockEntry) -> FunctionPlan:
     return plan
 
 
-def is_smaller(made: bytes, other: bytes, *, for_flash: bool) -> bool:
-    """Return whether an object or program is smaller than another.
+def locked_options(entry: LockEntry) -> CodeOptions:
+    """Return the options of code generation of an entry; raises SearchError where they are not known."""
+    return options_of(entry.attributes, entry.outliner)
+
+
+Rank = tuple[bool, int, int]
+"""Order of objects or programs, the best first."""
+
+
+def rank(made: bytes, own: bytes, *, for_flash: bool) -> Rank:
+    """Return the rank of an object or program.
 
     Args:
         made: it.
-        other: what it is compared with.
+        own: clang's.
         for_flash: whether all that is loaded decides: code, constants, initialized data and unwind tables.
-            Else it has less code or data, and more of neither.
+            Else code does, but what has more of either than clang's comes after that.
     """
-    after, before = ((code_bytes(each), loaded_bytes(each)) for each in (made, other))
+    (text, loaded), before = ((code_bytes(each), loaded_bytes(each)) for each in (made, own))
     if for_flash:
-        return (after[1], after[0]) < (before[1], before[0])
+        return False, loaded, text
     # Smaller code with more data is no gain.
-    return after[0] <= before[0] and after[1] <= before[1] and after != before
+    return text > before[0] or loaded > before[1], text, loaded
+
+
+def is_smaller(made: bytes, own: bytes, *, for_flash: bool) -> bool:
+    """Return whether an object or program is smaller than clang's; see `rank`."""
+    return rank(made, own, for_flash=for_flash) < rank(own, own, for_flash=for_flash)
 
 
 def _of_less_effort(unit: Unit, scratch: Scratch) -> bytes:
@@ -204,17 +241,3 @@ def _of_less_effort(unit: Unit, scratch: Scratch) -> bytes:
     elsewhere = ["-MF", os.devnull] if unit.dependency_file else []
     words = [*unit.options, "-Os", *elsewhere, "-w", "-Qunused-arguments", "-c", "-o", str(path)]
     return b"" if run([*unit.compiler.command, *words]).code else path.read_bytes()
-
-
-def code_of(compiler: Compiler, options: list[str], bitcode: bytes, scratch: Scratch) -> bytes:
-    """Have clang make code of a module, as it would of its own.
-
-    Raises:
-        SearchError: it makes none.
-    """
-    path = scratch.path / "improved.o"
-    ended = run([*compiler.command, *options, *CODE_ONLY, "-o", str(path)], bitcode)
-    if ended.code:
-        said = ended.messages.decode(errors="replace").strip() or f"exit code {ended.code}"
-        raise SearchError(f"clang cannot compile the module that was found: {said.splitlines()[0]}")
-    return path.read_bytes()

@@ -46,7 +46,8 @@ from planish.tuning.budget import SearchLimits
 from planish.tuning.recorder import Recorder
 from planish.tuning.search_loop import InFlight, Pending, SearchLoop
 
-_OBJECTIVE = Objective("text_bytes", "bytes", exact=True)
+SIZE, FLASH = "text_bytes", "loaded_bytes"
+"""What a search makes less: code, or code and unwind tables."""
 _PATIENCE = 4.0
 """Seconds by the clock that one of the processor may take."""
 _LEAST_READINGS = 35.0
@@ -90,6 +91,7 @@ def make_smaller(
     evaluations: int | None,
     cache: ObjectCache,
     patience: float = _PATIENCE,
+    cost: str = SIZE,
 ) -> SmallerModule:
     """Make the code of a module smaller, and leave it to the caller whether it is smaller than -Oz makes it.
 
@@ -101,6 +103,7 @@ def make_smaller(
         evaluations: lists that may be run on functions, counted for each function; None: no limit.
         cache: keeps what is measured.
         patience: seconds by the clock that one of the processor may take.
+        cost: SIZE or FLASH.
 
     Raises:
         IRError: the module is malformed.
@@ -112,19 +115,18 @@ def make_smaller(
         reading, text = processor_s() - used, module.text()
     if directive := reading_directive(text):
         return SmallerModule(reading_directive=directive)
-    space = FunctionSpace(text, _OBJECTIVE.name)
+    space, objective = FunctionSpace(text, cost), Objective(cost, "bytes", exact=True)
     if seconds <= _LEAST_READINGS * reading:
         return _made(bitcode, space.start(), 0, seconds)
     counted = None if seconds < inf else evaluations
-    key = digest(
-        LlvmLevel.version.encode(), whole_bindings().version.encode(), bitcode, b"%d" % (counted or 0)
-    )
-    trials = _Trials(cache, key, is_counted=counted is not None)
+    parts = LlvmLevel.version, whole_bindings().version, cost, str(counted or 0)
+    key = digest(*map(str.encode, parts), bitcode)
+    trials = _Trials(cache, key, cost, is_counted=counted is not None)
     if trials.best and trials.is_enough(seconds, evaluations):
         return _made(bitcode, trials.best[1], 0, trials.seconds)
     context = SearchContext(seconds=seconds if counted is None else float(counted))
-    searcher = Parts(space, (_OBJECTIVE,), 0, context)
-    with ForkedExecutor(FunctionEvaluatorSpec(bitcode, _OBJECTIVE.name)) as executor:
+    searcher = Parts(space, (objective,), 0, context)
+    with ForkedExecutor(FunctionEvaluatorSpec(bitcode, cost)) as executor:
         budget = trials.budget = _ProcessorBudget(
             seconds, evaluations, executor, searcher, trials, used, patience
         )
@@ -261,6 +263,7 @@ class _Trials(Recorder):
     Args:
         cache: where they are kept; errors are noted there.
         key: names the module, and the toolchain.
+        cost: what is made less.
         is_counted: whether evaluations take the part of time, for a result that load cannot change.
 
     Attributes:
@@ -274,8 +277,8 @@ class _Trials(Recorder):
 
     budget: _ProcessorBudget
 
-    def __init__(self, cache: ObjectCache, key: str, *, is_counted: bool) -> None:
-        self._cache, self._key, self._is_counted = cache, key, is_counted
+    def __init__(self, cache: ObjectCache, key: str, cost: str, *, is_counted: bool) -> None:
+        self._cache, self._key, self._cost, self._is_counted = cache, key, cost, is_counted
         self.seconds, self.evaluations, self.took = 0.0, 0, 0.0
         self.best: tuple[float, Candidate] | None = None
         # Outcome and seconds of the processor by the candidate's hash.
@@ -358,7 +361,7 @@ class _Trials(Recorder):
         if not isinstance(outcome, Measured) or only_group(plan_of(candidate)):
             return
         self._functions = self._functions or len(outcome.parts)
-        total = outcome.values[_OBJECTIVE.name]
+        total = outcome.values[self._cost]
         if self.best is None or total < self.best[0]:
             self.best = total, candidate
 

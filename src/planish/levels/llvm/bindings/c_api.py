@@ -56,6 +56,7 @@ COMMON: Signatures = {
     "LLVMGetEnumAttributeKindForName": (c_uint, c_char_p, c_size_t),
     "LLVMGetEnumAttributeAtIndex": (c_void_p, c_void_p, c_uint, c_uint),
     "LLVMCreateEnumAttribute": (c_void_p, c_void_p, c_uint, c_uint64),
+    "LLVMCreateStringAttribute": (c_void_p, c_void_p, c_char_p, c_uint, c_char_p, c_uint),
     "LLVMAddAttributeAtIndex": (None, c_void_p, c_uint, c_void_p),
     "LLVMRemoveEnumAttributeAtIndex": (None, c_void_p, c_uint, c_uint),
     "LLVMGetFirstGlobalAlias": (c_void_p, c_void_p),

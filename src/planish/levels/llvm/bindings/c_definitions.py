@@ -111,6 +111,22 @@ class Definitions:
             if name in self.by_name:
                 self.functions.LLVMRemoveEnumAttributeAtIndex(self.by_name[name], FUNCTION, kind)
 
+    def change(self, names: Iterable[str], change: str) -> None:
+        """Change an attribute of those of some functions that are defined.
+
+        Args:
+            names: of the functions.
+            change: `KEY=VALUE` sets an attribute, and `-NAME` takes one away.
+        """
+        if change.startswith("-"):
+            self.unmark(names, change[1:])
+            return
+        key, value = (part.encode() for part in change.split("=", 1))
+        made = self.functions.LLVMCreateStringAttribute(self.context, key, len(key), value, len(value))
+        for name in names:
+            if name in self.by_name:
+                self.functions.LLVMAddAttributeAtIndex(self.by_name[name], FUNCTION, made)
+
     def having(self, attribute: str) -> frozenset[str]:
         """Name the definitions that have an attribute."""
         kind = self._kind(attribute)

@@ -20,6 +20,11 @@ _SYMTAB, _FUNCTION, _LOCAL = 2, 2, 0
 _NO_BITS, _LOADED = 8, 2
 _RELOCATABLE = 1
 _DYNAMIC, _DYNSYM, _VERSYM = 6, 11, 0x6FFFFFFF
+_UNWIND, _FRAME_START = ".eh_frame", 8
+_RELOCATED = {".rela.eh_frame": True, ".rel.eh_frame": False}
+"""Sections of relocations of the unwind table, and whether their entries have addends."""
+_BESIDE = (".rodata.", ".gcc_except_table.", ".ARM.exidx.text.", ".ARM.extab.text.")
+"""Sections of single functions with -ffunction-sections: jump tables, and tables of exceptions."""
 _NAMES = (1, 14, 15, 29)
 """Entries of the dynamic section that are strings: libraries, the own name, and paths of libraries."""
 
@@ -33,11 +38,19 @@ class _Layout:
         self._symbol = struct.Struct(order + ("IBBHQQ" if wide else "IIIBBH"))
         self.dynamic = struct.Struct(order + ("QQ" if wide else "II"))
         self._half = struct.Struct(order + "H")
+        self.word = struct.Struct(order + "I")
+        self._relocation = struct.Struct(order + ("QQq" if wide else "IIi"))
+        self._plain = struct.Struct(order + ("QQ" if wide else "II"))
         self._wide = wide
 
     def halves(self, data: bytes) -> list[int]:
         """Read numbers of 16 bits."""
         return [number for (number,) in self._half.iter_unpack(data)]
+
+    def relocations(self, table: bytes, *, has_addends: bool) -> Iterator[tuple[int, int, int]]:
+        """Yield of each relocation: where it is, the number of its symbol, and what is added to that."""
+        for row in (self._relocation if has_addends else self._plain).iter_unpack(table):
+            yield row[0], row[1] >> (32 if self._wide else 8), row[2] if has_addends else 0
 
     def symbols(self, table: bytes) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield of each symbol: its name's offset, kind, section, value and size."""
@@ -123,6 +136,62 @@ def function_bytes(data: bytes) -> dict[str, int]:
         index for index, s in enumerate(sections(data)) if s.name == ".text" or s.name.startswith(".text.")
     }
     return {name: size for name, section, _, size in _function_symbols(data) if section in code}
+
+
+def machine(data: bytes) -> int:
+    """Return the number of the processor that a file is for (`e_machine`); raises as `sections` does."""
+    return int(_layout(data).header.unpack_from(data)[2])
+
+
+def function_loads(data: bytes) -> dict[str, tuple[int, int]]:
+    """Return what each function of an object loads: bytes of code, and of tables that exist because of it.
+
+    The tables are its part of the unwind table, and its jump tables and tables of exceptions, as far as they
+    are in sections of their own (-ffunction-sections).
+
+    Raises:
+        TargetError: as `sections` does.
+    """
+    listed, code = sections(data), function_bytes(data)
+    more: dict[str, int] = dict.fromkeys(code, 0)
+    for section in listed:
+        for beginning in _BESIDE:
+            name = section.name.removeprefix(beginning)
+            if name != section.name and name in more:
+                more[name] += section.size
+    for name, size in _frames(data, listed):
+        if name in more:
+            more[name] += size
+    return {name: (size, more[name]) for name, size in code.items()}
+
+
+def _frames(data: bytes, listed: list[Section]) -> Iterator[tuple[str, int]]:
+    """Yield for each entry of an object's unwind table its function and its bytes."""
+    unwind = next((s for s in listed if s.name == _UNWIND), None)
+    table = next((s for s in listed if s.kind == _SYMTAB), None)
+    relocations = next((s for s in listed if s.name in _RELOCATED), None)
+    if not unwind or not table or not relocations:
+        return
+    layout, functions = _layout(data), dict[tuple[int, int], str]()
+    symbols = list(layout.symbols(_content(data, table)))
+    strings = _content(data, listed[table.link])
+    for name, kind, section, value, _ in symbols:
+        if kind & 15 == _FUNCTION:
+            functions.setdefault((section, value), _string(strings, name))
+    frames, targets = _content(data, unwind), dict[int, str]()
+    has_addends = _RELOCATED[relocations.name]
+    rows = layout.relocations(_content(data, relocations), has_addends=has_addends)
+    for offset, symbol, addend in rows:
+        _, _, section, value, _ = symbols[symbol]
+        added = addend if has_addends else layout.word.unpack_from(frames, offset)[0]
+        targets[offset] = functions.get((section, value + added), "")
+    at = 0
+    while at + _FRAME_START < len(frames):
+        size = layout.word.unpack_from(frames, at)[0] + layout.word.size
+        # What comes first is shared by several functions.
+        if layout.word.unpack_from(frames, at + layout.word.size)[0]:
+            yield targets.get(at + _FRAME_START, ""), size
+        at += size
 
 
 def interface(data: bytes) -> str:

@@ -90,7 +90,7 @@ class FunctionEvaluator:
     Args:
         module: prepared; it is not changed.
         bindings: that made it.
-        objective: `text_bytes` or `instructions`, of single functions and of the whole.
+        objective: `text_bytes`, `loaded_bytes` or `instructions`, of single functions and of the whole.
     """
 
     def __init__(self, module: CModule, bindings: Bindings, objective: str) -> None:
@@ -184,7 +184,7 @@ class FunctionEvaluatorSpec:
 
     Args:
         bitcode: the module, unoptimized.
-        objective: `text_bytes` or `instructions`.
+        objective: `text_bytes`, `loaded_bytes` or `instructions`.
     """
 
     bitcode: bytes

@@ -78,7 +78,7 @@ def groups_of(costs: Mapping[str, float], objective: str) -> list[PartGroup]:
         costs: of the functions by the usual list.
         objective: what the costs are.
     """
-    unit = _BYTES if objective == "text_bytes" else 1.0
+    unit = 1.0 if objective == "instructions" else _BYTES
     counts = {name: cost / unit for name, cost in costs.items() if cost >= _LEAST * unit}
     found: list[PartGroup] = []
     group: list[str] = []
@@ -172,7 +172,7 @@ class FunctionSpace(Space):
 
     Args:
         ir: the module, prepared.
-        objective: what is to be made less: `text_bytes` or `instructions`.
+        objective: what is to be made less: `text_bytes`, `loaded_bytes` or `instructions`.
         backend: the name of a back end that treats functions one by one.
     """
 
@@ -215,7 +215,7 @@ class FunctionSpace(Space):
 
     def changes(self, settings: Mapping[str, str], costs: Mapping[str, float]) -> Sequence[tuple[str, str]]:
         """List functions that may be inlined otherwise, those with the least code at stake first."""
-        largest = _LARGEST / (1.0 if self._objective == "text_bytes" else _BYTES)
+        largest = _LARGEST / (_BYTES if self._objective == "instructions" else 1.0)
         return [change for _, change in sorted(self._calls.changes(settings, costs, largest))]
 
     def changed_by(self, part: str, present: Collection[str]) -> frozenset[str]:

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from planish.core import PlanishError, TargetError
 from planish.levels.llvm.bindings.c_definitions import WITHOUT
 from planish.levels.llvm.bindings.c_module import CModule
-from planish.levels.llvm.bindings.elf import code_bytes, function_bytes
+from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, function_loads, loaded_bytes
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
 from planish.levels.llvm.source import reading_directive
@@ -85,7 +85,7 @@ class FunctionCosts:
     """Measures functions. Code is made only of those whose text is new.
 
     Args:
-        objective: what is measured.
+        objective: what is measured: `text_bytes`, `instructions`, or `loaded_bytes` (code and unwind tables).
         known: the texts that functions became, as `_named` names them, and what those cost.
     """
 
@@ -116,10 +116,16 @@ class FunctionCosts:
             # Code generation takes most of the time, and most lists leave most functions as they were.
             keep_only(module, fresh)
             code = module.object_code()
-            found = function_bytes(code)
+            total, found = self._of_code(code)
             self.known.update((texts[name], found[name]) for name in fresh if name in found)
-            rest = code_bytes(code) - sum(found[name] for name in fresh if name in found)
+            rest = total - sum(found[name] for name in fresh if name in found)
         return {name: self.known[text] for name, text in texts.items() if text in self.known}, rest
+
+    def _of_code(self, code: bytes) -> tuple[int, Sizes]:
+        """Return the bytes of all code, and of each function's."""
+        if self.objective == "loaded_bytes":
+            return loaded_bytes(code), {name: sum(loads) for name, loads in function_loads(code).items()}
+        return code_bytes(code), function_bytes(code)
 
 
 def keep_only(module: CModule, names: Collection[str]) -> None:
@@ -233,6 +239,29 @@ def make(code: str | bytes, recipe: ModuleRecipe, objective: str) -> MadeModule:
     with closing(single(whole_bindings().parse(begun))) as module:
         end(module, recipe)
         return MadeModule(module.bitcode(), *cost(module, objective))
+
+
+Level = Literal["-Os", "-Oz"]
+
+
+def make_by_level(code: str | bytes, level: Level) -> bytes:
+    """Optimize a whole program as clang does with -flto; return its bitcode.
+
+    Args:
+        code: its modules as one, unoptimized, of functions that are `minsize optsize`.
+        level: "-Os": they are no longer `minsize`.
+
+    Raises:
+        IRError: the module is malformed.
+        PassError: LLVM refuses the pipeline.
+    """
+    with closing(single(whole_bindings().parse(code))) as module:
+        definitions = module.definitions()
+        if level == "-Os":
+            definitions.unmark(tuple(definitions.by_name), "minsize")
+        name = level[1:]
+        module.run(f"lto-pre-link<{name}>,lto<{name}>")
+        return module.bitcode()
 
 
 def end(module: CModule, recipe: ModuleRecipe) -> None:

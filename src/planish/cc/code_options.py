@@ -1,0 +1,96 @@
+"""Choice of what code generation does for a whole program: attributes of functions, and the outliner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from planish.cc.clang import CODE_ONLY, Compiler, run
+from planish.cc.settings import SearchError
+from planish.levels.llvm.bindings.elf import machine
+from planish.levels.llvm.modules.code_attributes import CHANGES, Attributes, with_attributes
+from planish.levels.llvm.modules.transform import survived
+
+Outliner = Literal["", "always", "never"]
+"""Whether the machine outliner runs on all functions, or on none; empty: where clang runs it."""
+_ARM, _X86_64, _AARCH64, _RISCV = 40, 62, 183, 243
+_OUTLINERS: dict[int, tuple[Outliner, ...]] = {
+    _X86_64: ("", "always"),
+    **dict.fromkeys((_ARM, _AARCH64, _RISCV), ("", "always", "never")),
+}
+"""What makes a difference by processor: with -Oz, clang runs the outliner on some of them."""
+_OWN_WORDS = re.compile(r"-m(?:no-)?outline")
+
+
+@dataclass(frozen=True)
+class CodeOptions:
+    """Options of code generation that are not in the build's command.
+
+    Args:
+        attributes: changes of attributes.
+        outliner: see `Outliner`.
+    """
+
+    attributes: Attributes = ()
+    outliner: Outliner = ""
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the changes of a function's attributes."""
+        return tuple(change for change, names in self.attributes if name in names)
+
+
+CLANGS = CodeOptions()
+"""What clang does by itself."""
+
+
+@dataclass(frozen=True)
+class CodeGenerator:
+    """Makes code of modules by clang, as it would of its own.
+
+    Args:
+        compiler: it.
+        options: of the build's command, as far as they have a part in it.
+        folder: for a file.
+    """
+
+    compiler: Compiler
+    options: Sequence[str]
+    folder: Path
+
+    def __call__(self, bitcode: bytes, chosen: CodeOptions = CLANGS) -> bytes:
+        """Make code.
+
+        Raises:
+            SearchError: clang makes none.
+            PlanishError: LLVM cannot change the attributes.
+        """
+        if chosen.attributes:
+            bitcode = survived(partial(with_attributes, bitcode, chosen.attributes), bytes)
+        path = self.folder / "improved.o"
+        more = ["-mllvm", f"-enable-machine-outliner={chosen.outliner}"] if chosen.outliner else []
+        command = [*self.compiler.command, *self.options, *more, *CODE_ONLY, "-o", str(path)]
+        ended = run(command, bitcode)
+        if ended.code:
+            said = ended.messages.decode(errors="replace").strip() or f"exit code {ended.code}"
+            raise SearchError(f"clang cannot compile the module that was found: {said.splitlines()[0]}")
+        return path.read_bytes()
+
+    def outliners(self, code: bytes) -> tuple[Outliner, ...]:
+        """List the settings of the outliner that make a difference for an object's processor."""
+        is_chosen = any(map(_OWN_WORDS.match, self.options))
+        return ("",) if is_chosen else _OUTLINERS.get(machine(code), ("",))
+
+
+def options_of(attributes: Attributes, outliner: str) -> CodeOptions:
+    """Return the options that a lock file names.
+
+    Raises:
+        SearchError: it names others than planish chooses.
+    """
+    if outliner not in ("", "always", "never") or any(change not in CHANGES for change, _ in attributes):
+        raise SearchError("the lock file has options of code generation that are not known")
+    return CodeOptions(attributes, outliner)
