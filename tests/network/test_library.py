@@ -20,6 +20,7 @@ from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import CODE, Relocation, Section, Symbol, read_object
 from planish.network.library.elf import X86_64, architecture_name, link, symbol_hash
 from planish.network.library.runtime import CompiledNetwork
+from planish.sandbox.scratch import shared_folder
 
 
 def needs(tool: str) -> pytest.MarkDecorator:
@@ -39,6 +40,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_library_is_made_without_a_compiler(made: Path) -> None:
     assert_same(CompiledNetwork(made / "net"), made / "m.onnx")
+
+
+def test_library_without_a_folder_stands_where_it_is_removed_even_if_the_process_is_killed(
+    tmp_path: Path,
+) -> None:
+    network = planish.compile(small_model(tmp_path / "m.onnx"))
+    assert network.folder.parent == shared_folder()
 
 
 @needs("readelf")

@@ -35,6 +35,7 @@ from planish.network.library.schedule import Schedule, is_foreign, runs_here, sc
 from planish.network.library.variants import concrete_shapes, join_variants
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.rewrites.pipeline import rewrite
+from planish.sandbox.scratch import shared_folder
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -388,13 +389,9 @@ def _importer() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return read_network, read_model
 
 
-_folders = list["tempfile.TemporaryDirectory[str]"]()
-
-
 def _working_folder() -> Path:
     """Make a folder that lives as long as the process: a library in it may be called until the end."""
-    _folders.append(tempfile.TemporaryDirectory(prefix="planish-network-"))
-    return Path(_folders[-1].name)
+    return Path(tempfile.mkdtemp(prefix="network-", dir=shared_folder()))
 
 
 def describe_comparison(comparison: Sequence[PairedSamples]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from planish.network.ir import Network, Shape
 from planish.network.operators.winograd import describe_winograd
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.timing import Feed
+from planish.sandbox.scratch import Scratch
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -151,10 +151,10 @@ def profile_onnxruntime(model: ModelProto, feed: Feed, cores: int) -> list[PeerN
     """Return the nodes of a model as ONNX Runtime optimizes and times them."""
     import onnx
 
-    with tempfile.TemporaryDirectory(prefix="planish-network-") as folder:
-        kept = Path(folder) / "optimized.onnx"
+    with Scratch() as folder:
+        kept = folder.path / "optimized.onnx"
         session = open_session(
-            model.SerializeToString(), SessionSettings(cores), keep=kept, profile=Path(folder) / "profile"
+            model.SerializeToString(), SessionSettings(cores), keep=kept, profile=folder.path / "profile"
         )
         run = session.bound(feed)
         with exclusive():

@@ -10,7 +10,6 @@ where it was interrupted, and kernels that other networks have too are not tuned
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +49,7 @@ from planish.network.rewrites.pipeline import rewrite_layouts
 from planish.network.timing import layer_times
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
+from planish.sandbox.scratch import Scratch
 
 if TYPE_CHECKING:
     from planish.store import Store
@@ -290,11 +290,13 @@ def _times(
     target: Target,
 ) -> Sequence[float]:
     """Time all kernels in a library."""
-    with tempfile.TemporaryDirectory(prefix="planish-network-") as folder:
-        write_library(build(network, kernels, schedules, target), Path(folder))
+    with Scratch() as folder:
+        write_library(build(network, kernels, schedules, target), folder.path)
         # In a child the library is gone afterwards, with its weights and threads.
         found = in_child(
-            lambda: layer_times(CompiledNetwork(folder), network), list[float], ForkLimits(TIMING_LIMIT_S, 0)
+            lambda: layer_times(CompiledNetwork(folder.path), network),
+            list[float],
+            ForkLimits(TIMING_LIMIT_S, 0),
         )
     if isinstance(found, ExitStatus):
         what = f"a kernel ends its process: {found.detail}"

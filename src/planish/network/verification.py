@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -40,6 +39,7 @@ from planish.network.timing import Feed
 from planish.sandbox.confinement import SandboxPolicy, apply_sandbox, is_confined
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
+from planish.sandbox.scratch import Scratch
 from planish.sandbox.tool import run_tool
 
 if TYPE_CHECKING:
@@ -304,8 +304,8 @@ def emulated_answers(built: Built, qemu: str) -> Answers:
     """
 
     def answers(feeds: Sequence[Sequence[Array]]) -> Sequence[Sequence[Array]]:
-        with tempfile.TemporaryDirectory(prefix="planish-network-") as folder:
-            program = Path(folder) / "run"
+        with Scratch() as folder:
+            program = folder.path / "run"
             with program.open("wb") as file:
                 file.writelines(_linked(built))
             program.chmod(0o700)
