@@ -14,7 +14,14 @@ from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.loops.space.cursor import CursorSpace
 from planish.levels.loops.workloads import matmul
 from planish.models.networks import Shape
-from planish.models.policy_files import SavedPolicy, policies_folder, policy_for, policy_paths, write_policy
+from planish.models.policy_files import (
+    SavedPolicy,
+    load_policy,
+    policies_folder,
+    policy_for,
+    policy_paths,
+    write_policy,
+)
 from planish.models.provenance import HeldOut
 from planish.train.corpus.shards import split_of
 from planish.train.cost_tables import CostTable, read_costs
@@ -123,6 +130,22 @@ def test_a_damaged_one_is_left_out_with_a_warning(own: Path, caplog: pytest.LogC
     assert policy_for(space(64), "auto", own_policies).name == "whole"
     assert "cut.safetensors" in caplog.text
     assert "it is left out" in caplog.text
+
+
+def test_a_file_is_read_once_and_its_arrays_cannot_be_written(own: Path) -> None:
+    put(own, saved("known", 64))
+    policy = load_policy(own / "known.safetensors")
+    assert load_policy(own / "known.safetensors") is policy
+    for array in policy.parameters.values():
+        with pytest.raises(ValueError, match="read-only"):
+            array += 1
+
+
+def test_a_file_that_was_written_again_is_read_again(own: Path) -> None:
+    put(own, saved("known", 64, programs=3))
+    assert load_policy(own / "known.safetensors").programs == 3
+    put(own, saved("known", 64, programs=4))
+    assert load_policy(own / "known.safetensors").programs == 4
 
 
 def test_each_width_of_vectors_has_a_shipped_policy() -> None:

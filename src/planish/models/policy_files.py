@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -146,22 +146,34 @@ def write_policy(policy: SavedPolicy, path: Path) -> None:
 
 
 def load_policy(path: Path) -> SavedPolicy:
-    """Read a policy that `write_policy` wrote.
+    """Read a policy that `write_policy` wrote, once for each state of its file; its arrays are read-only.
 
     Raises:
         PlanishError: there is none, it is cut off, it is of another format, or its arrays have other shapes.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
     if path.is_dir():  # the system would speak of a device that is not there
         raise PlanishError(f"cannot read a policy from {path}: it is a folder", "Name a file in it.")
     try:
-        with safe_open(path, "numpy") as held:
-            about = json.loads((held.metadata() or {})["planish"])
-            arrays = {name: held.get_tensor(name).astype(np.float32) for name in held.keys()}  # noqa: SIM118
-        return _read(path, about, arrays)
+        # A search of each function of a module asks for the same files again.
+        state = path.stat()
+        return _loaded(path.absolute(), state.st_mtime_ns, state.st_size, state.st_ino)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise PlanishError(f"cannot read a policy from {path}: {error}", HINT) from error
+
+
+@lru_cache(maxsize=16)
+def _loaded(path: Path, changed_ns: int, size: int, inode: int) -> SavedPolicy:  # noqa: ARG001
+    """Read a policy, once for each state of its file; its arrays cannot be written."""
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as held:
+        about = json.loads((held.metadata() or {})["planish"])
+        arrays = {name: held.get_tensor(name).astype(np.float32) for name in held.keys()}  # noqa: SIM118
+    for array in arrays.values():
+        array.flags.writeable = False
+    return _read(path, about, arrays)
 
 
 def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.float32]]) -> SavedPolicy:

@@ -114,7 +114,7 @@ class _Training:
         if isinstance(first, SavedPolicy):
             with torch.no_grad():
                 for name, tensor in self._parameters.items():
-                    tensor.copy_(torch.from_numpy(first.parameters[name]))
+                    tensor.copy_(torch.tensor(first.parameters[name]))
         self._inputs = torch.from_numpy(scaled(dataset.observed, dataset.left))
         self._short, held = torch.from_numpy(dataset.short), torch.from_numpy(dataset.held)
         self._mine = torch.where(~held)[0]
