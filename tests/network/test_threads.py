@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import planish
 from network.compiled import assert_same, compiled, shared_library, small_model
-from network_models import resnet18
+from network_models import ModelWriter, resnet18
 from planish.core.cores import usable_cores
 from planish.network.library.runtime import CompiledNetwork
 
@@ -76,6 +77,58 @@ def test_child_of_a_process_makes_its_own_threads(net: CompiledNetwork) -> None:
 def test_more_threads_than_cores(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planish.levels.loops.backends.usable_cores", lambda: 9)
     assert_same(shared_library(model, tmp_path / "net", 9), model)
+
+
+def python_kernels(path: Path) -> Path:
+    """Write a model of large Python kernels, of each function whose loops are divided."""
+    w = ModelWriter()
+    x, wide = w.input("x", (64, 1024)), w.input("wide", (1, 8, 64, 128))
+    whole = w.add("Cast", w.add("Mul", x, w.number(4)), to=TensorProto.INT64)
+    index = w.add("Mod", whole, w.constant(np.array(64)))
+    found = [w.add("Floor", x), w.add("Mod", x, w.number(0.75), fmod=1), w.add("Add", whole, index)]
+    found += [w.add("Where", w.add("Less", x, w.number(0)), whole, index)]
+    found += [w.add("Transpose", whole, perm=[1, 0]), w.add("Concat", whole, index, axis=1)]
+    found += [w.add("Gather", whole, w.add("ArgMax", x, axis=0, keepdims=0), axis=0)]
+    found += [w.add("GatherElements", x, index, axis=0)]
+    found += [w.add("GatherND", x, w.add("Unsqueeze", index, w.whole(2)))]
+    found += [w.add("OneHot", w.add("ArgMax", x, axis=0), w.whole(64), w.constant(np.array([0, 3])))]
+    found += [w.add("CumSum", x, w.constant(np.array(axis))) for axis in (0, 1)]
+    found += [w.add("ReduceSum", w.add("Reshape", whole, w.whole(8192, 2, 4)), w.whole(1))]
+    found += [w.add("Trilu", x), *w.add("MaxPool", wide, kernel_shape=[2, 2], count=2)]
+    sizes = w.constant(np.array([1, 1, 1.5, 1.5], np.float32))
+    return w.save(path, *found, w.add("Resize", wide, "", sizes, mode="linear"))
+
+
+def test_loops_of_python_kernels_are_divided(tmp_path: Path) -> None:
+    path = python_kernels(tmp_path / "m.onnx")
+    net, alone = shared_library(path, tmp_path / "net", 2), shared_library(path, tmp_path / "alone", 1)
+    divided = {layer["kernel"].split("_")[1] for layer in net.manifest["layers"] if layer["cores"] == 2}
+    assert {"floor", "onehot", "cumsum", "resizeaxis", "gathernd", "copy", "join"} <= divided
+    assert_same(net, path)
+    feed = [
+        np.random.default_rng(i).standard_normal(port["shape"]).astype(np.float32)
+        for i, port in enumerate(net.manifest["inputs"])
+    ]
+    for mine, right in zip(net(*feed), alone(*feed), strict=True):
+        assert np.array_equal(mine, right)
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize(("direction", "batch"), [("bidirectional", 1), ("forward", 3)])
+def test_directions_and_sequences_are_divided(
+    tmp_path: Path, operator: str, direction: str, batch: int
+) -> None:
+    w = ModelWriter()
+    x, start = w.input("x", (40, batch, 16)), w.input("start", (2 if batch == 1 else 1, batch, 64))
+    gates, count = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 2)}[operator]
+    n = 2 if batch == 1 else 1
+    weights = w.weight(n, gates * 64, 16), w.weight(n, gates * 64, 64), w.weight(n, 2 * gates * 64)
+    outputs = w.add(operator, x, *weights, "", start, hidden_size=64, direction=direction, count=count)
+    path = w.save(tmp_path / "m.onnx", *outputs)
+    net = shared_library(path, tmp_path / "net", 2)
+    assert operator in {layer["operators"] for layer in net.manifest["layers"] if layer["cores"] == 2}
+    for seed in range(3):
+        assert_same(net, path, seed)
 
 
 def test_kernels_that_do_not_pay_run_on_one_core(tmp_path: Path) -> None:

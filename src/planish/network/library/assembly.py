@@ -49,6 +49,8 @@ from planish.network.python_kernels.compiler import compile_kernel
 from planish.network.python_kernels.program import PythonKernel
 
 _SCRATCH = "scratch"
+LEAST_ELEMENTS, LEAST_FLOPS = 1 << 15, 1 << 17
+"""Elements or operations of a Python kernel that pay for more than one core."""
 
 
 class Weights:
@@ -119,9 +121,11 @@ def build(
     """
     machine = jit.describe(target.toolchain.get("triple") or jit.host_machine().triple, "", "")
     architecture = ARCHITECTURES[architecture_name(machine.triple)]
-    names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
     plain = {kernel.program.text: kernel.program for kernel in kernels if isinstance(kernel, PythonKernel)}
-    writer = _Writer(network, kernels, schedules, names, weights or Weights())
+    divided = _divided(network, kernels, target.cores)
+    names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
+    cores = target.cores if divided else cores
+    writer = _Writer(network, kernels, schedules, names, weights or Weights(), dict.fromkeys(divided, cores))
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
     ports = [[_port(network, name) for name in names] for names in (network.inputs, network.outputs)]
@@ -144,7 +148,7 @@ def build(
                     "kernel": names[kernel.program.text],
                     "program": kernel.program.text,
                     "flops": kernel.flops,
-                    **_schedule_of(schedules.get(kernel.program.text), cores),
+                    **_schedule_of(schedules.get(kernel.program.text), cores, kernel.program.text in divided),
                 }
                 for kernel in kernels
             ],
@@ -161,7 +165,11 @@ def build(
             if text in schedules
             for part in schedules[text].code.sections(name)
         ),
-        *(part for text, each in plain.items() for part in compile_kernel(each, names[text], processor)),
+        *(
+            part
+            for text, each in plain.items()
+            for part in compile_kernel(each, names[text], processor, divided=text in divided)
+        ),
         *step_tables(steps, architecture),
         *port_tables("model_inputs", network, network.inputs, architecture),
         *port_tables("model_outputs", network, network.outputs, architecture),
@@ -180,9 +188,20 @@ def build(
     )
 
 
-def _schedule_of(schedule: Schedule | None, cores: int) -> Mapping[str, Any]:
+def _divided(network: Network, kernels: Sequence[FusedKernel | PythonKernel], cores: int) -> set[str]:
+    """Return the programs of Python kernels whose iterations the cores divide."""
+    found = set[str]()
+    for kernel in kernels:
+        if isinstance(kernel, PythonKernel) and 1 < cores <= kernel.program.division[1]:
+            elements = sum(network.types[name].size for name in kernel.outputs.values())
+            if elements >= LEAST_ELEMENTS or kernel.flops >= LEAST_FLOPS:
+                found.add(kernel.program.text)
+    return found
+
+
+def _schedule_of(schedule: Schedule | None, cores: int, divided: bool) -> Mapping[str, Any]:
     if schedule is None:
-        return {"cores": 1, "steps": []}
+        return {"cores": cores if divided else 1, "steps": []}
     return {
         "cores": cores if schedule.is_shared else 1,
         "steps": [step.to_json() for step in schedule.candidate.steps],
@@ -218,8 +237,10 @@ class _Writer:
         schedules: Mapping[str, Schedule],
         names: Mapping[str, str],
         weights: Weights,
+        divided: Mapping[str, int],
     ) -> None:
         self.network, self.schedules, self.names, self.weights = network, schedules, names, weights
+        self.divided = divided
         written = {name for kernel in kernels for name in _outputs(kernel)}
         self.direct: dict[str, int] = {}
         self.copies: list[tuple[str, int]] = []
@@ -244,7 +265,7 @@ class _Writer:
 
     def _scratch(self, kernel: FusedKernel | PythonKernel) -> int:
         if isinstance(kernel, PythonKernel):
-            return sum(map(align_up, kernel.scratch.values()))
+            return self.divided.get(kernel.program.text, 1) * sum(map(align_up, kernel.scratch.values()))
         return self.schedules[kernel.program.text].scratch_bytes
 
     def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
@@ -301,7 +322,11 @@ class _Writer:
                 arguments.append(self.address(kernel.outputs[array], {}))
             else:
                 arguments.append(self.address(kernel.operands[array], kernel.constants))
-        return DispatchStep(arguments, [KernelCall(f"{self.names[kernel.program.text]}_run0", 1)])
+        symbol, divided = f"{self.names[kernel.program.text]}_run0", kernel.program.text in self.divided
+        # The last array is each core's own, if it is scratch: only one is where loops are divided.
+        private = sum(map(align_up, kernel.scratch.values())) if divided else 0
+        call = KernelCall(symbol, kernel.program.division[1] if divided else 1, divided)
+        return DispatchStep(arguments, [call], private)
 
     def copy(self, name: str, index: int) -> DispatchStep:
         """Make the step that copies a tensor to an output: one an input, a weight or another output."""

@@ -44,11 +44,18 @@ from planish.network.python_kernels.intrinsics import INTRINSICS
 from planish.network.python_kernels.program import PythonProgram
 
 
-def write_kernel(program: PythonProgram, name: str) -> str:
-    """Write a module in IR with `void NAME_run0(void **args, i64, i64)`, whose arguments are the arrays."""
+def write_kernel(program: PythonProgram, name: str, *, divided: bool = False) -> str:
+    """Write a module in IR with `void NAME_run0(void **args, i64 begin, i64 end)`.
+
+    Args:
+        program: whose arrays are the arguments.
+        name: of the function's beginning.
+        divided: whether it computes the iterations from begin to end of the program's division, and not all.
+    """
     module = _Module(name)
     known: dict[str, Entity] = {key: Constant(value) for key, value in program.constants}
-    inner, returned = module.function(program.function, known, dict(program.arrays))
+    division = program.division[0] if divided else ""
+    inner, returned = module.function(program.function, known, dict(program.arrays), division)
     if returned != "void":
         raise KernelLanguageError(f"{program.function.__name__} returns a value")
     lines = [f'define void @{name}_run0(ptr %args, i64 %begin, i64 %end) nounwind "no-builtins" {{']
@@ -56,14 +63,17 @@ def write_kernel(program: PythonProgram, name: str) -> str:
         lines.append(f"  %s{index} = getelementptr ptr, ptr %args, i64 {index}")
         lines.append(f"  %p{index} = load ptr, ptr %s{index}")
     arguments = ", ".join(f"ptr %p{index}" for index in range(len(program.arrays)))
+    arguments += ", i64 %begin, i64 %end" if division else ""
     lines += [f"  call void @{inner}({arguments})", "  ret void", "}"]
     return "\n".join([*module.globals, *module.functions, *lines, *sorted(module.declared), ""])
 
 
-def compile_kernel(program: PythonProgram, name: str, machine: jit.Machine) -> list[Section]:
-    """Compile a program as `write_kernel` names it; LLVM optimizes and vectorizes it."""
+def compile_kernel(
+    program: PythonProgram, name: str, machine: jit.Machine, *, divided: bool = False
+) -> list[Section]:
+    """Compile a program as `write_kernel` writes it; LLVM optimizes and vectorizes it."""
     made = jit.target_machine(machine, 3, jit=False)
-    module = llvm.parse_assembly(write_kernel(program, name))
+    module = llvm.parse_assembly(write_kernel(program, name, divided=divided))
     module.triple, module.data_layout = machine.triple, str(made.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.slp_vectorization = True
@@ -76,15 +86,22 @@ class _Module(ModuleEmitter):
     """Translated functions of one kernel."""
 
     def function(
-        self, function: Callable[..., Any], constants: Mapping[str, Entity], arguments: Mapping[str, str]
+        self,
+        function: Callable[..., Any],
+        constants: Mapping[str, Entity],
+        arguments: Mapping[str, str],
+        division: str = "",
     ) -> tuple[str, str]:
-        """Write a function for constants and types of arguments; return its name and its result's type."""
+        """Write a function for constants and types of arguments; return its name and its result's type.
+
+        With a division, it has two more arguments: the first iteration of loops over that count, and the end.
+        """
         key = (function, tuple(constants.items()), tuple(arguments.items()))
         if key not in self._made:
             name = self.fresh(function.__name__)
             self.functions.append("")  # its name is taken
             position = len(self.functions) - 1
-            writer = _Function(self, function, constants, arguments)
+            writer = _Function(self, function, constants, arguments, division)
             self.functions[position] = writer.text(name)
             self._made[key] = name, writer.returned
         return self._made[key]
@@ -106,8 +123,10 @@ class _Function(FunctionEmitter):
         function: Callable[..., Any],
         constants: Mapping[str, Entity],
         arguments: Mapping[str, str],
+        division: str,
     ) -> None:
         self.tree, self.arguments, self.functions = _parsed(function), arguments, module
+        self.division = division
         super().__init__(module, self.tree.name)
         self.globals: Mapping[str, Any] = function.__globals__
         self.known: dict[str, Entity] = dict(constants)
@@ -124,6 +143,7 @@ class _Function(FunctionEmitter):
             else:
                 parameters.append(f"{kind} %a{index}")
                 self.known[parameter] = self._new_slot(Operand(kind, f"%a{index}"))
+        parameters += ["i64 %begin", "i64 %end"] if self.division else []
         self._block(self.tree.body)
         if not self.ends:
             if self.returned != "void":
@@ -214,6 +234,8 @@ class _Function(FunctionEmitter):
 
     def _for(self, name: str, args: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
         bounds = [self.converted(self.value(self._expression(each)), "i64") for each in args]
+        if len(args) == 1 and isinstance(args[0], ast.Name) and args[0].id == self.division:
+            bounds = [Operand("i64", "%begin"), Operand("i64", "%end")]
         start = bounds[0] if len(bounds) > 1 else Operand("i64", "0")
         end, step = bounds[min(1, len(bounds) - 1)], bounds[2].text if len(bounds) > 2 else "1"
         known = self.known.get(name)

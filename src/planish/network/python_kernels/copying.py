@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from planish.network.ir import Array, Network, Node, Shape, TensorType
-from planish.network.python_kernels.program import PythonKernel, PythonProgram
+from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
 
 COPY = "Copy"
 """The operator of a node that copies by tables: attributes `tables`, and `fill` where one of them is -1."""
@@ -17,6 +17,7 @@ WRAP = "WrapIndices"
 """The operator of a node that makes indices count from the beginning: attribute `extent`."""
 
 
+@divisible("rows", "columns")
 def copy_by_tables(
     x: Array,
     tables: Array,
@@ -140,6 +141,7 @@ def padded_table(n: int, before: int, after: int, mode: str) -> Array:
             return np.where((index >= 0) & (index < n), index, -1)
 
 
+@divisible("rows")
 def join_two(a: Array, b: Array, out: Array, rows: int, of_a: int, of_b: int) -> None:
     """Concatenate each row of two tensors."""
     for row in range(rows):
@@ -166,12 +168,14 @@ def clamped(index: Any, n: int) -> Any:
     return min(max(index + n if index < 0 else index, 0), n - 1)
 
 
+@divisible("count")
 def wrap(x: Array, out: Array, count: int, n: int) -> None:
     """Make all indices count from the beginning."""
     for i in range(count):
         out[i] = clamped(x[i], n)
 
 
+@divisible("before", "count")
 def gather_rows(x: Array, indices: Array, out: Array, before: int, n: int, count: int, after: int) -> None:
     """Compute Gather along one dimension."""
     for i in range(before):
@@ -193,6 +197,7 @@ def offset_along(i: int, index: int, shape: Shape, strides: Shape, axis: int) ->
     return p
 
 
+@divisible("size")
 def gather_elements(
     x: Array, indices: Array, out: Array, size: int, shape: Shape, strides: Shape, axis: int, n: int
 ) -> None:
@@ -213,6 +218,7 @@ def scatter_elements(
         out[p] = updates[i] if combine is None else combine(out[p], updates[i])
 
 
+@divisible("batches", "count")
 def gather_nd(
     x: Array,
     indices: Array,
@@ -251,6 +257,7 @@ def scatter_nd(
             out[p + j] = value if combine is None else combine(out[p + j], value)
 
 
+@divisible("before", "depth")
 def one_hot(indices: Array, values: Array, out: Array, before: int, depth: int, after: int) -> None:
     """Compute OneHot; an index out of range has no element that is on."""
     for i in range(before):

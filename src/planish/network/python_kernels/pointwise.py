@@ -9,7 +9,7 @@ from typing import Any
 from planish.network.ir import Array, Network, Node, Shape
 from planish.network.operators.builder import align_shape
 from planish.network.python_kernels import scalars
-from planish.network.python_kernels.program import PythonKernel, PythonProgram
+from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
 
 Scalar = Callable[..., Any]
 
@@ -57,6 +57,7 @@ def _rows(shape: Shape, operands: Sequence[Shape]) -> _Rows:
     )
 
 
+@divisible("rows", "columns")
 def map_one(
     a: Array, out: Array, function: Scalar, rows: int, columns: int, shape: Shape, of_a: Shape, step_a: int
 ) -> None:
@@ -71,6 +72,7 @@ def map_one(
             out[row * columns + j] = function(a[p + j * step_a])
 
 
+@divisible("rows", "columns")
 def map_two(
     a: Array, b: Array, out: Array, function: Scalar, rows: int, columns: int, shape: Shape,
     of_a: Shape, of_b: Shape, step_a: int, step_b: int,
@@ -88,6 +90,7 @@ def map_two(
             out[row * columns + j] = function(a[p + j * step_a], b[q + j * step_b])
 
 
+@divisible("rows", "columns")
 def map_three(
     a: Array, b: Array, c: Array, out: Array, function: Scalar, rows: int, columns: int, shape: Shape,
     of_a: Shape, of_b: Shape, of_c: Shape, step_a: int, step_b: int, step_c: int,

@@ -9,6 +9,24 @@ from typing import Any
 
 from planish.network.ir import Array, Node
 
+FINE = 8
+"""Iterations of a loop that are enough to be divided among cores; of fewer, cores may get unequal parts."""
+_COUNTS = dict[Callable[..., None], tuple[str, ...]]()
+
+
+def divisible(*counts: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Mark a function whose loops over one of some counts have iterations that do not depend on each other.
+
+    Args:
+        counts: names of its parameters, that of the outermost loops first.
+    """
+
+    def mark(function: Callable[..., None]) -> Callable[..., None]:
+        _COUNTS[function] = counts
+        return function
+
+    return mark
+
 
 @dataclass(frozen=True)
 class PythonProgram:
@@ -32,6 +50,14 @@ class PythonProgram:
         arrays = [f"{name}:{dtype}" for name, dtype in self.arrays]
         constants = [f"{name}={_shown(value)}" for name, value in self.constants]
         return f"{self.function.__name__}({', '.join([*arrays, *constants])})"
+
+    @property
+    def division(self) -> tuple[str, int]:
+        """Return the count whose loops cores divide, and its value; no name and 1 where there is none."""
+        known = dict(self.constants)
+        counts = [(name, known[name]) for name in _COUNTS.get(self.function, ())]
+        fine = [each for each in counts if each[1] >= FINE]
+        return fine[0] if fine else max(counts, key=lambda each: each[1], default=("", 1))
 
 
 def _shown(value: Any) -> str:

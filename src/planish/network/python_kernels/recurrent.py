@@ -14,7 +14,7 @@ import numpy as np
 from planish.network.ir import Array, Network, Node, TensorType
 from planish.network.python_kernels import scalars
 from planish.network.python_kernels.intrinsics import fused, sigmoid
-from planish.network.python_kernels.program import PythonKernel, PythonProgram
+from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
 
 GATES: Mapping[str, int] = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Operator to how many gates it has."""
@@ -115,10 +115,10 @@ def turned(number: Any, count: int, step: Any) -> Any:
     return number + (count - 1 - 2 * number) * (step & 1)
 
 
-def begin(start: Any, state: Array, size: int) -> None:
-    """Set a state to the initial one, or to 0."""
+def begin(start: Any, state: Array, first: Any, size: int) -> None:
+    """Set a state to the initial one, which is at an index, or to 0."""
     for j in range(size):
-        state[j] = 0.0 if start is None else start[j]
+        state[j] = 0.0 if start is None else start[first + j]
 
 
 def time_of(step: int, count: Any, backward: Any) -> Any:
@@ -145,19 +145,20 @@ def zero(target: Array, count: int) -> None:
         target[j] = 0.0
 
 
+@divisible("directions", "batch")
 def lstm(
     x: Array, r: Array, lengths: Any, h0: Any, c0: Any, peep: Any, y: Array, y_h: Array, y_c: Array,
     gates: Array, steps: int, batch: int, hidden: int, block: int, directions: int, backward: bool, f: Any,
     g: Any, h: Any, limit: Any,
 ) -> None:  # fmt: skip
     """Compute LSTM; its gates are i, o, f and c, of a part of the units at a time."""
-    begin(h0, y_h, directions * batch * hidden)
-    begin(c0, y_c, directions * batch * hidden)
     for d in range(directions):
         weights = r[d * hidden * 4 * hidden :]
         for b in range(batch):
             count = steps if lengths is None else int(lengths[b])
             state = y_h[(d * batch + b) * hidden :]
+            begin(h0, state, (d * batch + b) * hidden, hidden)
+            begin(c0, y_c[(d * batch + b) * hidden :], (d * batch + b) * hidden, hidden)
             for s in range(steps):
                 t = time_of(s, count, backward or d == 1)
                 out = y[((t * directions + d) * batch + b) * hidden :]
@@ -202,19 +203,20 @@ def look(weights: Array, cell: Array, gates: Array, count: int) -> None:
         gates[j] = fused(weights[j], cell[j], gates[j])
 
 
+@divisible("directions", "batch")
 def gru(
     x: Array, r: Array, lengths: Any, h0: Any, shift: Array, y: Array, y_h: Array, gates: Array, steps: int,
     batch: int, hidden: int, block: int, directions: int, backward: bool, f: Any, g: Any, linear: bool,
     limit: Any,
 ) -> None:  # fmt: skip
     """Compute GRU; its gates are z, r and h, and `shift` is what is added to the last one's product."""
-    begin(h0, y_h, directions * batch * hidden)
     for d in range(directions):
         weights = r[d * hidden * 3 * hidden :]
         added = shift[d * hidden :]
         for b in range(batch):
             count = steps if lengths is None else int(lengths[b])
             state = y_h[(d * batch + b) * hidden :]
+            begin(h0, state, (d * batch + b) * hidden, hidden)
             for s in range(steps):
                 t = time_of(s, count, backward or d == 1)
                 out = y[((t * directions + d) * batch + b) * hidden :]
@@ -277,16 +279,17 @@ def gru_step(
         state[j] = fused(update[j], state[j], (1.0 - update[j]) * g(gates[j]))
 
 
+@divisible("directions", "batch")
 def rnn(
     x: Array, r: Array, lengths: Any, h0: Any, y: Array, y_h: Array, gates: Array, steps: int, batch: int,
     hidden: int, block: int, directions: int, backward: bool, f: Any, limit: Any,
 ) -> None:  # fmt: skip
     """Compute RNN."""
-    begin(h0, y_h, directions * batch * hidden)
     for d in range(directions):
         for b in range(batch):
             count = steps if lengths is None else int(lengths[b])
             state = y_h[(d * batch + b) * hidden :]
+            begin(h0, state, (d * batch + b) * hidden, hidden)
             for s in range(steps):
                 t = time_of(s, count, backward or d == 1)
                 out = y[((t * directions + d) * batch + b) * hidden :]

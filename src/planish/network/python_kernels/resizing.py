@@ -9,7 +9,7 @@ import numpy as np
 
 from planish.network.ir import Array, Network, Node
 from planish.network.python_kernels.intrinsics import fused
-from planish.network.python_kernels.program import PythonKernel, PythonProgram
+from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
 
 RESIZED = "ResizeAxis"
 """The operator of a node that resizes one dimension: attributes `axis`, `table` and `shares`."""
@@ -17,6 +17,7 @@ RESIZED = "ResizeAxis"
 _CUBIC = -0.75
 
 
+@divisible("before", "m")
 def resize_rows(
     x: Array, table: Array, shares: Array, out: Array, before: int, n: int, m: int, after: int, taps: int
 ) -> None:
@@ -41,6 +42,7 @@ def resize_rows(
                     out[p + j] = fused(u, c[j], out[p + j])
 
 
+@divisible("before", "m")
 def resize_columns(
     x: Array, table: Array, shares: Array, out: Array, before: int, n: int, m: int, taps: int
 ) -> None:

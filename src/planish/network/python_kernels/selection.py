@@ -9,12 +9,13 @@ from typing import Any
 from planish.network.ir import Array, Network, Node, Shape
 from planish.network.operators.contractions import pads_of
 from planish.network.python_kernels import scalars
-from planish.network.python_kernels.program import PythonKernel, PythonProgram
+from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
 
 INDEXED_POOL = "MaxPoolIndices"
 """The operator of MaxPool with the indices of its maxima."""
 
 
+@divisible("before", "after")
 def find_extreme(x: Array, out: Array, before: int, n: int, after: int, greatest: bool, last: bool) -> None:
     """Compute ArgMax or ArgMin."""
     for i in range(before):
@@ -96,6 +97,7 @@ def sink(line: Array, order: Array, size: Any, step: int, greatest: bool) -> Non
         at = child
 
 
+@divisible("before", "after")
 def cumulate(
     x: Array, out: Array, before: int, n: int, after: int, exclusive: bool, reverse: bool, zero: Any
 ) -> None:
@@ -114,6 +116,7 @@ def cumulate(
                     out[p] = total
 
 
+@divisible("size")
 def reduce_whole(
     x: Array, out: Array, size: int, shape: Shape, strides: Shape, reduced: int, inner: Shape, steps: Shape,
     start: int, combine: Any, form: Any, divisor: int,
@@ -136,6 +139,7 @@ def reduce_whole(
         out[i] = scalars.divide(total, divisor) if divisor > 1 else total
 
 
+@divisible("planes", "rows")
 def maximum_in_windows(
     x: Array,
     out: Array,
@@ -169,6 +173,7 @@ def maximum_in_windows(
                 indices[at] = (c * wide + best % wide) * high + (best // wide) % high if transposed else best
 
 
+@divisible("planes", "rows")
 def triangle(x: Array, out: Array, planes: int, rows: int, columns: int, upper: bool, k: int) -> None:
     """Compute Trilu."""
     for c in range(planes):
