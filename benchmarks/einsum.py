@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 import planish
 from planish.core import ProgramError, usable_cores
 from planish.einsum.backends import contraction_of
-from planish.einsum.decision_store import read_history, stored_backend
-from planish.einsum.planning import task_of
+from planish.einsum.planning import read_history, stored_backend, task_of
 from planish.levels.loops.runtime.dispatch import CompiledKernel
 from planish.measure import wait_for_idle_threads
 from planish.store import open_store

@@ -56,12 +56,6 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
 
 
 @pytest.fixture
-def short_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have searches and validations compare in one process: what they find does not matter to the test."""
-    shorten_comparisons(monkeypatch.setattr)
-
-
-@pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Have temporary files made in a folder of the test, which is returned."""
     folder = tmp_path / "temporary"
@@ -83,8 +77,9 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patience() -> Generator[None]:
-    """Let the end of a run take its time, on however busy a machine; who tests its limits sets them."""
+def short_and_complete_comparisons() -> Generator[None]:
+    """Have runs compare in one process, without a limit of time; tests of these limits set them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(budget, "LEAST_S", 600.0)
+        shorten_comparisons(patch.setattr)
         yield

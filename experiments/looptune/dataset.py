@@ -15,7 +15,7 @@ from programs import cursor_space
 
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.cursor import ACTIONS_MAX
-from planish.train.continuations import FARTHEST, StateDataset
+from planish.train.samples import FARTHEST, StateDataset
 
 PRICE = 0.005
 """Of an action, as a share of the best speed: of ways that lead as far the shortest is the best."""

@@ -24,7 +24,7 @@ from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy
 from planish.search.decoding import priority_samples
 from planish.search.policies import greedy_rollout, new_programs
-from planish.train.continuations import FARTHEST, SHARPNESS, StateDataset
+from planish.train.samples import FARTHEST, SHARPNESS, StateDataset
 
 SAMPLES = 32
 """Of each program, beside the greedy end."""

@@ -36,6 +36,7 @@ from planish.core import (
 )
 from planish.measure import Plan
 from planish.testing.synthetic import Lattice, Set
+from short_comparisons import shorten_comparisons
 
 OPTIONS = ("pause", "fail")
 GFLOP = 1e-3
@@ -179,8 +180,7 @@ def install(
     put(registry, "load", load_ours)
     put(registry, "names", names_ours)
     put(os, "sched_getaffinity", lambda _: {0})  # pyright: ignore[reportUnknownLambdaType]
-    for module in ("budget", "validate"):
-        put(import_module(f"planish.tuning.{module}"), "PLAN", Plan(processes=1, most=1))
+    shorten_comparisons(put)
     put(import_module("planish.tuning.compare"), "Plan", partial(Plan, processes=1))
 
 

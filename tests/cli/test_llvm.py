@@ -15,11 +15,11 @@ from levels.llvm.modules import ECHO, SUM, require_compiler, require_linker
 from planish.core import AllFailedError, PlanishError, ProgramError
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
-from planish.measure import Plan, Timing
+from planish.measure import Timing
 from planish.store import open_store
 from planish.tuning.batch import RegressionError
 
-FEW = "--trials", 8, "--workers", 1
+FEW = "--trials", 2, "--workers", 1
 
 
 @pytest.fixture
@@ -214,7 +214,6 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
     # The comparison need not settle anything.
     once = Timing(budget_s=0.0, block_s=0.0, fewest=1, most=1)
     monkeypatch.setattr("planish.levels.llvm.task_setup.LAST_TIMING", once)
-    monkeypatch.setattr("planish.tuning.budget.PLAN", Plan(most=5))
     (tmp_path / "busy.c").write_text(BUSY)
     words = ("tune", tmp_path / "busy.c", "--per-function", "--objective", "time", "--run", "./busy")
     few = ("--trials", 3, "--finalists", 1, "--seed", 7, "--workers", 1)

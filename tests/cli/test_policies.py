@@ -57,8 +57,8 @@ def test_a_policy_measures_where_it_ends_and_nothing_else(planish: Planish, tmp_
 
 def test_priority_sampling_measures_so_many_candidates(planish: Planish, tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    sampled = ("--searcher", "priority", "--set", "samples=4", "--store", store, "--format", "json")
-    said = planish("tune", *PROGRAM, *sampled)
+    sampled = ("--searcher", "priority", "--set", "samples=4", "--seconds", "600")
+    said = planish("tune", *PROGRAM, *sampled, "--store", store, "--format", "json")
     assert said.code == 0, said.err
     assert json.loads(said.out)["trials"] == 4
 
@@ -117,7 +117,7 @@ def test_a_policy_is_compared_on_held_back_programs(
 ) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr("planish.models.provenance.FEWEST_PROGRAMS", 1)
-    monkeypatch.setattr("planish.train.continuations.hash_number", _hold_back_32)
+    monkeypatch.setattr("planish.train.samples.hash_number", _hold_back_32)
     store = tmp_path / "store.db"
     for size in ("m=32,n=48,k=16", "m=24,n=48,k=16"):
         program = (PROGRAM[0], "--size", size, "--space", "steps")
@@ -170,7 +170,7 @@ def test_the_shipped_policy_over_pass_lists_is_found_and_followed(planish: Plani
 
 
 def _told(folder: Path) -> tuple[str | Path, ...]:
-    return ("--store", folder / "store.db", "--format", "json", "--finalists", "1")
+    return ("--store", folder / "store.db", "--format", "json", "--finalists", "1", "--seconds", "600")
 
 
 def labeled(path: Path) -> None:

@@ -18,8 +18,6 @@ from planish.store import open_store
 from planish.tuning import remeasure
 from planish.tuning.result import read_result
 
-pytestmark = pytest.mark.usefixtures("short_comparisons")
-
 SHORT = ("--trials", 4, "--workers", 1)
 MATMUL = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=8,n=8,k=8")
 MINIMAL = "define i32 @f(i32 %x) {\n  ret i32 %x\n}\n"

@@ -19,8 +19,17 @@ from planish.core import Candidate, Measured, ProgramError, Target, Trial
 from planish.einsum import FallbackWarning, contraction_of
 from planish.einsum.backends import Contraction, EinsumBackend
 from planish.einsum.call import Dispatcher
-from planish.einsum.decision_store import ATTEMPTS, COMPARISONS, NUMPY, is_final, read_history
-from planish.einsum.planning import Planner, best_known, default_schedule, task_of
+from planish.einsum.planning import (
+    ATTEMPTS,
+    COMPARISONS,
+    NUMPY,
+    Planner,
+    best_known,
+    default_schedule,
+    is_final,
+    read_history,
+    task_of,
+)
 from planish.einsum.selection import Selection
 from planish.levels.loops.backends import UseBackend, kernel_of, tree_of
 from planish.levels.loops.runtime.dispatch import CompiledKernel

@@ -14,8 +14,7 @@ from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.core.registry import level_named
 from planish.einsum import contraction_of
 from planish.einsum.backends import EinsumBackend, compile_kernel, multiplication
-from planish.einsum.decision_store import TaskHistory, record
-from planish.einsum.planning import task_of
+from planish.einsum.planning import TaskHistory, record, task_of
 from planish.einsum.selection import Selection
 from planish.levels.loops.backends import Library
 from planish.levels.loops.lang.parse import parse
@@ -29,7 +28,6 @@ A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
 
 
-@pytest.mark.usefixtures("short_comparisons")
 def test_a_result_is_called_with_arrays(tmp_path: Path) -> None:
     result = tune(
         "C[m,n] += A[m,k]*B[k,n]",

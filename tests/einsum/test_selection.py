@@ -18,7 +18,7 @@ from planish.core import Candidate
 from planish.einsum import contraction_of, planning
 from planish.einsum.backends import EinsumBackend
 from planish.einsum.call import SELECTIONS, Dispatcher
-from planish.einsum.decision_store import COMPARISONS, read_history, record, stored_backend
+from planish.einsum.planning import COMPARISONS, read_history, record, stored_backend
 from planish.einsum.selection import CallComparison, Selection, select, select_fastest
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.steps import Parallel

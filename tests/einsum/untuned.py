@@ -8,8 +8,7 @@ from contextlib import nullcontext
 
 from planish.core import Task
 from planish.einsum.backends import EinsumBackend
-from planish.einsum.decision_store import TaskHistory
-from planish.einsum.planning import Planner, default_schedule
+from planish.einsum.planning import Planner, TaskHistory, default_schedule
 from planish.einsum.selection import Selection
 from planish.store import Store
 

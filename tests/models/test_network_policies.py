@@ -20,7 +20,8 @@ from planish.levels.loops.workloads import matmul
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, policy_paths, write_policy
-from planish.train.continuations import DISCOUNT, FARTHEST, STEPS, UNKNOWN, StateDataset, shortfalls, worths
+from planish.train.continuations import DISCOUNT, UNKNOWN, shortfalls, worths
+from planish.train.samples import FARTHEST, STEPS, StateDataset
 
 SPACE = CursorSpace(matmul(30, 20, 12))
 

@@ -172,7 +172,6 @@ def test_an_analysis_that_the_level_cannot_read_is_one_error() -> None:
         assert caught.value.exit_code == 4
 
 
-@pytest.mark.usefixtures("short_comparisons")
 def test_a_result_is_the_same_in_memory_and_from_the_store(tmp_path: Path) -> None:
     settings = Settings(searcher="random", workers=1, finalists=1)
     with open_store(tmp_path / "store.db") as store:

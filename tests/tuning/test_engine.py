@@ -51,7 +51,7 @@ SMALL: Mapping[str, Mapping[str, int]] = {
     "random-minimize": {"samples": 8},
 }
 """Rounds so small that some of them end within the trials."""
-TRIALS = 40
+TRIALS = 24
 ORDERS: Mapping[str, Callable[[int], int]] = {
     "last first": lambda count: count - 1,
     "any": random.randrange,

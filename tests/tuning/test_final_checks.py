@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fake_executors import SameProcessExecutor
 from levels.loops.mutants import mutants
 from planish.core import Candidate, Target, Task
@@ -23,8 +21,6 @@ from planish.tuning.api import tune_program
 from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
-
-pytestmark = pytest.mark.usefixtures("short_comparisons")
 
 
 class Breaking(Silent):

@@ -21,7 +21,6 @@ from planish.store import open_store
 from planish.tuning.api import tune_program
 from planish.tuning.settings import Budget, Settings
 from planish.tuning.validate import validate
-from short_comparisons import shorten_comparisons
 
 pytest.importorskip("jaxlib")
 pytest.importorskip("onnxruntime")
@@ -86,7 +85,6 @@ def _source(level: str, folder: Path) -> tuple[str, Mapping[str, str], Sequence[
 def short() -> Any:
     """Measure briefly: what is found does not matter."""
     with pytest.MonkeyPatch.context() as patch:
-        shorten_comparisons(patch.setattr)
         spec = import_module("planish.levels.hlo.evaluator")
         patch.setattr(spec, "LAST_TIMING", replace(spec.LAST_TIMING, budget_s=0.01, fewest=1))
         yield

@@ -18,8 +18,6 @@ from planish.levels.llvm.level import LlvmLevel
 from planish.sandbox.confinement import sandbox_status
 from planted_stores import Row, opened, plant
 
-pytestmark = pytest.mark.usefixtures("short_comparisons")
-
 COMMANDS = (("show", "{run}"), ("report", "{run}"), ("export", "{run}", "out"), ("validate", "{run}"))
 SUM = "define i32 @main() {\n  ret i32 0\n}\n"
 WRITES = """

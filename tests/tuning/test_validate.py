@@ -25,7 +25,6 @@ class Striking(SameProcessExecutor):
         return super()._evaluate(candidate)
 
 
-@pytest.mark.usefixtures("short_comparisons")
 def test_a_result_that_cannot_be_measured_does_not_differ(tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         found = tune_source(

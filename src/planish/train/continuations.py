@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,65 +12,19 @@ from numpy.typing import NDArray
 from planish.core import Candidate, CanObserve, Objective, PlanishError, ScheduleError, Trial, rng
 from planish.models.networks import HEADS, ReaderShape, Shape, predict_lists, scaled, scores
 from planish.models.policy_files import SavedPolicy
-from planish.models.provenance import HeldOut, Stated, Value, stated
+from planish.models.provenance import HeldOut, Value, stated
 from planish.models.writer import WriterShape, encode_observed, token_scores
-from planish.train.samples import ListDataset, hash_number
+from planish.train.samples import FARTHEST, STEPS, Floats, ListDataset, StateDataset
 from planish.tuning.transfer import KnownTask
 
-STEPS = 10
-"""Actions of an episode (thesis 3.6.2)."""
 DISCOUNT = 0.95
 """Of what is gained a step later, as the thesis' winner has it (3.8.1)."""
-SHARPNESS = 0.01
-"""A continuation that is so much worse, as a share of the best speed, is e times less probable."""
-FARTHEST = 0.25
-"""What is worse than the best action by more is as bad as if it were by so much: it is not to be taken."""
 MOMENTS = 3
 """A state is learnt from with so many numbers of steps left: few steps left are another situation."""
 FEWEST = 50
 """States of a program, below which there is little to see of its continuations."""
-HELD = 10
-"""Every tenth program, by the hash of its text, is held back: to decide when to stop, and to compare."""
 UNKNOWN = -2.0
 """The value of an action whose outcome was not measured: below all that are known."""
-
-Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class StateDataset:
-    """Data set of a network: a row for each state.
-
-    Args:
-        observed: (states, rows, columns), as the space observes them.
-        left: (states,), the share of steps that are left.
-        short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
-            slower than the program's best, as a share of that; NaN where that is unknown. What is
-            worse than the state's best action by more than `FARTHEST` is so by that; the end is not.
-        groups: (states,), the index of its program in `programs`.
-        programs: canonical texts.
-        space: of one of the programs.
-        conditions: of all of them.
-    """
-
-    observed: NDArray[np.int64]
-    left: Floats
-    short: Floats
-    groups: NDArray[np.int64]
-    programs: Sequence[str]
-    space: CanObserve
-    conditions: Stated = field(default_factory=dict[str, Sequence[Value]])
-
-    @property
-    def held(self) -> NDArray[np.bool_]:
-        """Return which rows are of programs that are held back; none where nothing else would be left."""
-        chosen = np.array([hash_number(text) % HELD == 0 for text in self.programs], bool)
-        return (chosen & (not chosen.all()))[self.groups]
-
-    def rows(self, chosen: NDArray[np.bool_]) -> StateDataset:
-        """Return some of the rows."""
-        parts = self.observed[chosen], self.left[chosen], self.short[chosen], self.groups[chosen]
-        return StateDataset(*parts, self.programs, self.space, self.conditions)
 
 
 def read_state_dataset(tasks: Sequence[KnownTask], level: str, space_name: str = "") -> StateDataset:

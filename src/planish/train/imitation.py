@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planish.core import StoppedError
 from planish.models.networks import Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, vector_bytes_of
-from planish.train.continuations import SHARPNESS, STEPS, StateDataset
+from planish.train.samples import SHARPNESS, STEPS, StateDataset
 
 BATCH = 512
 RATE = 2e-3

@@ -1,19 +1,64 @@
-"""Samples that networks are trained on: rows of instructions with costs, and texts as tokens."""
+"""Samples that networks are trained on: states and what actions cost, programs and what lists save, texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import FeatureSchema
+from planish.core import CanObserve, FeatureSchema
+from planish.models.provenance import Stated, Value
 
 GAIN = 0.1
 """The unit of gains that networks predict, as a share of what the baseline costs."""
+STEPS = 10
+"""Actions of an episode (thesis 3.6.2)."""
+SHARPNESS = 0.01
+"""A continuation that is so much worse, as a share of the best speed, is e times less probable."""
+FARTHEST = 0.25
+"""What is worse than the best action by more is as bad as if it were by so much: it is not to be taken."""
+HELD = 10
+"""Every tenth program, by the hash of its text, is held back: to decide when to stop, and to compare."""
 Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class StateDataset:
+    """Data set of a network: a row for each state.
+
+    Args:
+        observed: (states, rows, columns), as the space observes them.
+        left: (states,), the share of steps that are left.
+        short: (states, actions + 1), by how much what an action leads to, or at last the state itself, is
+            slower than the program's best, as a share of that; NaN where that is unknown. What is
+            worse than the state's best action by more than `FARTHEST` is so by that; the end is not.
+        groups: (states,), the index of its program in `programs`.
+        programs: canonical texts.
+        space: of one of the programs.
+        conditions: of all of them.
+    """
+
+    observed: NDArray[np.int64]
+    left: Floats
+    short: Floats
+    groups: NDArray[np.int64]
+    programs: Sequence[str]
+    space: CanObserve
+    conditions: Stated = field(default_factory=dict[str, Sequence[Value]])
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Return which rows are of programs that are held back; none where nothing else would be left."""
+        chosen = np.array([hash_number(text) % HELD == 0 for text in self.programs], bool)
+        return (chosen & (not chosen.all()))[self.groups]
+
+    def rows(self, chosen: NDArray[np.bool_]) -> StateDataset:
+        """Return some of the rows."""
+        parts = self.observed[chosen], self.left[chosen], self.short[chosen], self.groups[chosen]
+        return StateDataset(*parts, self.programs, self.space, self.conditions)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from planish.levels.graph.passes import selection
 from planish.store import open_store
 from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings
-from short_comparisons import shorten_comparisons
 
 QUICK = Settings(workers=1, finalists=1)
 
@@ -40,9 +39,7 @@ class Tuned:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     model = write(convolutions(), folder / "net.onnx")
-    with pytest.MonkeyPatch.context() as patch:
-        shorten_comparisons(patch.setattr)
-        result = tune(str(model), budget=Budget(trials=5), settings=QUICK, store=folder / "store.db")
+    result = tune(str(model), budget=Budget(trials=5), settings=QUICK, store=folder / "store.db")
     return Tuned(result, model, folder / "store.db")
 
 

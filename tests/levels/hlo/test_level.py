@@ -29,7 +29,6 @@ from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.result import Result, read_result
 from planish.tuning.settings import Budget, Settings
-from short_comparisons import shorten_comparisons
 
 QUICK = Settings(objectives=("time", "error"), searcher="random", workers=1, finalists=1)
 
@@ -47,9 +46,7 @@ class Tuned:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
     folder = tmp_path_factory.mktemp("tuned")
     module = write_all(folder / "net", STEP, TRAINING)
-    with pytest.MonkeyPatch.context() as patch:
-        shorten_comparisons(patch.setattr)
-        result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
+    result = tune(str(module), budget=Budget(trials=6), settings=QUICK, store=folder / "store.db")
     return Tuned(result, module, folder / "store.db")
 
 
