@@ -139,6 +139,17 @@ def test_a_value_of_another_type_is_not_sent() -> None:
         dumps(object(), object)
 
 
+def test_any_is_what_json_holds() -> None:
+    for value in (None, 1, "a", [1, ["b", None]], {"c": [True, 0.5]}):
+        assert loads(dumps(value, Any), Any) == value
+    assert loads(dumps((("slice", 1, [2]),), tuple[tuple[Any, ...], ...]), tuple[tuple[Any, ...], ...]) == (
+        ("slice", 1, [2]),
+    )
+    for value, kind in [(object(), Any), ({1, 2}, Any), ([1], tuple[Any, ...]), ((1,), Mapping[str, Any])]:
+        with pytest.raises(DataError):
+            dumps(value, kind)
+
+
 def test_arrays_and_numbers_of_numpy_are_data() -> None:
     array = np.arange(6, dtype=np.int64).reshape(2, 3)
     assert np.array_equal(loads(dumps(array, NDArray[np.int64]), NDArray[np.int64]), array)

@@ -277,12 +277,30 @@ def _as_text(kind: type, dump: Callable[[Any], str], load: Callable[[str], Any])
     return _Codec(checked_dump, checked_load, partial(_is, kind))
 
 
+def _any() -> _Codec:
+    """Make the codec of `Any`: whatever JSON can hold is dumped and loaded as it is, unchecked."""
+
+    def dump(value: Any) -> Any:
+        _ENCODER.encode(value)  # raises what `dumps` reports
+        return value
+
+    def load(data: Any) -> Any:
+        return data
+
+    def accepts(value: Any) -> bool:
+        del value
+        return True
+
+    return _Codec(dump, load, accepts)
+
+
 _NONE, _TEXT = _plain(type(None)), _plain(str)
 # A float may hold an integer, as in Python, and stays one.
 _REAL = _plain(float, int, accepts=_is_real, dump=_to_number)
 _PLAIN: dict[Any, _Codec] = {
     None: _NONE,
     type(None): _NONE,
+    Any: _any(),
     bool: _plain(bool),
     int: _plain(int, accepts=_is_integer),
     float: _REAL,
