@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import PROGRAM, Kept, Planish
+from dashboard import stores
 from planish.core import StoreError
 from planish.core.documents import versioned
 from planish.store import open_store
@@ -167,3 +168,23 @@ def test_a_run_without_a_result_cannot_be_exported(planish: Planish, lattice: No
     assert planish("export", run, tmp_path).error == (
         f"run {run} has no result: no candidate was measured. Tune again."
     )
+
+
+def test_hosts_and_clients_are_counted(planish: Planish, lattice: None, tmp_path: Path) -> None:
+    del lattice
+    place = tmp_path / "planish.db"
+    with open_store(place) as store:
+        trials = [
+            replace(
+                stores.measured(index, 1e-3), host="oak" if index else "elm", client="ann" if index else "bob"
+            )
+            for index in range(3)
+        ]
+        several = stores.add_run(store, trials)
+        one = stores.add_run(store, [stores.measured(0, 1e-3)])
+    shown = planish("show", several, "--store", place).out
+    assert re.search(r"^hosts +oak \(2 trials\), elm \(1 trial\)$", shown, re.MULTILINE)
+    assert re.search(r"^clients +ann \(2 trials\), bob \(1 trial\)$", shown, re.MULTILINE)
+    assert not re.search("^(hosts|clients) ", planish("show", one, "--store", place).out, re.MULTILINE)
+    document = json.loads(planish("show", several, "--store", place, "--format", "json").out)
+    assert (document["hosts"], document["clients"]) == ({"oak": 2, "elm": 1}, {"ann": 2, "bob": 1})

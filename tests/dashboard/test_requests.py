@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,9 +17,10 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from dashboard.conftest import COMMAND, Start, environment
-from dashboard.stores import store_of
+from dashboard.stores import add_run, measured, store_of
 from planish.cc.object_cache import open_cache
 from planish.core.installation import install_command
+from planish.store import open_store
 
 
 def refused(*words: object) -> tuple[int, str]:
@@ -45,6 +47,18 @@ def test_other_names_of_this_machine_are_refused(tmp_path: Path, dashboard: Star
         status, text = started.get("/s/main", Host=name)
         assert (status, text.count("\n")) == (403, 1)
         assert started.get("/static/dashboard.js", Host=name)[0] == 403
+
+
+def test_hosts_and_clients_have_a_column_where_there_are_several(tmp_path: Path, dashboard: Start) -> None:
+    with open_store(tmp_path / "planish.db") as store:
+        one = add_run(store, [measured(0, 1e-3), measured(1, 2e-3)])
+        mixed = [replace(measured(i, 1e-3), host=f"oak{i}", client="ann" if i else "bob") for i in range(2)]
+        several = add_run(store, mixed, searcher="genetic")
+    started = dashboard(tmp_path / "planish.db")
+    plain, shown = (started.get(f"/s/main/runs/{run_id}")[1] for run_id in (one, several))
+    for text in ("<th>host</th>", "<th>client</th>", "<td>oak1</td>", "<td>ann</td>"):
+        assert text not in plain
+        assert text in shown
 
 
 def test_another_site_opens_no_store(tmp_path: Path, dashboard: Start) -> None:

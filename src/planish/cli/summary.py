@@ -33,7 +33,7 @@ from planish.tuning.comparison_codec import (
     secondary_baseline_to_json,
 )
 from planish.tuning.result import NOT_DESCRIBED, Result
-from planish.tuning.stored_run import failure_groups, flops_of, stage_times
+from planish.tuning.stored_run import TrialSources, failure_groups, flops_of, stage_times
 from planish.tuning.verdict import continuation, verdict_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def task_document(task: StoredTask) -> dict[str, Any]:
 def result_document(result: Result) -> dict[str, Any]:
     """Return a run with its result."""
     found = verdict_of(result)
-    base = result.baseline
+    base, sources = result.baseline, TrialSources().add(result.stored_trials)
     return {
         "run": run_document(result.run),
         "task": task_document(result.stored),
@@ -139,6 +139,8 @@ def result_document(result: Result) -> dict[str, Any]:
         "trials": len(result.stored_trials),
         "cached": result.cached,
         "failed": result.failed,
+        "hosts": dict(sources.hosts),
+        "clients": dict(sources.clients),
         "failures": [
             {"stage": g.stage, "reason": g.reason, "count": g.count, "detail": g.detail}
             for g in failure_groups(result.stored_trials)
@@ -310,6 +312,7 @@ def show_run(result: Result) -> None:
             "objective": ", ".join(o.name for o in result.stored.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
             "trials": f"{len(result.stored_trials):,}{known}",
+            **TrialSources().add(result.stored_trials).texts(),
             "time": ", ".join(f"{s.stage} {duration(s.total_s)}" for s in stages if s.total_s) or "unknown",
         }
     )

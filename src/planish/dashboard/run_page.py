@@ -189,6 +189,8 @@ class RunView(View):
             query=query,
             rows=[by_index[index] for index in shown if index in by_index],
             objectives=objectives,
+            several_hosts=len(columns.sources.hosts) > 1,
+            several_clients=len(columns.sources.clients) > 1,
             count=len(chosen),
             page=page,
             pages=pages,

@@ -112,7 +112,7 @@ class FollowedRun:
         """Return the counts of its trials."""
         columns = self.columns
         with columns.busy:
-            return TrialCounts(len(columns), columns.failed, columns.cached, frozenset(columns.hosts))
+            return TrialCounts(len(columns), columns.failed, columns.cached, columns.sources)
 
     @property
     def verdict(self) -> RunVerdict:

@@ -19,7 +19,14 @@ from planish.core import Candidate, Failed, Objective, Step, Trial
 from planish.core.front import HypervolumeTracker
 from planish.plot.search import CURVE_POINTS, Curve
 from planish.store import Reader
-from planish.tuning.stored_run import PAUSE_S, FailureGroup, StageTime, stage_table, value_of
+from planish.tuning.stored_run import (
+    PAUSE_S,
+    FailureGroup,
+    StageTime,
+    TrialSources,
+    stage_table,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int64
@@ -87,7 +94,7 @@ class TrialColumns:
         best: the best by the leading objective.
         baseline_value: the baseline's by that objective; None where the search did not measure it.
         cached: how many outcomes were taken from the store.
-        hosts: the machines that measured them.
+        sources: the hosts that measured them, and the clients that submitted them.
         growth: of the front's hypervolume; None where there is one objective.
         busy: held while columns are read or extended.
     """
@@ -105,7 +112,7 @@ class TrialColumns:
     best: Trial | None = None
     baseline_value: float | None = None
     cached: int = 0
-    hosts: set[str] = field(default_factory=set[str])
+    sources: TrialSources = field(default_factory=TrialSources)
     growth: HypervolumeTracker | None = None
     busy: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
     _row: int = 0
@@ -142,7 +149,7 @@ class TrialColumns:
         self.index.append(trial.index)
         self.ended.append(trial.time)
         self.cached += trial.cached
-        self.hosts.update([trial.host] if trial.host else [])
+        self.sources.add([trial])
         self.work.append(-1.0 if trial.cached else sum(trial.seconds.values()))
         self.cause.append(self._cause(trial, outcome) if isinstance(outcome, Failed) else MEASURED)
         for column, objective in zip(self.values, self.objectives, strict=True):

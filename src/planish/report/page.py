@@ -30,6 +30,7 @@ from planish.tuning.result import Result
 from planish.tuning.stored_run import (
     MEANING,
     FailureGroup,
+    TrialSources,
     by_time,
     failure_groups,
     flops_of,
@@ -320,18 +321,18 @@ class TrialCounts:
         tried: how many there are.
         failed: how many of them failed.
         cached: how many outcomes were taken from the store.
-        hosts: the machines that measured them.
+        sources: the hosts that measured them, and the clients that submitted them.
     """
 
     tried: int
     failed: int
     cached: int
-    hosts: frozenset[str]
+    sources: TrialSources
 
 
 def _counts(result: Result) -> TrialCounts:
-    hosts = frozenset(trial.host for trial in result.stored_trials if trial.host)
-    return TrialCounts(len(result.stored_trials), result.failed, result.cached, hosts)
+    sources = TrialSources().add(result.stored_trials)
+    return TrialCounts(len(result.stored_trials), result.failed, result.cached, sources)
 
 
 def provenance(result: Result, counts: TrialCounts | None = None) -> Mapping[str, Mapping[str, str]]:
@@ -342,7 +343,6 @@ def provenance(result: Result, counts: TrialCounts | None = None) -> Mapping[str
         counts: of its trials; None counts them.
     """
     run, task, counts = result.run, result.stored, counts or _counts(result)
-    hosts = sorted(counts.hosts | {run.host})
     cached = f", {counts.cached:,} taken from the store" if counts.cached else ""
     return {
         "run": {
@@ -350,7 +350,8 @@ def provenance(result: Result, counts: TrialCounts | None = None) -> Mapping[str
             "status": run.status,
             "started": when(run.started),
             "ended": when(run.ended),
-            "host": ", ".join(hosts),
+            "host": run.host,
+            **counts.sources.texts(),
             "trials": f"{counts.tried:,} ({counts.failed:,} failed{cached})",
             **run.versions,
         },

@@ -171,8 +171,9 @@ class Result(StoredRun):
         Returns:
             For each trial its `index`, `state` ("measured" or "failed"), the value of each objective by its
             name (None where it failed), `steps` as texts, the `stage`, `reason` and `detail` of a failure,
-            the `seconds` that it took, the `time` of its end in seconds since the epoch, the `host`, and
-            whether its outcome is `cached`, that is, was taken from another run.
+            the `seconds` that it took, the `time` of its end in seconds since the epoch, the `host` that
+            measured it, the `client` that submitted it (empty in a search), and whether its outcome is
+            `cached`, that is, was taken from another run.
 
         Raises:
             StoreError: the store cannot be read, or the result was pickled.
@@ -344,6 +345,7 @@ def _record(trial: Trial, objectives: Sequence[str]) -> dict[str, Any]:
         "seconds": sum(trial.seconds.values()),
         "time": trial.time,
         "host": trial.host,
+        "client": trial.client,
         "cached": trial.cached,
     }
 

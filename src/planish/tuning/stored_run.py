@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
@@ -130,6 +130,38 @@ def failure_groups(trials: Sequence[Trial]) -> list[FailureGroup]:
         for (stage, reason), cases in groups.items()
     ]
     return sorted(found, key=lambda group: -group.count)
+
+
+@dataclass
+class TrialSources:
+    """Numbers of a run's trials by the host that measured them, and by the client that submitted them.
+
+    Args:
+        hosts: name to number; a host that is not known has none.
+        clients: the same; trials of a search have no client.
+    """
+
+    hosts: Counter[str] = field(default_factory=Counter[str])
+    clients: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, trials: Iterable[Trial]) -> TrialSources:
+        """Count trials; return this."""
+        for trial in trials:
+            self.hosts.update(filter(None, (trial.host,)))
+            self.clients.update(filter(None, (trial.client,)))
+        return self
+
+    def texts(self) -> Mapping[str, str]:
+        """Return `hosts` and `clients` as "a (12 trials), b (3 trials)", where there are several."""
+        several = {"hosts": self.hosts, "clients": self.clients}
+        return {
+            kind: ", ".join(
+                f"{name} ({number:,} trial{'' if number == 1 else 's'})"
+                for name, number in counts.most_common()
+            )
+            for kind, counts in several.items()
+            if len(counts) > 1
+        }
 
 
 def flops_of(trial: Trial | None, objective: Objective) -> float | None:
