@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from planish.measure.ray_cluster import RESOURCE, RayCluster
+from planish.measure.ray_cluster import RayCluster
+from planish.measure.ray_connection import RESOURCE
 
 QUIET = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 """Ray's own warnings are no failures of ours."""
+TESTS = Path(__file__).parent
 
 
 class Fleet:
@@ -33,8 +35,10 @@ class Fleet:
     def address(self) -> str:
         return self._cluster.address
 
-    def add(self) -> Any:
-        node = self._cluster.add_node(num_cpus=1, resources={RESOURCE: 1})
+    def add(self, **environment: str) -> Any:
+        """Add a host, whose processes find the modules of tests, and have these variables too."""
+        variables = {"PYTHONPATH": str(TESTS), **environment}
+        node = self._cluster.add_node(num_cpus=1, resources={RESOURCE: 1}, env_vars=variables)
         self.nodes.append(node)
         return node
 

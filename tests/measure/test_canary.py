@@ -1,6 +1,6 @@
 """Speed of a host over time: one slow look is chance, several in a row are not."""
 
-from planish.measure.ray_cluster import Canary
+from planish.measure.ray_connection import Canary
 from planish.measure.ray_host import canary_s
 
 

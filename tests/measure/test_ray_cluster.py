@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from planish.core import (
+    Evaluation,
     EvaluatorSpec,
     Executor,
     LostError,
@@ -18,7 +19,8 @@ from planish.core import (
     TargetError,
     evaluate,
 )
-from planish.measure.ray_cluster import Canary, RayCluster, RayExecutor, TaskHosts
+from planish.measure.ray_cluster import RayCluster, RayExecutor, TaskHosts
+from planish.measure.ray_connection import Canary
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.synthetic import ScriptedEvaluator, action
@@ -158,9 +160,11 @@ def test_a_host_that_becomes_slower_is_set_aside_unless_it_is_the_last(cluster: 
     batch = [action("sleep", 0.05 + index / 10_000) for index in range(60)]
     first, second = cluster.hosts().values()
     first.canary = second.canary = _Slow()
+    found, notes, end = list[Evaluation](), list[str](), time.monotonic() + 60
     with cluster(ScriptedEvaluator, workers=1) as executor:
-        found = list(evaluate(executor, batch))
-        notes = list(executor.notes)
+        while len(notes) < 2 and time.monotonic() < end:  # none is timed twice in 15 s
+            found += evaluate(executor, batch)
+            notes = list(executor.notes)
     first.canary, second.canary = Canary(), Canary()
     assert {each.candidate for each in found} == set(batch)
     assert all(isinstance(each.outcome, Measured) for each in found)

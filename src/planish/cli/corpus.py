@@ -114,6 +114,8 @@ def label(
     functions: Functions = 0,
     seed: given.Seed = 0,
     jobs: Jobs = 0,
+    executor: given.ExecutorName = "local",
+    ray: given.RayAddress = "",
     form: given.Format = "text",
 ) -> None:
     """Find the best pass list of each function of a corpus.
@@ -125,6 +127,7 @@ def label(
         planish corpus label corpus/ labels/ --split train --functions 3000
     """
     from planish.cli.output import document, say
+    from planish.cli.request import spreads
     from planish.train.corpus.shards import SPLITS
     from planish.train.labeling.label_plan import LabelPlan
     from planish.train.labeling.run import label_corpus, label_page
@@ -136,8 +139,8 @@ def label(
     splits = tuple(dict.fromkeys(split or SPLITS))
     how = (objective, evaluations, give_up, lists, candidates, sample, searcher, with_coreset)
     plan = LabelPlan(*how, splits, functions, seed, jobs)
-    with _resumable(out, form) as display:
-        card = label_corpus(corpus, out, plan, display, _command())
+    with _resumable(out, form) as display, spreads(executor, ray) as spread:
+        card = label_corpus(corpus, out, plan, display, _command(), spread=spread)
     if form == "json":
         document(card)
     else:

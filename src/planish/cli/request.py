@@ -14,6 +14,7 @@ from planish.cli.options import ProgramOptions
 from planish.core import ExecutorFactory, PlanishError
 from planish.core.errors import redact
 from planish.measure import Plan
+from planish.sandbox.fork_pool import Forked
 from planish.search import split_settings
 from planish.tuning.api import DEFAULT_BUDGET
 from planish.tuning.result import Result
@@ -119,6 +120,28 @@ def executors(name: str, ray: str, *, forks: bool = False) -> Generator[Executor
     from planish.measure.executors import ForkedExecutor, LocalExecutor
 
     yield ForkedExecutor if forks else LocalExecutor
+
+
+@contextmanager
+def spreads(name: str, ray: str) -> Generator[Forked]:
+    """Provide what does work on many items: children of this process, or those of a Ray cluster's hosts.
+
+    Args:
+        name, ray: as `executors` takes them.
+
+    Raises:
+        PlanishError: as `executors`.
+    """
+    with executors(name, ray) as start:
+        if name == "ray":
+            from planish.measure.ray_cluster import RayCluster
+
+            assert isinstance(start, RayCluster)
+            yield start.forked
+            return
+        from planish.sandbox.fork_pool import forked
+
+        yield forked
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from planish.core import (
     STAGES,
@@ -40,9 +40,11 @@ from planish.sandbox.protocol import (
 )
 from planish.sandbox.workers import WorkerPool, WorkerProcess
 
+Item = TypeVar("Item")
 
-class Queue:
-    """Candidates to be evaluated, in their order; more may be added at any time.
+
+class Queue(Generic[Item]):
+    """Items such as candidates to be evaluated, in their order; more may be added at any time.
 
     Args:
         attempts: how often one is evaluated that is lost each time.
@@ -50,7 +52,7 @@ class Queue:
 
     def __init__(self, attempts: int = 1) -> None:
         self._attempts = attempts
-        self._open: dict[int, Candidate] = {}
+        self._open: dict[int, Item] = {}
         self._queue: deque[int] = deque()
         self._losses: Counter[int] = Counter()
         self._added = 0
@@ -64,15 +66,15 @@ class Queue:
         """Return the number of candidates without a result."""
         return len(self._open)
 
-    def add(self, candidates: Iterable[Candidate]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         """Have more evaluated, after all others."""
-        for candidate in candidates:
-            self._open[self._added] = candidate
+        for item in items:
+            self._open[self._added] = item
             self._queue.append(self._added)
             self._added += 1
 
-    def take(self, count: int) -> tuple[list[int], list[Candidate]]:
-        """Return the next candidates, with their positions."""
+    def take(self, count: int) -> tuple[list[int], list[Item]]:
+        """Return the next items, with their positions."""
         positions = [self._queue.popleft() for _ in range(count)]
         return positions, [self._open[position] for position in positions]
 
@@ -80,13 +82,13 @@ class Queue:
         """Have these evaluated before all others."""
         self._queue.extendleft(reversed(positions))
 
-    def finish(self, position: int) -> Candidate:
-        """Remove a candidate whose result is there, and return it."""
+    def finish(self, position: int) -> Item:
+        """Remove an item whose result is there, and return it."""
         self._losses.pop(position, None)
         return self._open.pop(position)
 
     def lose(self, position: int) -> bool:
-        """Count a loss; whether the candidate is evaluated again, before all others."""
+        """Count a loss; whether the item is evaluated again, before all others."""
         self._losses[position] += 1
         again = self._losses[position] < self._attempts
         if again:
@@ -190,7 +192,7 @@ class LocalExecutor(ClosableExecutor):
         self._next_look = 0.0
         self._failed_creations = 0  # evaluators in a row that were lost while they were created
         self._answering = False
-        self._queue = Queue()
+        self._queue = Queue[Candidate]()
         self._ready: deque[Evaluation] = deque()
         self._dispatch()
 
@@ -231,7 +233,7 @@ class LocalExecutor(ClosableExecutor):
         if is_held(self._lock):
             raise PlanishError("workers would wait for this process for ever", "Leave `exclusive()` first.")
         if not self._queue.unanswered and not self._ready:
-            self._queue = Queue(self._limits.attempts)
+            self._queue = Queue[Candidate](self._limits.attempts)
         self._queue.add(candidates)
         self._until = deadline
 
@@ -264,7 +266,7 @@ class LocalExecutor(ClosableExecutor):
 
     def cancel(self) -> None:
         """Abandon what is under way; the workers that evaluate it are killed."""
-        self._queue = Queue(self._limits.attempts)
+        self._queue = Queue[Candidate](self._limits.attempts)
         self._ready.clear()
         for worker in [w for w in self._pool.workers if w.pending]:
             self._pool.kill(worker)

@@ -6,12 +6,14 @@ import os
 import pickle
 import platform
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
+from typing import Any
 
 from planish.core import (
     Candidate,
@@ -27,6 +29,7 @@ from planish.measure.machine_lock import exclusive
 from planish.sandbox.limits import Limits
 from planish.sandbox.protocol import HOST, EvaluationReply
 from planish.sandbox.scratch import remove_shared_folder
+from planish.sandbox.work_process import ForkedWork, WorkProcess, WorkReply
 
 THREADS = "OMP_NUM_THREADS"
 """Ray sets it to 1 in its actors; the measured program is to have what it has on the head."""
@@ -141,7 +144,7 @@ class Report:
         canary_s: seconds of the canary, where it was measured since the last report.
     """
 
-    replies: Sequence[EvaluationReply] = ()
+    replies: Sequence[EvaluationReply | WorkReply] = ()
     capacity: int = 1
     notes: Sequence[str] = ()
     losses: Counter[str] = field(default_factory=Counter[str])
@@ -149,7 +152,26 @@ class Report:
     canary_s: float | None = None
 
 
-class _Room:
+class _Room(ABC):
+    """What an executor of the head has on this host."""
+
+    times = True
+    """Whether something is timed, so that it matters how fast the host is."""
+
+    @abstractmethod
+    def exchange(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
+        """Take numbered items; return what has ended, after so many seconds at most."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Abandon what is under way."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End its processes."""
+
+
+class _EvaluationRoom(_Room):
     """A local executor, and the numbers of the candidates that it evaluates."""
 
     def __init__(self, spec: EvaluatorSpec, workers: int, limits: Limits | None) -> None:
@@ -174,6 +196,30 @@ class _Room:
     def cancel(self) -> None:
         self.executor.cancel()
         self._numbers.clear()
+
+    def close(self) -> None:
+        self.executor.close()
+
+
+class _WorkRoom(_Room):
+    """A process that does work in forked children: this one has threads of Ray, and should not be forked."""
+
+    times = False
+
+    def __init__(self, work: ForkedWork) -> None:
+        self._work, self._process = work, WorkProcess(work)
+
+    def exchange(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
+        del left_s
+        self._process.send(batch)
+        return Report(self._process.replies(wait_s), 2 * self._work.processes * self._work.at_once)
+
+    def cancel(self) -> None:
+        self.close()
+        self._process = WorkProcess(self._work)
+
+    def close(self) -> None:
+        self._process.close()
 
 
 class MeasuringHost:
@@ -215,10 +261,15 @@ class MeasuringHost:
         try:
             if obstacle := pickle.loads(required).obstacle():
                 return obstacle
-            if room := self._rooms.get(key):
-                room.executor.serve(pickle.loads(spec))
+            made, room = pickle.loads(spec), self._rooms.get(key)
+            if isinstance(made, ForkedWork):
+                self._rooms[key] = _WorkRoom(made)
+            elif isinstance(room, _EvaluationRoom):
+                room.executor.serve(made)
             else:
-                self._rooms[key] = _Room(pickle.loads(spec), workers, limits)
+                self._rooms[key] = _EvaluationRoom(made, workers, limits)
+        except TargetError as error:
+            return error.message
         except PlanishError as error:
             return error
         except (ImportError, AttributeError) as error:  # a plug-in that is not installed here
@@ -237,8 +288,9 @@ class MeasuringHost:
             wait_s: seconds to wait for the first result.
         """
         try:
-            report = self._rooms[key].exchange(batch, left_s, wait_s)
-            if time.monotonic() >= self._next_canary:
+            room = self._rooms[key]
+            report = room.exchange(batch, left_s, wait_s)
+            if room.times and time.monotonic() >= self._next_canary:
                 report = replace(report, canary_s=canary_s())
                 self._next_canary = time.monotonic() + CANARY_S
             return report
@@ -255,7 +307,7 @@ class MeasuringHost:
     def end(self, key: int) -> None:
         """End an executor; harmless where there is none."""
         if room := self._rooms.pop(key, None):
-            room.executor.close()
+            room.close()
 
     def leave(self) -> None:
         """End all executors, and remove this process's temporary files."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Generic, Optional, Protocol, TypeVar
 
-from planish.core import LostError
+from planish.core import LostError, usable_cores
 from planish.sandbox.child import ForkedChild, Send, forget_output, wait
 from planish.sandbox.limits import ExitStatus
 from planish.sandbox.plain_data import DataError, ErrorData, dumps, loads
@@ -295,7 +295,8 @@ def forked(
 
     Args:
         items: taken as children become free.
-        work, answer, jobs, at_once, limits: as `ForkPool` takes them.
+        work, answer, at_once, limits: as `ForkPool` takes them.
+        jobs: children side by side; 0: one for each core.
 
     Yields:
         Items that are over, in any order.
@@ -303,12 +304,29 @@ def forked(
     Raises:
         Exception: whatever the work raises.
     """
+    jobs = jobs or usable_cores()
     left, ahead = iter(items), jobs * at_once
     with closing(ForkPool(work, answer, jobs, at_once=at_once, limits=limits)) as pool:
         pool.add(islice(left, ahead))
         while pool.busy:
             yield from pool.over()
             pool.add(islice(left, ahead - pool.waiting))
+
+
+class Forked(Protocol):
+    """Does work on items in forked children: `forked` in those of this process, a cluster on its hosts."""
+
+    def __call__(
+        self,
+        items: Iterable[Item],
+        work: Callable[[Item, Watchdog], Answer],
+        answer: Any,
+        jobs: int,
+        *,
+        at_once: int = 16,
+    ) -> Generator[Done[Item, Answer]]:
+        """Yield items that are over; see `forked`."""
+        ...
 
 
 def in_child(

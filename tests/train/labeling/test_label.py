@@ -21,6 +21,7 @@ from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.functions import identity, normalize
 from planish.levels.llvm.passes.pipeline import print_pipeline
+from planish.measure.ray_cluster import RayCluster
 from planish.train.corpus.reader import SAMPLE
 from planish.train.corpus.shards import Row, Split
 from planish.train.labeling.choice import Broadcasting, build_coreset, joined, most_saving
@@ -130,6 +131,14 @@ def _label(
 @pytest.fixture(scope="module")
 def labels(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Label]:
     return _label(corpus, tmp_path_factory.mktemp("labels"))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+def test_a_cluster_finds_the_same_labels(corpus: Path, labels: list[Label], tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
+    with RayCluster() as cluster:
+        label_corpus(corpus, tmp_path, PLAN, ProgressDisplay(show=False), spread=cluster.forked)
+    assert list(read_labels(tmp_path)) == labels
 
 
 def _after(row: Row, passes: tuple[str, ...]) -> int:

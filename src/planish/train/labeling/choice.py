@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planish.core import Candidate, PlanishError
 from planish.levels.llvm.passes.catalogue import pass_cost
-from planish.sandbox.fork_pool import Watchdog, forked
+from planish.sandbox.fork_pool import Forked, Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import CostTable
@@ -180,7 +180,13 @@ def most_saving(labels: Iterable[Label], count: int) -> list[Passes]:
     return [passes for passes, _ in saved.most_common(count)]
 
 
-def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size: int) -> list[Passes]:
+def choose(
+    bench: LabelBench,
+    rows: Iterable[Row],
+    lists: Sequence[Passes],
+    size: int,
+    spread: Forked = forked,
+) -> list[Passes]:
     """Choose by greedy cover; a list that takes longer has to save more.
 
     Args:
@@ -188,11 +194,12 @@ def choose(bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size
         rows: training functions.
         lists: the candidates.
         size: at most so many are chosen.
+        spread: runs them.
 
     Returns:
         The chosen ones, the most useful first.
     """
-    baseline, costs = cost_table(bench, rows, lists)
+    baseline, costs = cost_table(bench, rows, lists, spread)
     return [lists[index] for index in greedy_cover(costs, baseline, size, efforts(lists))]
 
 
@@ -280,7 +287,7 @@ def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:
 
 
 def cost_table(
-    bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes]
+    bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], spread: Forked = forked
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Run each list on each function.
 
@@ -290,8 +297,8 @@ def cost_table(
     """
     import numpy as np
 
-    work, plan = Costing(bench, lists), bench.plan
-    done = list(forked(rows, work, _COSTS, plan.processes, at_once=bench.at_once(len(lists))))
+    work, at_once = Costing(bench, lists), bench.at_once(len(lists))
+    done = list(spread(rows, work, _COSTS, bench.plan.jobs, at_once=at_once))
     for each in done:
         each.check()
     known = [(d.answer[0], d.answer[1]) for d in done if d.answer and d.answer[0] is not None]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from planish.core import Objective, PlanishError, unknown, usable_cores
+from planish.core import Objective, PlanishError, TargetError, unknown, usable_cores
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import Bindings, IRError
 from planish.levels.llvm.passes.pipeline import available
@@ -186,6 +186,10 @@ class LabelBench:
     plan: LabelPlan
     bindings: Bindings
 
+    def __reduce__(self) -> tuple[Callable[[LabelPlan, str], LabelBench], tuple[LabelPlan, str]]:
+        """Pickle what it is made of: another machine opens its own LLVM."""
+        return _bench_elsewhere, (self.plan, self.bindings.version)
+
     @cached_property
     def objective(self) -> Objective:
         """Return what is made less."""
@@ -235,6 +239,14 @@ def bench(plan: LabelPlan) -> LabelBench:
     """Open the back end, and find what it runs before children are forked."""
     made = LabelBench(plan, open_bindings())
     _ = made.space, made.baseline
+    return made
+
+
+def _bench_elsewhere(plan: LabelPlan, version: str) -> LabelBench:
+    """Open the back end on another machine; raises TargetError where its LLVM is another one."""
+    made = bench(plan)
+    if made.bindings.version != version:
+        raise TargetError(f"it has LLVM {made.bindings.version}, and this machine {version}")
     return made
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planish.core import PlanishError, canonical_json, content_hash
 from planish.core.files import replace_text
-from planish.sandbox.fork_pool import Watchdog, forked
+from planish.sandbox.fork_pool import Forked, Watchdog, forked
 from planish.train.corpus.reader import CARD, PAGE, card_in, read_card, read_corpus, table
 from planish.train.corpus.shards import MANIFEST, SPLITS, Row, ours
 from planish.train.labeling.choice import Broadcasting, Searching, choose, drawn, most_saving
@@ -237,6 +237,7 @@ def label_corpus(
     display: ProgressDisplay,
     command: str = "",
     broadcasting: type[Broadcasting] = Broadcasting,
+    spread: Forked = forked,
 ) -> dict[str, Any]:
     """Find a good pass list for each function of a corpus, or resume the labeling.
 
@@ -251,6 +252,7 @@ def label_corpus(
         display: shows the progress.
         command: the command that asks for it, for the card.
         broadcasting: runs the lists of others on functions.
+        spread: does the work on functions, in children of this process or on the hosts of a cluster.
 
     Returns:
         The card, as card.json holds it.
@@ -268,7 +270,7 @@ def label_corpus(
     draw = Draw(min(plan.functions or total, total), total)
     with ours(folder):
         require_same(folder / RECIPE, _recipe(corpus, made, total), f"the labels in {folder}")
-        run = _Run(corpus, folder, made, draw, display, broadcasting)
+        run = _Run(corpus, folder, made, draw, display, broadcasting, spread)
         run.search()
         run.broadcast(run.lists())
         return write_label_card(folder, made, command)
@@ -302,6 +304,7 @@ class _Run:
     draw: Draw
     display: ProgressDisplay
     broadcasting: type[Broadcasting]
+    spread: Forked
 
     def search(self) -> None:
         """Search on each function by itself."""
@@ -328,7 +331,7 @@ class _Run:
         if not candidates or not plan.lists:
             return []
         rows = drawn((row for row in self._every_row() if row.split == "train"), plan.sample, plan.seed)
-        return choose(self.bench, rows, candidates, plan.lists)
+        return choose(self.bench, rows, candidates, plan.lists, self.spread)
 
     def broadcast(self, lists: Sequence[Passes]) -> None:
         """Run the chosen lists on every function; without any, its own search has the last word."""
@@ -357,10 +360,10 @@ class _Run:
                 status.know(len(items), read_shard(path))
                 continue
             fresh: dict[int, Label] = {}
-            # Children are forked, so what is over is this very object.
+            # What is over is this very object, also where its work was done elsewhere.
             order = {id(item): index for index, item in enumerate(items)}
             at_once = self.bench.at_once(evaluations)
-            with closing(forked(items, work, Label, self.bench.plan.processes, at_once=at_once)) as over:
+            with closing(self.spread(items, work, Label, self.bench.plan.jobs, at_once=at_once)) as over:
                 for one in over:
                     one.check()
                     label = one.answer or otherwise(one.item)
