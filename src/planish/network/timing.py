@@ -22,6 +22,7 @@ from planish.measure import (
     exclusive,
     repeated,
     time_call,
+    wait_for_idle_threads,
 )
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
 TIME = Objective("time_s", "s")
 LAYERS_S, LEAST_RUNS, MOST_RUNS = 1.0, 5, 200
 """Seconds in which layers are timed for the report, and runs of the network at least and at most."""
+IDLE_WAIT_S = 1.0
+"""Seconds at most until the threads of one runtime have stopped when the other is timed in the same process.
+
+ONNX Runtime's threads look for work during some 50 milliseconds after a run, and never give way: a run of
+another library would have to share their cores with them.
+"""
 _SEED = 44
 _EXTREME = 1 << 20
 _PASSING = ("Cast", "Copy", "Expand", "View")
@@ -179,6 +186,7 @@ class NetworkEvaluator:
         (step,) = candidate.steps
         if not isinstance(step, Runtime):
             return Failed("build", "unknown runtime", str(step))
+        wait_for_idle_threads(IDLE_WAIT_S)
         with clock("run"):
             timed: Samples = time_call(self._runs[step.name], FINAL_TIMING)
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=self._cores == 1))
