@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,6 +72,27 @@ def test_child_of_a_process_makes_its_own_threads(net: CompiledNetwork) -> None:
     if not child:
         right = all(np.array_equal(net(x), found) for x, found in zip(many, alone, strict=True))
         os._exit(0 if right and threads() == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are placed by Linux's system calls")
+@pytest.mark.parametrize("is_alone", [False, True], ids=["all processors", "one processor"])
+def test_the_other_thread_is_kept_off_the_processor_of_the_calling_one(
+    net: CompiledNetwork, *, is_alone: bool
+) -> None:
+    (x,) = inputs(1)
+    child = os.fork()
+    if not child:
+        usable = os.sched_getaffinity(0)
+        if is_alone:
+            os.sched_setaffinity(0, {min(usable)})
+        net(x)
+        (other,) = {int(each.name) for each in Path("/proc/self/task").iterdir()} - {os.getpid()}
+        wanted = 1 if is_alone else len(usable) - 1
+        end = time.monotonic() + 10
+        while len(os.sched_getaffinity(other)) != wanted and time.monotonic() < end:
+            net(x)  # at the first call the other thread may not have begun
+        os._exit(0 if len(os.sched_getaffinity(other)) == wanted else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 

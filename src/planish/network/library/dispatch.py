@@ -24,7 +24,8 @@ from planish.levels.loops.runtime.kernels import (
     FIELDS,
     LANE,
     LANE_WORDS,
-    NO_PLACEMENT,
+    MASK_WORDS,
+    SLICE_NS,
     TEAM_WORDS,
     team_functions,
 )
@@ -124,12 +125,14 @@ define internal void @share(ptr %function, i64 %iterations, ptr %lane_args) noun
 """
 SYSTEM_CALLS = {
     "x86_64": {
-        "READ": 0, "WRITE": 1, "BRK": 12, "SIGMASK": 14, "YIELD": 24, "GETPID": 39, "FUTEX": 202,
-        "CLOCK": 228, "EXIT": 231,
+        "READ": 0, "WRITE": 1, "BRK": 12, "SIGMASK": 14, "YIELD": 24, "GETPID": 39, "GETTID": 186,
+        "FUTEX": 202, "SETAFFINITY": 203, "GETAFFINITY": 204, "CLOCK": 228, "EXIT": 231, "GETCPU": 309,
+        "SETATTR": 314, "GETATTR": 315,
     },
     "aarch64": {
-        "READ": 63, "WRITE": 64, "BRK": 214, "SIGMASK": 135, "YIELD": 124, "GETPID": 172, "FUTEX": 98,
-        "CLOCK": 113, "EXIT": 94,
+        "READ": 63, "WRITE": 64, "BRK": 214, "SIGMASK": 135, "YIELD": 124, "GETPID": 172, "GETTID": 178,
+        "FUTEX": 98, "SETAFFINITY": 122, "GETAFFINITY": 123, "CLOCK": 113, "EXIT": 94, "GETCPU": 168,
+        "SETATTR": 274, "GETATTR": 275,
     },
 }  # fmt: skip
 """Numbers of Linux's system calls."""
@@ -200,13 +203,16 @@ def system_call(machine: jit.Machine) -> Section:
 def _team(triple: str, cores: int) -> str:
     """Write the functions of the library's threads."""
     functions = {"YIELD": "@give_way", "ACQUIRE": "@acquire", "RELEASE": "@release", "CLOCK": "@read_clock"}
+    functions |= {"GETCPU": "@processor", "GETAFFINITY": "@affinity", "SETAFFINITY": "@set_affinity"}
     text, numbers = (_FOLDER / "threads.ll").read_text(), SYSTEM_CALLS[architecture_name(triple)]
     values = {f"SYS_{name}": number for name, number in numbers.items()}
     values |= {"TEAM_SIZE": TEAM_WORDS + cores * LANE_WORDS, "BOUNDS": cores + 1, "LOCK_WORD": _LOCK_WORD}
-    values |= {"lane.lock": LANE["lock"], "lanes": FIELDS["lanes"], "busy": FIELDS["busy"]}
+    values |= {f"lane.{name}": LANE[name] for name in ("lock", "thread")}
+    values |= {name: FIELDS[name] for name in ("lanes", "busy", "processor")}
+    values |= {"MASK_WORDS": MASK_WORDS, "SLICE_NS": SLICE_NS}
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
-    return text + team_functions(triple, functions, NO_PLACEMENT)
+    return text + team_functions(triple, functions)
 
 
 def _signed(mask: int) -> int:

@@ -23,6 +23,66 @@ define internal i32 @read_clock(i32 %clock, ptr %time) nounwind {
   ret i32 0
 }
 
+define internal i32 @processor() nounwind {
+  %number_ = alloca i32
+  %address = ptrtoint ptr %number_ to i64
+  store i32 -1, ptr %number_
+  %code = call i64 @model_syscall(i64 @SYS_GETCPU@, i64 %address, i64 0, i64 0, i64 0, i64 0)
+  %number = load i32, ptr %number_
+  ret i32 %number
+}
+
+; As the C library's, it returns 0, and clears the words of processors that the system does not know.
+define internal i32 @affinity(i32 %thread, i64 %bytes, ptr %mask) nounwind {
+start:
+  br label %each
+each:
+  %word = phi i64 [0, %start], [%next, %each]
+  %word_ = getelementptr i64, ptr %mask, i64 %word
+  store i64 0, ptr %word_
+  %next = add i64 %word, 1
+  %more = icmp ult i64 %next, @MASK_WORDS@
+  br i1 %more, label %each, label %read
+read:
+  %number = zext i32 %thread to i64
+  %address = ptrtoint ptr %mask to i64
+  %written = call i64 @model_syscall(i64 @SYS_GETAFFINITY@, i64 %number, i64 %bytes, i64 %address, i64 0, i64 0)
+  %failed = icmp slt i64 %written, 0
+  %code = sext i1 %failed to i32
+  ret i32 %code
+}
+
+define internal i32 @set_affinity(i32 %thread, i64 %bytes, ptr %mask) nounwind {
+  %number = zext i32 %thread to i64
+  %address = ptrtoint ptr %mask to i64
+  %wide = call i64 @model_syscall(i64 @SYS_SETAFFINITY@, i64 %number, i64 %bytes, i64 %address, i64 0, i64 0)
+  %code = trunc i64 %wide to i32
+  ret i32 %code
+}
+
+; Asks for short time slices, as `request_short_slices` of planish.levels.loops.runtime.kernels does. Linux's
+; sched_attr has 48 bytes: the policy, 0 for the usual one, is in the second word of 32 bits.
+define internal void @request_short_slices() nounwind {
+start:
+  %attributes = alloca [6 x i64]
+  %address = ptrtoint ptr %attributes to i64
+  %refused = call i64 @model_syscall(i64 @SYS_GETATTR@, i64 0, i64 %address, i64 48, i64 0, i64 0)
+  %is_read = icmp eq i64 %refused, 0
+  br i1 %is_read, label %look, label %done
+look:
+  %policy_ = getelementptr i32, ptr %attributes, i64 1
+  %policy = load i32, ptr %policy_
+  %is_usual = icmp eq i32 %policy, 0
+  br i1 %is_usual, label %ask, label %done
+ask:
+  %slice_ = getelementptr i64, ptr %attributes, i64 3
+  store i64 @SLICE_NS@, ptr %slice_
+  %code = call i64 @model_syscall(i64 @SYS_SETATTR@, i64 0, i64 %address, i64 0, i64 0, i64 0)
+  br label %done
+done:
+  ret void
+}
+
 ; A lock is a word of 32 bits: 1 if it is free, else 0. 128 and 129 are futex's wait and wake, for one process.
 define internal i32 @acquire(ptr %lock, i32 %waits) nounwind {
 start:
@@ -48,6 +108,14 @@ define internal void @release(ptr %lock) nounwind {
 
 define internal ptr @worker(ptr %number) nounwind {
   %lane = ptrtoint ptr %number to i64
+  call void @request_short_slices()
+  %thread = call i64 @model_syscall(i64 @SYS_GETTID@, i64 0, i64 0, i64 0, i64 0, i64 0)
+  %line = call ptr @line(ptr @team, i64 %lane)
+  %thread_ = getelementptr i64, ptr %line, i64 @lane.thread@
+  store atomic i64 %thread, ptr %thread_ seq_cst, align 8
+  ; A leader that has placed its threads already did not know this one: it places them again.
+  %processor = getelementptr i64, ptr @team, i64 @processor@
+  store atomic i64 -1, ptr %processor seq_cst, align 8
   call void @work(ptr @team, i64 %lane)
   ret ptr null
 }
@@ -72,6 +140,8 @@ clear:
 block:
   %lanes_ = getelementptr i64, ptr @team, i64 @lanes@
   store i64 @LANES@, ptr %lanes_
+  %processor = getelementptr i64, ptr @team, i64 @processor@
+  store i64 -1, ptr %processor
   %blocked = call i64 @model_syscall(i64 @SYS_SIGMASK@, i64 2, i64 %all_address, i64 %old_address, i64 8, i64 0)
   br label %each
 each:
@@ -121,7 +191,10 @@ claim:
   %busy = getelementptr i64, ptr @team, i64 @busy@
   %lead = cmpxchg ptr %busy, i64 0, i64 1 acq_rel monotonic, align 8
   %leads = extractvalue {i64, i1} %lead, 1
-  ret i1 %leads
+  br i1 %leads, label %lead_on, label %alone
+lead_on:
+  call void @keep_off(ptr @team)
+  ret i1 true
 alone:
   ret i1 false
 }

@@ -147,7 +147,7 @@ def native() -> Native:
 
 _TEXT = Path(__file__).with_name("threads.ll")
 _PLACEMENT = Path(__file__).with_name("thread_placement.ll")
-NO_PLACEMENT = """
+_NO_PLACEMENT = """
 define internal void @keep_off(ptr %team) {
   ret void
 }
@@ -196,23 +196,22 @@ def _compiled() -> Native:
 
 def _text(triple: str) -> str:
     functions = _system_functions()
-    placing = {"GETCPU", "GETAFFINITY", "SETAFFINITY"} <= functions.keys()
-    operands = {name: f"inttoptr (i64 {address} to ptr)" for name, address in functions.items()}
-    return team_functions(triple, operands, placement=_PLACEMENT.read_text() if placing else NO_PLACEMENT)
+    return team_functions(triple, {n: f"inttoptr (i64 {a} to ptr)" for n, a in functions.items()})
 
 
-def team_functions(triple: str, functions: Mapping[str, str], placement: str) -> str:
+def team_functions(triple: str, functions: Mapping[str, str]) -> str:
     """Write the functions of teams, as IR.
 
     Args:
         triple: the processor, as LLVM names it.
-        functions: of the system, as operands: `YIELD`, `ACQUIRE` and `RELEASE` of locks, and `CLOCK`, which
-            may be missing.
-        placement: the functions `keep_off` and `move_stopped`.
+        functions: of the system, as operands: `YIELD`, `ACQUIRE` and `RELEASE` of locks; and `CLOCK`,
+            `GETCPU`, `GETAFFINITY` and `SETAFFINITY`, which may be missing.
     """
     family = "x86" if triple.startswith(("x86_64", "i686")) else triple.split("-", maxsplit=1)[0]
     pause = _PAUSE.get(family, "")
-    text = _TEXT.read_text() + placement + (_NOW if "CLOCK" in functions else _NO_NOW)
+    places = functions.keys() >= {"GETCPU", "GETAFFINITY", "SETAFFINITY"}
+    text = _TEXT.read_text() + (_PLACEMENT.read_text() if places else _NO_PLACEMENT)
+    text += _NOW if "CLOCK" in functions else _NO_NOW
     values: dict[str, object] = {**FIELDS, **{f"lane.{name}": index for name, index in LANE.items()}}
     values |= {"TEAM_WORDS": TEAM_WORDS, "LANE_WORDS": LANE_WORDS, "MASK_WORDS": MASK_WORDS}
     values |= {"MASK_BYTES": 8 * MASK_WORDS, "MASK_BITS": 64 * MASK_WORDS, "MONOTONIC": _MONOTONIC}
