@@ -1,5 +1,6 @@
 """The service as an environment: episodes over HTTP, and the environment of Gymnasium."""
 
+import asyncio
 import json
 import math
 from typing import Any
@@ -41,6 +42,36 @@ def test_what_is_no_action(service: Service) -> None:
         assert act(service, "step", action)[0] in (400, 422)
     assert service.send("POST", "/openenv/reset", "{}")[0] == 401
     assert service.send("GET", "/openenv/step", Authorization=BEARER)[0] == 405
+
+
+def test_the_client_of_openenv(service: Service) -> None:
+    pytest.importorskip("openenv", reason="needs OpenEnv: pip install openenv-core")
+    from openenv.core import GenericEnvClient  # pyright: ignore[reportMissingImports]
+
+    async def episode(url: str) -> None:
+        async with GenericEnvClient(base_url=url) as environment:
+            with pytest.raises(RuntimeError, match="reset first"):
+                await environment.state()
+            begun = await environment.reset(seed=3)
+            assert (begun.reward, begun.done, begun.observation["steps"]) == (None, False, [])
+            found = await environment.step({"step": ["Set", {"knob": 1, "value": 2}]})
+            gains = found.observation["gain"], begun.observation["gain"]
+            assert found.reward == pytest.approx(math.log2(gains[0] / gains[1]))
+            with pytest.raises(RuntimeError, match="unknown_step"):
+                await environment.step({"step": ["Exec", {}]})
+            state = await environment.state()
+            assert (state["step_count"], state["steps"]) == (1, [["Set", {"knob": 1, "value": 2}]])
+            async with GenericEnvClient(base_url=url) as other:  # an episode of its own
+                await other.reset()
+                assert (await other.state())["step_count"] == 0
+            failed = await environment.step({"steps": steps(0, 0, 19)})
+            assert (failed.reward, failed.done) == (-1.0, True)
+
+    at = f"127.0.0.1:{service.port}/openenv"
+    asyncio.run(episode(f"http://agent:{TOKENS['agent']}@{at}"))
+    for wrong in (f"http://{at}", f"http://agent:guess@{at}"):
+        with pytest.raises(ConnectionError, match="401"):
+            asyncio.run(episode(wrong))
 
 
 def test_gymnasium(service: Service) -> None:

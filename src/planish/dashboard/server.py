@@ -169,6 +169,7 @@ def run_server(
     listener: socket.socket,
     beside: AbstractAsyncContextManager[None] | None = None,
     on_end: Callable[[], None] = lambda: None,
+    message_bytes: int = 0,
 ) -> None:
     """Run an application that has the pages until a signal ends it.
 
@@ -178,8 +179,10 @@ def run_server(
         listener: the socket.
         beside: a context in which it runs.
         on_end: is called, in a thread, once a signal has come: it lets answers that are waited for end.
+        message_bytes: of a message over a WebSocket at most; 0: there are none. They need the package
+            `websockets`.
     """
-    asyncio.run(_serve(app, shown, listener, beside or _nothing(), on_end))
+    asyncio.run(_serve(app, shown, listener, beside or _nothing(), on_end, message_bytes))
 
 
 async def _serve(
@@ -188,11 +191,13 @@ async def _serve(
     listener: socket.socket,
     beside: AbstractAsyncContextManager[None],
     on_end: Callable[[], None],
+    message_bytes: int,
 ) -> None:
     config = uvicorn.Config(
         app,
         http="h11",
-        ws="none",
+        ws="auto" if message_bytes else "none",
+        ws_max_size=message_bytes,
         loop="asyncio",
         log_config=None,
         access_log=False,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -44,11 +46,17 @@ class Tokens:
         self._clients = {name: token.encode() for name, token in clients.items()}
 
     def client(self, header: str | None) -> str | None:
-        """Return whose token an `Authorization` header has; None where it is none of ours."""
-        kind, _, token = (header or "").partition(" ")
-        given, found = token.strip().encode("utf-8", "replace"), None
+        """Return whose token an `Authorization` header has; None where it is none of ours.
+
+        The token follows `Bearer`, or is the password of `Basic`, which is all that some clients can send.
+        """
+        kind, _, text = (header or "").partition(" ")
+        given, found = text.strip().encode("utf-8", "replace"), None
+        if kind.lower() == "basic":
+            with suppress(ValueError):
+                given = base64.b64decode(given, validate=True).partition(b":")[2]
         for name, known in self._clients.items():  # all of them, so that the time reveals nothing
-            if hmac.compare_digest(known, given) and kind.lower() == "bearer":
+            if hmac.compare_digest(known, given) and kind.lower() in ("bearer", "basic"):
                 found = name
         return found
 
@@ -63,7 +71,7 @@ def error_response(status: int, code: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 
 
-def authorize(request: Request, tokens: Tokens) -> str | Response:
+def authorize(request: HTTPConnection, tokens: Tokens) -> str | Response:
     """Return the client of a request, or the answer that refuses it."""
     if "token" in request.query_params:
         what = "A token in an address would be logged. Send it as 'Authorization: Bearer TOKEN'."
@@ -148,11 +156,18 @@ async def read_arguments(request: Request) -> object:
                 raise HTTPException(413, f"The body has more than {BODY_MOST:,} bytes.")
     except TimeoutError:
         raise HTTPException(408, f"The body was not there after {_BODY_S:g} s.") from None
-    if not body:
-        return {}
+    return read_json(bytes(body)) if body else {}
+
+
+def read_json(body: bytes) -> object:
+    """Read JSON of a client.
+
+    Raises:
+        ToolError: it is none.
+    """
     try:
         # NaN and Infinity are no JSON; to some steps they would be numbers.
-        found = json.loads(bytes(body), parse_constant=_no_number)
+        found = json.loads(body, parse_constant=_no_number)
         # Half a character, such as "\\ud800", could not be written into an answer.
         json.dumps(found, ensure_ascii=False).encode()
         return found

@@ -21,7 +21,7 @@ from planish.dashboard.runs import Runs
 from planish.dashboard.server import listening, names_of, run_server, url_of
 from planish.dashboard.source import Source
 from planish.sandbox.scratch import Scratch
-from planish.serve.http import Tokens, api
+from planish.serve.http import BODY_MOST, Tokens, api
 from planish.serve.openenv import PATH, openenv
 from planish.serve.service import MeasuringService
 from planish.store import open_store
@@ -77,7 +77,7 @@ class Router:
         """Answer a request."""
         path = scope.get("path", "")
         for prefix, app in self._tools.items():
-            if scope["type"] == "http" and (path == prefix or path.startswith(f"{prefix}/")):
+            if scope["type"] != "lifespan" and (path == prefix or path.startswith(f"{prefix}/")):
                 await app(scope, receive, send)
                 return
         await self._pages(scope, receive, send)
@@ -141,7 +141,7 @@ def serve_tools(
                 say(f"Tools of {len(tokens)} client{'' if len(tokens) == 1 else 's'}: {address}api{also}")
                 say(f"Dashboard of {source.label}: {url_of(name, chosen, page_token)}")
             say("Ctrl-C ends it.")
-            run_server(app, shown, listener, beside, service.stop)
+            run_server(app, shown, listener, beside, service.stop, BODY_MOST)
         finally:
             service.stop()
             if shown is not None:
