@@ -8,9 +8,10 @@ from contextlib import closing
 import pytest
 
 from planish.core import PlanishError
-from planish.levels.llvm.bindings.elf import function_bytes, function_loads, loaded_sections
+from planish.levels.llvm.bindings.elf import function_bytes, function_loads, loaded_bytes, loaded_sections
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.modules.code_attributes import best_attributes, with_attributes
+from planish.levels.llvm.modules.function_costs import FunctionCosts
 from planish.levels.llvm.modules.transform import single, whole_bindings
 
 CALL = "  call void @take(i32 1, i32 2, i32 3, i32 4)\n"
@@ -76,6 +77,16 @@ def test_attributes_are_changed_where_that_saves_most() -> None:
     loads = [function_loads(code_of(each)) for each in (code, with_attributes(code, found))]
     assert sum(loads[1]["constants"]) < sum(loads[0]["constants"])
     assert {**loads[1], "constants": ()} == {**loads[0], "constants": ()}
+
+
+def test_a_search_for_flash_measures_functions_with_their_best_attributes() -> None:
+    code = bitcode(MODULE)
+    best = with_attributes(code, best_attributes(code, "loaded_bytes"))
+    loads = function_loads(code_of(best))
+    with closing(single(whole_bindings().parse(code))) as module:
+        sizes, rest = FunctionCosts("loaded_bytes").measure(module)
+    assert sizes == {name: sum(load) for name, load in loads.items()}
+    assert sum(sizes.values()) + rest == loaded_bytes(code_of(best))
 
 
 def test_changes_of_attributes_set_and_remove() -> None:

@@ -16,17 +16,16 @@ from planish.core import Candidate, Failed, Measured, Outcome, StageClock
 from planish.levels.llvm.bindings.c_module import CModule
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
+from planish.levels.llvm.modules.function_costs import FunctionCosts, keep_only
 from planish.levels.llvm.modules.space import groups_of, usual_pipeline
 from planish.levels.llvm.modules.transform import (
     CHILD_LIMITS,
     LAST,
-    FunctionCosts,
     ModuleRecipe,
     Sizes,
     begin,
     end,
     initial_pipeline,
-    keep_only,
     single,
     whole_bindings,
 )
