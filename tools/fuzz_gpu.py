@@ -3,6 +3,8 @@
 `PYTHONPATH=tools python tools/fuzz_gpu.py --device portable --pairs 20000` executes the kernels on PoCL, in a
 child process that is replaced when a kernel ends it; `--device oclgrind` on the simulator, which reports
 races and accesses outside buffers; `--device interpreter` by planish's own interpreter, with the same checks.
+The kernels of several pairs are compiled together; on PoCL, where its optimizer takes most of the time, it is
+disabled for three of four such batches.
 Prints each failure with the numbers that give the pair again (`--first`), and a line of counts; the exit code
 is 1 where anything failed. With `--state FILE` the same command continues an interrupted campaign.
 """
@@ -18,14 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from campaign import State
+from fuzz.answer import Inexact
 from fuzz.case import differences, points, prepared
 from fuzz.draw import draw_program
 from planish.core import Candidate, PlanishError, ScheduleError, Target, rng
@@ -40,6 +44,9 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.testing.gpu_interpreter import execute
 from planish.levels.loops.testing.interpreter import TreeFault
 
+if TYPE_CHECKING:
+    from planish.levels.loops.gpu.opencl import OpenClDevice
+
 Arrays = Mapping[str, NDArray[Any]]
 OF_PROGRAM = 4
 """Schedules that are tried of each program: the untuned one, the default, and drawn ones."""
@@ -47,6 +54,10 @@ MOST_POINTS = {"interpreter": 4000, "oclgrind": 4000}
 """Programs of more points take too long there."""
 PATIENCE_S = 120
 """Of one pair: PoCL takes long to compile what is unrolled much."""
+BATCH = 16
+"""Pairs whose kernels are compiled together."""
+OPTIMIZED = 4
+"""Each so manieth batch is optimized by PoCL, so that pointers declared `restrict` are believed, too."""
 INTERPRETER = "interpreter"
 
 
@@ -60,9 +71,10 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first pair")
     parser.add_argument("--state", type=Path, help="file of counts: the same command continues from there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--batch", type=int, default=BATCH, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work(options.device, options.seed, options.first)
+        work(options.device, options.seed, options.first, options.batch)
     state = State(options.state, f"{options.device} {options.seed}", options.first)
     counts = state.counts
     end = time.monotonic() + options.minutes * 60
@@ -81,47 +93,55 @@ def main() -> int:
 
 def tried(device: str, seed: int, first: int) -> Iterator[tuple[int, str, str]]:
     """Yield the number, verdict and message of each pair; a worker that a kernel ends is replaced."""
+    batch = BATCH
     while True:
-        words = [
-            sys.executable,
-            __file__,
-            "--worker",
-            "--device",
-            device,
-            f"--seed={seed}",
-            f"--first={first}",
-        ]
-        number = first
+        words = [sys.executable, __file__, "--worker", "--device", device]
+        words += [f"--seed={seed}", f"--first={first}", f"--batch={batch}"]
+        begun = first - 1
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as worker:
             assert worker.stdout is not None
             try:
                 for line in worker.stdout:
-                    number, *found = json.loads(line)
+                    begun, *found = json.loads(line)
                     if found:
-                        yield number, found[0], found[1]
+                        first = begun + 1
+                        yield begun, found[0], found[1]
             finally:
                 worker.kill()
-        first = number + 1
+        if begun < first:
+            # While a batch was compiled: what ends the compiler is found when pairs are compiled alone.
+            batch = 1
+            continue
+        batch, first = BATCH, begun + 1
         slow = worker.returncode == -signal.SIGALRM
-        message = f"the process ended with code {worker.returncode}"
-        yield number, "slow" if slow else "crashed", message
+        yield begun, "slow" if slow else "crashed", f"the process ended with code {worker.returncode}"
 
 
-def work(device: str, seed: int, first: int) -> None:
-    """Try pairs from one on, for ever; a line is written before and after each."""
+def work(device: str, seed: int, first: int, batch: int) -> None:
+    """Try pairs from one on, for ever, in batches; a line is written before and after each.
+
+    A batch of one pair is followed by whole ones: it is for a pair that ends the compiler.
+    """
     log = Path(tempfile.mkdtemp(prefix="fuzz-gpu-")) / "races"
     os.environ |= {"OCLGRIND_DATA_RACES": "1", "OCLGRIND_LOG": str(log)}
-    number = first
+    end = first + BATCH
     while True:
-        say(number)
+        if batch == 1:
+            say(first)
         signal.alarm(PATIENCE_S)
-        verdict, message = judge(device, seed, number)
-        signal.alarm(0)
-        if log.exists() and (text := log.read_text(errors="replace").strip()):
-            verdict, message = "wrong", f"{text.splitlines()[0]} ... {message}"
-            log.write_text("")
-        say(number, verdict, message)
-        number += 1
+        numbers = range(first, first + batch)
+        verdicts = run_batch(device, seed, numbers)
+        for number in numbers:
+            say(number)
+            signal.alarm(PATIENCE_S)
+            verdict, message = next(verdicts)
+            signal.alarm(0)
+            if log.exists() and (text := log.read_text(errors="replace").strip()):
+                verdict, message = "wrong", f"{text.splitlines()[0]} ... {message}"
+                log.write_text("")
+            say(number, verdict, message)
+        first += batch
+        batch = BATCH if first >= end else batch
 
 
 def say(*words: object) -> None:
@@ -130,8 +150,35 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
-def judge(device: str, seed: int, number: int) -> tuple[str, str]:
-    """Try a pair."""
+@dataclass(frozen=True)
+class Pair:
+    """A program with kernels, whose names are unique in a batch.
+
+    Args:
+        program: what is computed.
+        candidate: the schedule.
+        kernels: how.
+        inputs: of the program.
+        expected: its outputs.
+    """
+
+    program: Program
+    candidate: Candidate
+    kernels: GpuProgram
+    inputs: Arrays
+    expected: Mapping[str, Inexact]
+
+
+def run_batch(device: str, seed: int, numbers: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Compile the kernels of pairs together, then return the verdict and message of each."""
+    pairs = [draw_pair(device, seed, number) for number in numbers]
+    made = [pair for pair in pairs if isinstance(pair, Pair)]
+    built = compiled(device, made, numbers[0] // BATCH) if made and device != INTERPRETER else None
+    return (judge(pair, built) if isinstance(pair, Pair) else pair for pair in pairs)
+
+
+def draw_pair(device: str, seed: int, number: int) -> Pair | tuple[str, str]:
+    """Draw a pair, or return the verdict and message that there is none."""
     program = _program(rng(seed, number // OF_PROGRAM), number // OF_PROGRAM)
     if points(program) > MOST_POINTS.get(device, 200_000) and not _is_product(number // OF_PROGRAM):
         return "large", ""
@@ -143,13 +190,46 @@ def judge(device: str, seed: int, number: int) -> tuple[str, str]:
         kernels = space.kernels(candidate)
     except ScheduleError as error:
         return "refused", str(error)
-    run: Callable[[Program, GpuProgram, Arrays], Arrays]
-    run = (lambda _, made, arrays: execute(made, arrays)) if device == INTERPRETER else _on(device)
+    named = {
+        field: tuple(replace(kernel, name=f"{kernel.name}_{number}") for kernel in getattr(kernels, field))
+        for field in ("kernels", "ahead")
+    }
+    return Pair(program, candidate, replace(kernels, **named), inputs, expected)
+
+
+def compiled(device: str, pairs: Sequence[Pair], batch: int) -> dict[int, OpenClDevice | PlanishError]:
+    """Compile kernels together, or each pair's where that fails; return what has those of each pair."""
+    from planish.levels.loops.gpu.opencl import OpenClDevice
+
+    slow = device == "portable" and batch % OPTIMIZED
+    os.environ["PYOPENCL_BUILD_OPTIONS"] = "-cl-opt-disable" if slow else ""
+    texts = [
+        re.sub(r"\bp_\w+", rf"\g<0>_{i}", kernel_source(pair.kernels, OPENCL)) for i, pair in enumerate(pairs)
+    ]
     try:
-        message = differences(run(program, kernels, inputs), expected)
+        whole = OpenClDevice("\n".join(texts), device)
+        return dict.fromkeys(map(id, pairs), whole)
+    except PlanishError:
+        return {id(pair): _alone(text, device) for pair, text in zip(pairs, texts, strict=True)}
+
+
+def _alone(text: str, device: str) -> OpenClDevice | PlanishError:
+    from planish.levels.loops.gpu.opencl import OpenClDevice
+
+    try:
+        return OpenClDevice(text, device)
+    except PlanishError as error:
+        return error
+
+
+def judge(pair: Pair, built: Mapping[int, OpenClDevice | PlanishError] | None) -> tuple[str, str]:
+    """Execute a pair, on a device or by the interpreter, and compare its outputs with the answer."""
+    try:
+        outputs = execute(pair.kernels, pair.inputs) if built is None else launched(pair, built[id(pair)])
+        message = differences(outputs, pair.expected)
     except (PlanishError, TreeFault) as error:
         message = str(error)
-    return ("wrong", f"{message}\n  {program.text}\n  {candidate}") if message else ("right", "")
+    return ("wrong", f"{message}\n  {pair.program.text}\n  {pair.candidate}") if message else ("right", "")
 
 
 PRODUCTS = (
@@ -195,26 +275,25 @@ def _candidate(space: GpuSpace, number: int, seed: int) -> Candidate:
     return usual[which]() if which in usual else space.sample(rng(seed, number, 1))
 
 
-def _on(device: str) -> Callable[[Program, GpuProgram, Arrays], Arrays]:
-    from planish.levels.loops.gpu.opencl import OpenClDevice
+def launched(pair: Pair, device: OpenClDevice | PlanishError) -> Arrays:
+    """Execute a pair on a device; raises TreeFault where an input is changed."""
     from planish.levels.loops.gpu.running import CompiledKernels
 
-    def run(program: Program, kernels: GpuProgram, inputs: Arrays) -> Arrays:
-        types = program.type
-        outputs = {n: np.empty(types[n].shape, numpy_type(types[n].dtype)) for n in program.outputs}
-        for array in outputs.values():
-            array.reshape(-1).view(np.uint8)[...] = 0x7B
-        given = {name: array.copy() for name, array in inputs.items()}
-        made = OpenClDevice(kernel_source(kernels, OPENCL), device)
-        bound = CompiledKernels(program, kernels, made).bind(given, outputs)
-        bound.poison(0xFF)
-        bound.repeat(1)
-        for name, array in inputs.items():
-            if given[name].tobytes() != array.tobytes():
-                raise TreeFault(f"input {name} is changed")
-        return outputs
-
-    return run
+    if isinstance(device, PlanishError):
+        raise device
+    program, types = pair.program, pair.program.type
+    outputs = {n: np.empty(types[n].shape, numpy_type(types[n].dtype)) for n in program.outputs}
+    for array in outputs.values():
+        array.reshape(-1).view(np.uint8)[...] = 0x7B
+    given = {name: array.copy() for name, array in pair.inputs.items()}
+    bound = CompiledKernels(program, pair.kernels, device).bind(given, outputs)
+    bound.poison(0xFF)
+    bound.repeat(1)
+    bound.close()
+    for name, array in pair.inputs.items():
+        if given[name].tobytes() != array.tobytes():
+            raise TreeFault(f"input {name} is changed")
+    return outputs
 
 
 if __name__ == "__main__":

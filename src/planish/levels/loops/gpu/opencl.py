@@ -181,7 +181,7 @@ class OpenClDevice:
         """Fill the cache of a GPU; processors are timed with warm caches, as by our other back ends."""
         import pyopencl as cl
 
-        if self.device.type & cl.device_type.GPU:
+        if self.device.type & cl.device_type.GPU and not _is_simulator(self.device):
             if self._scratch is None:
                 size = max(self.device.global_mem_cache_size, 1 << 20)
                 self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
