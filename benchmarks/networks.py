@@ -66,7 +66,7 @@ def print_profiles(found: Compilation, nodes: Sequence[PeerNode]) -> None:
 
 def row(name: str, found: Compilation, seconds: float) -> tuple[str, float]:
     """Describe a comparison in a line; return it with the median ratio of ONNX Runtime's time to ours."""
-    base, ours = found.comparison
+    base, ours, *_ = found.comparison
     if ours.ratio is None:
         return f"{name:<24} undecided: {ours.why}", float("nan")
     gain = ours.ratio.gain(TIME)

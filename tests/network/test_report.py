@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import planish
 from network.compiled import small_model
 from network_models import resnet18
+from planish.core import Candidate, Failed, Measured
+from planish.core.wording import multiple
 from planish.levels.graph.source import read_model
-from planish.network.compiler import compile_model
+from planish.measure import PairedSamples
+from planish.network.compiler import compile_model, describe_peers
 from planish.network.fusion import kernels_of
 from planish.network.reader import read_network
 from planish.network.report import PeerNode, match_layers, slower_matches
 from planish.network.rewrites.pipeline import rewrite
+from planish.network.timing import NetworkEvaluator, Runtime
 
 
 def test_layers_are_matched_by_the_tensors_that_they_compute(tmp_path: Path) -> None:
@@ -41,3 +50,48 @@ def test_manifest_has_each_layer_beside_onnxruntime(tmp_path: Path, monkeypatch:
     (match, *_) = found.manifest["matches"]
     assert match["peer_seconds"] > 0
     assert match["nodes"]
+
+
+@contextmanager
+def untimed(stage: str) -> Generator[None]:
+    """Measure no stage."""
+    del stage
+    yield
+
+
+def test_peers_are_timed_on_the_same_input(tmp_path: Path) -> None:
+    path, net = small_model(tmp_path / "m.onnx"), tmp_path / "net"
+    planish.compile(path, output=net)
+    np.savez(net / "feed.npz", np.ones((1, 3, 8, 8), np.float32))
+    for name in ("model.onnx", "slim.onnx"):
+        (net / name).write_bytes(path.read_bytes())
+    evaluator = NetworkEvaluator(net)
+    for runtime in ("planish", "onnxruntime", "onnxslim"):
+        assert isinstance(evaluator.evaluate(Candidate((Runtime(runtime),)), untimed), Measured)
+    (net / "slim.onnx").write_bytes(b"damaged")
+    refused = NetworkEvaluator(net).evaluate(Candidate((Runtime("onnxslim"),)), untimed)
+    assert isinstance(refused, Failed)
+    assert refused.reason == "ONNX Runtime after onnxslim refuses the model"
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+def test_openvino_is_timed(tmp_path: Path) -> None:
+    path, net = small_model(tmp_path / "m.onnx"), tmp_path / "net"
+    planish.compile(path, output=net)
+    np.savez(net / "feed.npz", np.ones((1, 3, 8, 8), np.float32))
+    (net / "model.onnx").write_bytes(path.read_bytes())
+    found = NetworkEvaluator(net).evaluate(Candidate((Runtime("openvino"),)), untimed)
+    assert isinstance(found, Measured)
+
+
+def test_peers_are_described_beside_the_library() -> None:
+    def samples(name: str, time: float, rows: int = 3) -> PairedSamples:
+        values = tuple(tuple(time * (1 + 0.001 * (row + i)) for i in range(3)) for row in range(rows))
+        return PairedSamples(name, values, sum(values, ()), (), None, "undecided")
+
+    sides = samples("onnxruntime", 3e-3), samples("planish", 2e-3), samples("openvino", 1e-3, 5)
+    faster, missing = describe_peers([*sides, samples("onnxslim", 1e-3, 0)])
+    assert faster.startswith("OpenVINO: 1.0")
+    assert f" {multiple(2.0)} planish's speed" in faster
+    assert faster.endswith("planish is slower")
+    assert missing.startswith("ONNX Runtime after onnxslim: not compared")

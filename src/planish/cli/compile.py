@@ -53,14 +53,15 @@ def compile_(
 
     The library's answers are compared with those of ONNX Runtime without optimizations; one that differs is
     not written, and the command ends with exit code 3. Then it is timed beside ONNX Runtime with all
-    optimizations, on as many cores. With --target, the library is for another processor: it is verified under
-    qemu, where qemu-user is installed, and not timed.
+    optimizations, and beside OpenVINO and onnxslim where these are installed, on as many cores. With
+    --target, the library is for another processor: it is verified under qemu, where qemu-user is installed,
+    and not timed.
     """
     from planish.cli.output import remark, say
     from planish.cli.request import executors
     from planish.core import PlanishError
     from planish.core.wording import amount
-    from planish.network.compiler import compile_model, describe_comparison
+    from planish.network.compiler import compile_model, describe_comparison, describe_peers
 
     if executor == "ray" and seconds is None:
         raise PlanishError("nothing is measured on the cluster without tuning", "Add --seconds N.")
@@ -77,6 +78,8 @@ def compile_(
             _show(each)
             say()
             say(f"{describe_comparison(each.comparison)}")
+            for line in describe_peers(each.comparison):
+                say(line)
     size, least = manifest["workspace_bytes"], manifest["least_workspace_bytes"]
     weights = amount(manifest["weights_bytes"], "B")
     say(f"Workspace {amount(size, 'B')}, at least {amount(least, 'B')} at a time; weights {weights}.")

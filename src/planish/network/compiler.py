@@ -65,7 +65,8 @@ class Compilation:
         loaded: the library, to be called; None of one for another processor.
         layers: each with its time.
         matches: layers and nodes of ONNX Runtime that compute the same.
-        comparison: samples of ONNX Runtime, then of the library; empty where they were not compared.
+        comparison: samples of ONNX Runtime, then of the library, then of its peers; empty where they were
+            not compared.
         difference: from ONNX Runtime without optimizations, as a share of the largest number of an output.
         tolerance: what was accepted.
         tuned: kernels that were tuned.
@@ -399,7 +400,7 @@ def describe_comparison(comparison: Sequence[PairedSamples]) -> str:
     from planish.core.wording import amount, interval, multiple, verdict_word
     from planish.network.timing import TIME
 
-    base, ours = comparison
+    base, ours, *_ = comparison
     if ours.ratio is None:
         return f"Undecided: {ours.why}"
     gain = ours.ratio.gain(TIME)
@@ -407,3 +408,31 @@ def describe_comparison(comparison: Sequence[PairedSamples]) -> str:
     clock = " of processor time" if ours.evidence is not None and ours.evidence.by_processor else ""
     both = f"{amount(ours.median, 's')} against ONNX Runtime's {amount(base.median, 's')}"
     return f"{both}: {multiple(gain.value)}{clock}, 95 % confidence interval {interval(gain)}, {word}"
+
+
+def describe_peers(comparison: Sequence[PairedSamples]) -> list[str]:
+    """Describe the times of ONNX Runtime's peers, beside those of the library, in a line each."""
+    from planish.core.wording import amount, interval, multiple
+    from planish.measure.intervals import judged
+    from planish.network.timing import PEERS, TIME
+
+    _, ours, *peers = comparison
+    lines = list[str]()
+    for peer in peers:
+        # Of one that was conclusive early, there are the first processes.
+        count = min(len(peer.values), len(ours.values))
+        both = [
+            replace(each, values=each.values[:count], processor=each.processor[:count])
+            for each in (peer, ours)
+        ]
+        found = judged(both[0], both[1], TIME)
+        if not count or found.ratio is None:
+            lines.append(f"{PEERS[peer.name]}: not compared: {peer.why}")
+            continue
+        gain = found.ratio.gain(TIME)
+        slower = ": planish is slower" if gain.low > 1 else ""
+        lines.append(
+            f"{PEERS[peer.name]}: {amount(peer.median, 's')}, {multiple(gain.value)} planish's speed, "
+            f"95 % confidence interval {interval(gain)}{slower}"
+        )
+    return lines

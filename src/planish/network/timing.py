@@ -1,18 +1,21 @@
-"""Timing of a compiled network, beside ONNX Runtime."""
+"""Timing of a compiled network, beside ONNX Runtime and other programs that run ONNX models."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, StageClock, Step, rng
-from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
 from planish.measure import (
     FINAL_TIMING,
     PairedSamples,
@@ -48,7 +51,9 @@ _EXTREME = 1 << 20
 _PASSING = ("Cast", "Copy", "Expand", "View")
 """Operators that pass indices on."""
 _FEED = "feed.npz"
-_MODEL = "model.onnx"
+_MODEL, _SLIM = "model.onnx", "slim.onnx"
+PEERS: Mapping[str, str] = {"openvino": "OpenVINO", "onnxslim": "ONNX Runtime after onnxslim"}
+"""Packages that run models, or rewrite them for ONNX Runtime, and how each is called."""
 
 Feed = Mapping[str, Array]
 
@@ -135,7 +140,7 @@ class Runtime(Step):
     """Step that selects what runs a network.
 
     Args:
-        name: "planish" or "onnxruntime".
+        name: "planish", "onnxruntime", or one of `PEERS`.
     """
 
     name: str
@@ -143,7 +148,7 @@ class Runtime(Step):
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """Makes an evaluator that times a library, and ONNX Runtime with all optimizations.
+    """Makes an evaluator that times a library, ONNX Runtime with all optimizations, and its peers.
 
     Args:
         folder: of the library, with the model and an input.
@@ -161,44 +166,78 @@ class NetworkSpec:
 
 
 class NetworkEvaluator:
-    """Times calls of a network by either runtime.
+    """Times calls of a network by each runtime.
 
     Args:
         folder: as `NetworkSpec` says.
     """
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         with np.load(folder / _FEED) as loaded:
             feed = {name: loaded[name] for name in loaded.files}
         made = CompiledNetwork(folder)
         self._cores = made.manifest["cores"]
-        session = open_session(folder / _MODEL, SessionSettings(self._cores))
         outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
         inputs = [feed[f"arr_{index}"] for index in range(len(made.manifest["inputs"]))]
-        named = {port["name"]: array for port, array in zip(made.manifest["inputs"], inputs, strict=True)}
-        self._runs = {
-            "planish": made.bind(inputs, outputs),
-            "onnxruntime": repeated(session.bound(named)),
-        }
+        names = [port["name"] for port in made.manifest["inputs"]]
+        self._feed = dict(zip(names, inputs, strict=True))
+        self._runs: dict[str, Callable[[int], object]] = {"planish": made.bind(inputs, outputs)}
+
+    def _run(self, name: str) -> Callable[[int], object]:
+        """Return what runs the network so many times; its model is loaded for the first call."""
+        if name not in self._runs:
+            settings = SessionSettings(self._cores, provider="openvino" if name == "openvino" else "cpu")
+            file = self._folder / (_SLIM if name == "onnxslim" else _MODEL)
+            self._runs[name] = repeated(open_session(file, settings).bound(self._feed))
+        return self._runs[name]
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Time one runtime."""
         (step,) = candidate.steps
         if not isinstance(step, Runtime):
             return Failed("build", "unknown runtime", str(step))
+        try:
+            run = self._run(step.name)
+        except RefusedError as error:
+            return Failed("build", f"{PEERS.get(step.name, 'ONNX Runtime')} refuses the model", error.message)
         wait_for_idle_threads(IDLE_WAIT_S)
         with clock("run"):
-            timed: Samples = time_call(self._runs[step.name], FINAL_TIMING)
+            timed: Samples = time_call(run, FINAL_TIMING)
         return Measured({"time_s": timed.median}, timed.named({"time_s": float}, one_core=self._cores == 1))
 
 
 def compare(
     made: Path, network: Network, model: ModelProto, plan: Plan, feed: Feed | None = None
 ) -> Sequence[PairedSamples]:
-    """Time ONNX Runtime and a library, interleaved, in fresh processes; return the samples of both."""
+    """Time ONNX Runtime, a library and the peers that are installed, interleaved, in fresh processes.
+
+    Args:
+        made: folder of the library, to which the model and an input are written.
+        network: what is computed.
+        model: the same, as ONNX.
+        plan: how much is measured, and for how long at most without peers; each adds as much.
+        feed: the input; one is drawn by default.
+
+    Returns:
+        The samples of each, in this order.
+    """
     feed = feed or make_feeds(network, 1)[0]
     np.savez(made / _FEED, *(feed[name] for name in network.inputs))
     (made / _MODEL).write_bytes(model.SerializeToString())
-    spec = NetworkSpec(str(made))
-    sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in ("onnxruntime", "planish")]
+    spec, peers = NetworkSpec(str(made)), [name for name in PEERS if find_spec(name) is not None]
+    if "onnxslim" in peers and not _slim(model, made / _SLIM):
+        peers.remove("onnxslim")
+    names = ("onnxruntime", "planish", *peers)
+    sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in names]
+    plan = replace(plan, seconds=plan.seconds * (1 + len(peers)))
     return remeasure(sides[0], sides[1:], TIME, LocalExecutor, plan)
+
+
+def _slim(model: ModelProto, path: Path) -> bool:
+    """Write what onnxslim makes of a model; return whether it does."""
+    package: Any = import_module("onnxslim")
+    with suppress(Exception):  # it raises whatever it likes
+        path.write_bytes(package.slim(model).SerializeToString())
+        return True
+    return False
