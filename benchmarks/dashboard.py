@@ -64,12 +64,17 @@ class Searched:
 
 
 def search(store: Path, trials: int, seed: int, answer: Connection | None = None) -> Searched:
-    """Search for so many trials; return, and send, what it took."""
+    """Search for so many trials; return, and send, what it took.
+
+    The answer begins with None, once the search is over.
+    """
     level, program = load_program(PROGRAM, "loops", SIZE)
     settings = Settings(searcher="random", seed=seed)
     result = tune_program(
         level, program, budget=Budget(trials=trials), settings=settings, store=store, compares=False
     )
+    if answer is not None:
+        answer.send(None)
     with open_store(store, read_only=True) as opened:
         ends = sorted(trial.time for trial in load_run(result.run.id, store=opened).stored_trials)
     used = [resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -79,12 +84,20 @@ def search(store: Path, trials: int, seed: int, answer: Connection | None = None
     return found
 
 
-def searched(store: Path, trials: int, seed: int, begun: Callable[[], None] = lambda: None) -> Searched:
-    """Search in a fresh process; `begun` is called while it runs, once it has a run in the store."""
+def searched(
+    store: Path,
+    trials: int,
+    seed: int,
+    begun: Callable[[], None] = lambda: None,
+    ended: Callable[[], None] = lambda: None,
+) -> Searched:
+    """Search in a fresh process; `begun` is called while it searches, and `ended` once it does no more."""
     receiving, sending = SPAWN.Pipe(duplex=False)
     process = SPAWN.Process(target=search, args=(store, trials, seed, sending))
     process.start()
     begun()
+    receiving.recv()
+    ended()
     found = receiving.recv()
     process.join()
     return found
@@ -180,7 +193,7 @@ def watched(store: Path, trials: int, seed: int, clients: int) -> Watched:
         open_pages(port, store)
         opened_s += cpu_seconds(pid)
         ours, theirs = SPAWN.Pipe()
-        began, spent = 0.0, 0.0
+        began, spent, share = 0.0, 0.0, 0.0
 
         def look() -> None:
             nonlocal began, spent
@@ -188,8 +201,11 @@ def watched(store: Path, trials: int, seed: int, clients: int) -> Watched:
             SPAWN.Process(target=read_events, args=(port, path, clients, theirs), daemon=True).start()
             began, spent = time.monotonic(), cpu_seconds(pid)
 
-        found = searched(store, trials, seed, look)
-        share = (cpu_seconds(pid) - spent) / (time.monotonic() - began)
+        def count() -> None:
+            nonlocal share
+            share = (cpu_seconds(pid) - spent) / (time.monotonic() - began)
+
+        found = searched(store, trials, seed, look, count)
         ours.send(None)
         read = ours.recv()
     return Watched(found, share, opened_s, read)

@@ -4,14 +4,14 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from planish.dashboard.live import Live
 from planish.dashboard.runs import Runs
 from planish.dashboard.source import Source
-from planish.dashboard.views import Rendered, Sections, View
+from planish.dashboard.views import GoneError, Rendered, Sections, View
 
 
 class Changing(Source):
@@ -67,4 +67,68 @@ def test_a_cheap_section_does_not_wait_for_a_chart() -> None:
             poller.cancel()
 
     with ThreadPoolExecutor(1) as threads:  # the main thread may have the loop of a browser
+        threads.submit(asyncio.run, follow()).result()
+
+
+@dataclass(frozen=True)
+class Deleted(Page):
+    """A page that is gone once the store has changed."""
+
+    def stamp(self) -> object:
+        if self.runs.source.version > 0:
+            raise GoneError("gone")
+        return 0
+
+
+def test_a_chart_that_is_drawn_while_the_run_is_deleted_does_not_hide_that() -> None:
+    source = Changing("main", None)
+    page = Deleted(Runs(source), "main")
+
+    async def follow() -> list[bytes]:
+        live = Live(lambda: [source])
+        poller = asyncio.create_task(live.poll())
+        found = list[bytes]()
+        try:
+            async with asyncio.timeout(60), aclosing(live.events(page)) as events:
+                async for message in events:
+                    found.append(message)
+                    if b"version 0" in message:
+                        source.changed = True
+                    if b"event: gone" in message:
+                        break
+                page.drawn_chart.set()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1):
+                        async for message in events:
+                            found.append(message)
+        finally:
+            page.drawn_chart.set()
+            poller.cancel()
+        return found
+
+    with ThreadPoolExecutor(1) as threads:
+        assert b"event: gone" in threads.submit(asyncio.run, follow()).result()[-1]
+
+
+def test_clients_are_sent_a_change_that_another_page_saw_first() -> None:
+    source = Changing("main", None)
+    page = Page(Runs(source), "main")
+    page.drawn_chart.set()
+
+    async def follow() -> None:
+        live = Live(lambda: [source])
+        poller = asyncio.create_task(live.poll())
+        try:
+            async with asyncio.timeout(20), aclosing(live.events(page)) as events:
+                async for message in events:
+                    if b"version 0" in message:
+                        await asyncio.sleep(1)  # the poller has seen this version by then
+                        source.changed = True
+                        source.poll()  # as a page does that is opened
+                    if b"version 1" in message:
+                        break
+        finally:
+            poller.cancel()
+
+    with ThreadPoolExecutor(1) as threads:
         threads.submit(asyncio.run, follow()).result()

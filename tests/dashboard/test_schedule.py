@@ -18,11 +18,11 @@ def pauses(*costs: float, views: int = 1, before: int = 0) -> list[float]:
 
 
 def test_what_loads_code_delays_nothing() -> None:
-    assert pauses(0.2, 0.1, 0.002) == pytest.approx([0.4, 0.4, 0.4])
+    assert pauses(0.2, 0.002, 0.002) == pytest.approx([0.4, 0.4, 0.4])
 
 
 def test_a_section_takes_its_share() -> None:
-    assert pauses(0.01, 0.01, 0.05, 0.05)[2:] == pytest.approx([1.0, 5.0])
+    assert pauses(0.01, 0.01, 0.05, 0.05, 0.05)[2:] == pytest.approx([1.0, 1.0, 5.0])
     assert pauses(0.02, 0.02, 0.02, views=3)[2] == pytest.approx(6.0)
 
 

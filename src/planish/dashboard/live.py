@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -23,16 +22,16 @@ from anyio import CapacityLimiter, to_thread
 from planish.dashboard.source import Source
 from planish.dashboard.views import GoneError, View
 
-_POLL_S = 0.25
+_POLL_S = 0.4
 """A store that clients look at is polled so often at most."""
-_POLL_SHARE = 0.006
+_POLL_SHARE = 0.002
 """Share of a core for polling one store."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""
 _MOST_S = 20.0
 """The longest pause between two renderings of a section that has changed, where one view is looked at."""
-_LOADING = 2
-"""Renderings whose costs do not count: they load code and compile templates, at up to a hundredfold cost."""
+_LOADING = 1
+"""Renderings of a kind of section whose costs do not count: they load code, at up to a hundredfold cost."""
 _PAUSE_S = 0.1
 """Between two parts of a run that is long to read."""
 _SHARE = 0.008
@@ -59,13 +58,14 @@ class Section:
         stamp: of the view when it was rendered; None where something was left out.
         due: when it may be rendered again, by the monotonic clock.
         renderings: how often it was rendered, in earlier views of the kind too.
+        costs_s: processor times of the last two renderings, in earlier views of the kind too.
     """
 
     html: str = ""
     stamp: object = None
     due: float = 0.0
     renderings: int = 0
-    _cost_s: float = math.inf
+    costs_s: tuple[float, ...] = ()
 
     def schedule(self, now: float, cost_s: float, share: float, views: int = 1) -> None:
         """Set when it may be rendered again.
@@ -76,8 +76,9 @@ class Section:
             share: of a core that its renderings may take, where one view is looked at.
             views: how many are looked at, which divide the share.
         """
-        # Of two, since a single one may have loaded something, too, or collected garbage.
-        usual_s, self._cost_s = min(cost_s, self._cost_s), cost_s
+        # Of three, since single ones may have loaded something, too, or collected garbage.
+        costs_s = *self.costs_s, cost_s
+        usual_s, self.costs_s = min(costs_s), costs_s[-2:]
         self.renderings += 1
         pause = views * min(usual_s / share, _MOST_S) if self.renderings > _LOADING else 0.0
         self.due = now + max(pause, _LEAST_S)
@@ -131,7 +132,7 @@ class Live:
     def __init__(self, sources: Callable[[], Iterable[Source]]) -> None:
         self._sources = sources
         self._publishers: dict[View, _Publisher] = {}
-        self._renderings = Counter[tuple[type[View], str]]()
+        self._rendered = dict[tuple[type[View], str], Section]()
         self._threads = defaultdict[str, CapacityLimiter](lambda: CapacityLimiter(_THREADS))
         self._ended = False
 
@@ -160,17 +161,20 @@ class Live:
     async def _poll(self, source: Source) -> None:
         """Look for changes of a store, only while clients look at it."""
 
-        def poll() -> tuple[bool, float]:
+        def poll() -> tuple[int, float]:
             began = time.thread_time()
-            return source.poll(), time.thread_time() - began
+            source.poll()
+            return source.version, time.thread_time() - began
 
-        pause = _POLL_S
+        # Not what `poll` returns: a page that is opened polls, too, and may be the first to see a change.
+        pause, known = _POLL_S, -1
         while True:
             await asyncio.sleep(pause)
             shown = [each for view, each in self._publishers.items() if view.key == source.key]
             if shown:
-                changed, took = await self.in_thread(poll, source.key)
+                version, took = await self.in_thread(poll, source.key)
                 pause = max(_POLL_S, took / _POLL_SHARE)
+                changed, known = version != known, version
                 for publisher in shown if changed else ():
                     for event in publisher.changed:
                         event.set()
@@ -186,7 +190,7 @@ class Live:
         publisher = self._publishers.get(view)
         if publisher is None:
             kind = type(view)
-            sections = {name: Section(renderings=self._renderings[kind, name]) for name in view.sections()}
+            sections = {name: self._begin(kind, name) for name in view.sections()}
             publisher = self._publishers[view] = _Publisher(view, sections)
             first = {name: each for name, each in sections.items() if name in view.first}
             others = {name: each for name, each in sections.items() if name not in view.first}
@@ -210,6 +214,11 @@ class Live:
                 del self._publishers[view]
                 for task in publisher.tasks:
                     task.cancel()
+
+    def _begin(self, kind: type[View], name: str) -> Section:
+        """Return a section of a new view, which is expected to cost what the last of its kind did."""
+        last = self._rendered.get((kind, name), Section())
+        return Section(renderings=last.renderings, costs_s=last.costs_s)
 
     async def _publish(
         self, publisher: _Publisher, sections: Mapping[str, Section], changed: asyncio.Event
@@ -246,6 +255,8 @@ class Live:
                 return html, whole, time.thread_time() - began
 
             html, whole, took = await self.in_thread(render, view.key)
+            if publisher.gone:  # the other task has sent so meanwhile, which this section would hide
+                return None
             if html != section.html:
                 section.html = html
                 publisher.send(_message({name: html}))
@@ -254,5 +265,5 @@ class Live:
             section.stamp = stamp
             share = _SHARE * view.share(name)
             section.schedule(time.monotonic(), took, share, len(self._publishers))
-            self._renderings[type(view), name] += 1
+            self._rendered[type(view), name] = section
         return min(left, default=None)

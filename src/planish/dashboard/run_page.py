@@ -127,7 +127,7 @@ class RunView(View):
             followed,
             charts={"finalists": figures_of(draws) if result.comparison else []},
             captions={"finalists": FINALISTS},
-            flops=flops_of(result.best_trial, result.objective),
+            flops=flops_of(result.best_trial, result.objective) if result.comparison else None,
             words=words(result.objective),
         )
 

@@ -25,6 +25,7 @@ from planish.dashboard.app import MAIN, Shown, application
 from planish.dashboard.runs import Runs
 from planish.dashboard.security import TOKEN
 from planish.dashboard.source import Source
+from planish.dashboard.views import compile_templates
 from planish.sandbox.scratch import Scratch
 
 _NICE = 10
@@ -52,7 +53,9 @@ def serve(
     """
     source = Source(MAIN, location)
     source.open()
-    import_module("planish.plot")  # now, and not beside the first search: Plotly takes half a second to load
+    # Now, and not beside the first search: they take half a second.
+    import_module("planish.plot")
+    compile_templates()
     shown = Shown({MAIN: Runs(source)}, Scratch())
     try:
         with listening(host, port) as listener:

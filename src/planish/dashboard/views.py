@@ -54,6 +54,13 @@ def environment() -> Environment:
     return made
 
 
+def compile_templates() -> None:
+    """Compile the templates of all pages, which otherwise the first client waits for."""
+    made = environment()
+    for name in made.list_templates(extensions=["jinja"]):
+        made.get_template(name)
+
+
 def _since(seconds: float) -> str:
     """Return how long ago something was, to the minute; the page itself keeps it right."""
     return duration(max(0.0, round(time.time() - seconds)))
