@@ -20,7 +20,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint style types format docs fuzz fuzz-gpu soundness faults bench golden lock peers release-check clean
+.PHONY: help setup demo test lint style types format docs fuzz fuzz-gpu fuzz-cc soundness faults bench golden lock peers release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -73,6 +73,9 @@ fuzz: $(READY) ## Try random programs on every back end, calls of einsum, and ne
 fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrind (hours; FUZZ_GPU='--minutes 5 --state FILE' continues; needs pyopencl)
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device portable $(FUZZ_GPU)
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device oclgrind --pairs 2000 $(FUZZ_GPU)
+
+fuzz-cc: $(READY) ## Try random programs by planish cc for several processors under QEMU (an hour; FUZZ_CC='--programs 20 --targets rv32imac')
+	@$(BIN)/python tools/fuzz_cc.py $(FUZZ_CC)
 
 soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')
 	@PYTHONPATH=tools $(BIN)/python -m soundness $(SOUNDNESS)
