@@ -222,16 +222,26 @@ def compare(
     Returns:
         The samples of each, in this order.
     """
+    names = write_models(made, network, model, feed)
+    spec = NetworkSpec(str(made))
+    sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in names]
+    plan = replace(plan, seconds=plan.seconds * (len(names) - 1))
+    return remeasure(sides[0], sides[1:], TIME, LocalExecutor, plan)
+
+
+def write_models(made: Path, network: Network, model: ModelProto, feed: Feed | None = None) -> Sequence[str]:
+    """Write what `NetworkSpec` reads beside a library; return what can be timed with it.
+
+    Returns:
+        Names of `Runtime`: ONNX Runtime, the library, and the peers that are installed.
+    """
     feed = feed or make_feeds(network, 1)[0]
     np.savez(made / _FEED, *(feed[name] for name in network.inputs))
     (made / _MODEL).write_bytes(model.SerializeToString())
-    spec, peers = NetworkSpec(str(made)), [name for name in PEERS if find_spec(name) is not None]
+    peers = [name for name in PEERS if find_spec(name) is not None]
     if "onnxslim" in peers and not _slim(model, made / _SLIM):
         peers.remove("onnxslim")
-    names = ("onnxruntime", "planish", *peers)
-    sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in names]
-    plan = replace(plan, seconds=plan.seconds * (1 + len(peers)))
-    return remeasure(sides[0], sides[1:], TIME, LocalExecutor, plan)
+    return ("onnxruntime", "planish", *peers)
 
 
 def _slim(model: ModelProto, path: Path) -> bool:
