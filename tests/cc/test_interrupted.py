@@ -213,3 +213,20 @@ def test_an_interrupted_timed_link_leaves_clangs_program(place: Place, number: s
     again = place.cc(*link, **{**run, "PLANISH_SECONDS": "0"})
     assert (again.returncode, again.stderr) == (0, "")
     assert place.run(["./program"]).stdout == place.run(["./clangs"]).stdout != ""
+
+
+def test_an_interrupted_link_of_a_whole_program_leaves_clangs(place: Place) -> None:
+    for name in ("mixed", "main"):
+        assert place.cc("-Oz", "-flto", "-c", f"{name}.c").returncode == 0
+    link = ("-Oz", "-flto", "main.o", "mixed.o", "-o")
+    if place.as_clang(*link, "clangs").returncode:
+        pytest.skip("clang does not link bitcode here")
+    before = place.files()
+
+    def is_searched(_: int) -> bool:
+        return bool(list((place.cache / "searches").glob("*/*")))
+
+    more = {"PLANISH_SECONDS": "600"}
+    done = Interrupted(place, [*CC, *link, "program"], signal.SIGINT, is_searched, **more)
+    assert (done.was_time, done.code, done.survivors, done.half_written) == (True, -signal.SIGINT, [], [])
+    assert place.files() == {**before, "program": before["clangs"]}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from cc.conftest import CXX, SMALLER, Place
+from cc.test_cache import small_disk
 from planish.cc.clang import Compiler
-from planish.levels.llvm.bindings.elf import code_bytes, interface
+from planish.levels.llvm.bindings.elf import code_bytes, interface, loaded_bytes
 
 FEW = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
 LINKERS = ("bfd", "lld")
@@ -53,6 +55,11 @@ from_assembly: sub $8, %rsp
 """
 SCRIPT = "SECTIONS { keepme : { KEEP(*(keepme)) } } INSERT AFTER .rodata;\n"
 EXPECTED = "begin\n"
+MIXED_MAIN = """
+#include <stdio.h>
+int mixed(const unsigned char *, int), other(int);
+int main(void) { return printf("%d\\n", mixed((const unsigned char *)"iaeou", other(3))) < 0; }
+"""
 
 
 def links(place: Place, linker: str) -> bool:
@@ -275,6 +282,101 @@ def test_links_of_other_levels_are_clangs(place: Place) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         files = place.files()
         assert (files["own"] == files["program"]) == (level == "-O2")
+
+
+def test_a_static_program_is_no_larger_and_does_the_same(place: Place) -> None:
+    if not links(place, "bfd") or place.as_clang("-static", "main.c", "-c", "-o", "trial.o").returncode:
+        pytest.skip("clang does not link bitcode here")
+    for name in ("mixed", "main"):
+        assert place.cc("-Oz", "-flto", "-c", f"{name}.c").returncode == 0
+    words = ("-Oz", "-flto", "-static", "main.o", "mixed.o")
+    if place.as_clang(*words, "-o", "trial").returncode:
+        pytest.skip("there is no static C library here")
+    own, made = compare(place, *words)
+    assert code_bytes(made) <= code_bytes(own)
+    assert place.run(["./program"]).stdout == "3254359\n"
+
+
+def test_a_link_to_an_object_is_clangs(place: Place) -> None:
+    if not links(place, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    for name in ("mixed", "main"):
+        assert place.cc("-Oz", "-flto", "-c", f"{name}.c").returncode == 0
+    words = ("-Oz", "-flto", "-r", "main.o", "mixed.o", "-o")
+    expected, done = place.as_clang(*words, "own.o"), place.cc(*words, "made.o", **FEW)
+    assert (done.returncode, "planish" in done.stdout) == (expected.returncode, False)
+    files = place.files()
+    assert files.get("own.o") == files.get("made.o")
+
+
+def test_an_archive_with_two_members_of_one_name_is_clangs(place: Place) -> None:
+    archiver = shutil.which("llvm-ar-22") or shutil.which("llvm-ar")
+    if not links(place, "bfd") or not archiver:
+        pytest.skip("clang does not link bitcode here, or there is no llvm-ar")
+    place.write("other/mixed.c", "int other(int x) { return x + 2; }\n")
+    place.write("main.c", MIXED_MAIN)
+    for name in ("mixed.c", "other/mixed.c", "main.c"):
+        made = place.cc("-Oz", "-flto", "-c", name, "-o", name.replace(".c", ".o"))
+        assert (made.returncode, made.stderr) == (0, "")
+    assert place.run([archiver, "rcs", "libtwo.a", "mixed.o"]).returncode == 0
+    assert place.run([archiver, "qs", "libtwo.a", "other/mixed.o"]).returncode == 0
+    words = ("-Oz", "-flto", "main.o", "-L.", "-ltwo", "-o")
+    assert place.as_clang(*words, "own").returncode == 0
+    done = place.cc(*words, "program", **FEW)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "several members of one name; clang's result is kept" in done.stderr
+    files = place.files()
+    assert files["own"] == files["program"]
+    assert place.cc(*words, "program", "--planish-strict", **FEW).returncode == 2
+
+
+def test_a_full_disk_leaves_clangs_program(place: Place) -> None:
+    if not links(place, "lld"):
+        pytest.skip("clang does not link bitcode by lld here")
+    for name in ("mixed", "main"):
+        assert place.cc("-Oz", "-flto", "-c", f"{name}.c").returncode == 0
+    words = ("-Oz", "-flto", "-fuse-ld=lld", "main.o", "mixed.o", "-o")
+    assert place.as_clang(*words, "own").returncode == 0
+    with small_disk(place.folder.parent / "disk", 8):
+        done = place.cc(*words, "program", TMPDIR=str(place.folder.parent / "disk"), **FEW)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "clang's result is kept" in done.stderr
+    files = place.files()
+    assert files["own"] == files["program"]
+
+
+def test_a_program_for_a_microcontroller_is_linked_by_its_script_and_runs(place: Place) -> None:
+    library = Path("/usr/lib/picolibc/arm-none-eabi/lib")
+    tools = ("arm-none-eabi-gcc", "qemu-system-arm")
+    if not links(place, "lld") or not all(map(shutil.which, tools)) or not library.is_dir():
+        pytest.skip("lld, qemu-system-arm, gcc-arm-none-eabi and picolibc-arm-none-eabi are needed")
+    processor = ("-mcpu=cortex-m4", "-mthumb")
+    runtime = place.run(["arm-none-eabi-gcc", *processor, "-print-libgcc-file-name"]).stdout.strip()
+    # lld does not know this attribute of a section.
+    place.write("picolibc.ld", (library / "picolibc.ld").read_text().replace("ALIGN_WITH_INPUT", ""))
+    aimed = ("--target=thumbv7em-none-eabi", "-mcpu=cortex-m4", "-mfloat-abi=soft", "-fshort-enums")
+    headers = str(library.parent / "include")
+    for name in ("mixed.c", "main.c"):
+        assert place.cc(*aimed, "-Oz", "-flto", "-isystem", headers, "-c", name).returncode == 0
+    memory = {"flash": "0", "flash_size": "0x400000", "ram": "0x20000000", "ram_size": "0x400000"}
+    own_library = library / "thumb" / "v7e-m" / "nofp"
+    words = (
+        *(*aimed, "-Oz", "-flto", "-fuse-ld=lld", "-nostdlib", "-Wl,--gc-sections", "-Wl,-T,picolibc.ld"),
+        *(f"-Wl,--defsym=__{name}={value}" for name, value in memory.items()),
+        *(f"-L{own_library}", str(own_library / "crt0-hosted.o"), "main.o", "mixed.o"),
+        *("-Wl,--start-group", "-lc", "-lsemihost", runtime, "-Wl,--end-group"),
+        *("--planish-objective", "flash"),
+    )
+    own = place.as_clang(*words[:-2], "-o", "program")
+    assert own.returncode == 0, own.stderr
+    before = loaded_bytes((place.folder / "program").read_bytes())
+    done = place.cc(*words, "-o", "program", "--planish-strict", **FEW)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert loaded_bytes((place.folder / "program").read_bytes()) < before
+    machine = ("-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none")
+    semihosting = ("-semihosting-config", "enable=on,target=native")
+    ran = place.run(["qemu-system-arm", *machine, *semihosting, "-kernel", "program"])
+    assert (ran.returncode, "3254359" in ran.stdout + ran.stderr) == (0, True)
 
 
 def test_exceptions_are_thrown_and_caught(place: Place) -> None:
