@@ -101,6 +101,12 @@ class Fleet(ClosableExecutor):
         self._waiting.extend(candidates)
         self._open += len(candidates)
 
+    @property
+    def has_result(self) -> bool:
+        """Return whether an evaluation has ended while the head was at work."""
+        now = self.now + time.perf_counter() - self._left_at
+        return len(self._running) > 0 and self._running[0][0] <= now
+
     def results(self) -> Generator[Evaluation]:
         """Yield evaluations in the order in which they end; the head's work in between takes its time."""
         while self._open:
@@ -146,6 +152,7 @@ class Row:
         rate: trials a second.
         busy: share of the time in which hosts evaluated.
         head_ms: milliseconds of the head for a trial.
+        cpu_ms: of these, on the processor: a machine with other work does not change it much.
         store: share of them in the store.
         search: share of them in the searcher.
         best: value of the best over the optimum.
@@ -156,6 +163,7 @@ class Row:
     rate: float
     busy: float
     head_ms: float
+    cpu_ms: float
     store: float
     search: float
     best: float
@@ -167,13 +175,13 @@ def simulate(hosts: int, trials: int, searcher: str, seed: int, location: str | 
     level, fleet = LatticeLevel(), Fleet(hosts, seed)
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 192, "n": 192, "k": 192}, {}, "float32")
     settings = Settings(searcher=searcher, seed=seed)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     with open_store(location) as store:
         found = tune_program(
             level, program, budget=Budget(trials=trials), settings=settings, store=store, executor=fleet,
             compares=False,
         )  # fmt: skip
-    head_s = time.perf_counter() - began
+    head_s, cpu_s = time.perf_counter() - began, time.process_time() - used
     stages, count = found.run.seconds, found.run.trials
     done = fleet.progress[: int(0.9 * len(fleet.progress))]
     ended, busy = done[-1]
@@ -184,6 +192,7 @@ def simulate(hosts: int, trials: int, searcher: str, seed: int, location: str | 
         len(done) / ended,
         busy / (ended * hosts),
         1e3 * head_s / count,
+        1e3 * cpu_s / count,
         stages.get("store", 0.0) / head_s,
         stages.get("search", 0.0) / head_s,
         best / optimum,
@@ -201,8 +210,8 @@ def main() -> None:
     given.add_argument("--store", default="", help="an empty PostgreSQL database; default: SQLite")
     asked = given.parse_args()
     optimum = Lattice(SIZES, ridge=3, ruggedness=0.3).optimum()
-    print(f"{'searcher':<10}{'hosts':>6}{'trials/s':>10}{'busy':>7}{'head, ms':>10}{'store':>7}{'search':>8}"
-          f"{'best/optimum':>14}{'lost':>6}")  # fmt: skip
+    print(f"{'searcher':<10}{'hosts':>6}{'trials/s':>10}{'busy':>7}{'head, ms':>10}{'cpu, ms':>9}{'store':>7}"
+          f"{'search':>8}{'best/optimum':>14}{'lost':>6}")  # fmt: skip
     for searcher in asked.searchers:
         for hosts in asked.hosts:
             rows = list[Row]()
@@ -213,8 +222,8 @@ def main() -> None:
             middle = [
                 statistics.median(getattr(row, name) for row in rows) for name in Row.__dataclass_fields__
             ]
-            _, rate, busy, head_ms, store, search, best, lost = middle
-            print(f"{searcher:<10}{hosts:>6}{rate:>10,.0f}{busy:>7.0%}{head_ms:>10.2f}{store:>7.0%}{search:>8.0%}"
+            _, rate, busy, head_ms, cpu_ms, store, search, best, lost = middle
+            print(f"{searcher:<10}{hosts:>6}{rate:>10,.0f}{busy:>7.0%}{head_ms:>10.2f}{cpu_ms:>9.2f}{store:>7.0%}{search:>8.0%}"
                   f"{best:>14.3f}{lost:>6.0f}", flush=True)  # fmt: skip
 
 

@@ -38,9 +38,19 @@ class Fleet:
     def add(self, **environment: str) -> Any:
         """Add a host, whose processes find the modules of tests, and have these variables too."""
         variables = {"PYTHONPATH": str(TESTS), **environment}
-        node = self._cluster.add_node(num_cpus=1, resources={RESOURCE: 1}, env_vars=variables)
+        node = self._added(variables)
         self.nodes.append(node)
         return node
+
+    def _added(self, variables: dict[str, str]) -> Any:
+        """Add a node, again where it was not there after Ray's 30 seconds, as beside other work."""
+        for again in (True, True, False):
+            try:
+                return self._cluster.add_node(num_cpus=1, resources={RESOURCE: 1}, env_vars=variables)
+            except Exception as error:
+                if not again or "timed out" not in str(error):
+                    raise
+        raise AssertionError
 
     def remove(self, node: Any) -> None:
         self.nodes.remove(node)

@@ -28,7 +28,7 @@ from planish.search import fitting_searchers
 from planish.store import Store, open_store
 from planish.testing.synthetic import Set
 from planish.tuning.api import task_of, tune_program
-from planish.tuning.recorder import Progress
+from planish.tuning.recorder import Progress, Silent
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
 from tuning.tradeoff_level import Measuring, Mortal, Plain, Struck, Text, Trade
@@ -145,6 +145,40 @@ def test_as_much_is_asked_for_as_the_executor_has_capacity_for(capacity: int, tm
     under_way = [submitted - answered for answered, (_, submitted) in enumerate(noting.told[:64])]
     assert max(under_way) <= capacity
     assert min(under_way) > (capacity - 1) // 2 - 1, "the executor was let run dry"
+
+
+class Together(HashExecutor):
+    """Has all results of what it was asked for at the same time."""
+
+    @property
+    def has_result(self) -> bool:
+        return bool(self._open)
+
+
+class Reading(Silent):
+    """Reads, with a connection of its own, how many trials are stored when it is notified of one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.stored = path, list[int]()
+
+    def trial(self, trial: Trial, progress: Progress) -> None:
+        del trial
+        with open_store(self._path, read_only=True) as store:
+            self.stored.append(store.run(progress.run_id).trials)
+
+
+def test_results_that_are_there_together_are_stored_together_before_any_is_told(tmp_path: Path) -> None:
+    found = dict[str, list[int]]()
+    for name, kind in (("one", HashExecutor), ("together", Together)):
+        path = tmp_path / f"{name}.db"
+        listener, settings = Reading(path), Settings(objectives=("time",), searcher="random")
+        with open_store(path) as store:
+            tune_program(
+                Plain(), Text(), budget=Budget(trials=16), settings=settings,
+                store=store, executor=kind(["time_s", "error"], 8), compares=False, listener=listener,
+            )  # fmt: skip
+        found[name] = listener.stored
+    assert found == {"one": [*range(1, 17)], "together": [8] * 8 + [16] * 8}
 
 
 class Concluding(Noting):

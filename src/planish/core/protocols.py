@@ -307,6 +307,11 @@ class Executor(Protocol):
         """
         ...
 
+    @property
+    def has_result(self) -> bool:
+        """Return whether `results` yields another one at once; those that are there are stored together."""
+        ...
+
     def results(self) -> Iterator[Evaluation]:
         """Yield evaluations as they end, in any order: one for each time that a candidate was submitted.
 
@@ -337,6 +342,11 @@ class ClosableExecutor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def has_result(self) -> bool:
+        """Return whether a result is there already; by default it is not known."""
+        return False
 
     def close(self) -> None:
         """Close the executor; harmless when called twice."""

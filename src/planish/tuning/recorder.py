@@ -287,6 +287,10 @@ class Recorder(ABC):
     def record(self, evaluation: Evaluation) -> Trial:
         """Keep an evaluation; return its trial."""
 
+    def record_all(self, evaluations: Sequence[Evaluation]) -> Sequence[Trial]:
+        """Keep evaluations; return their trials, in the same order."""
+        return [self.record(each) for each in evaluations]
+
     def has(self, candidate: Candidate) -> bool:
         """Return whether a candidate has an outcome."""
         return self.trial(candidate) is not None
@@ -429,11 +433,24 @@ class TrialRecorder(Recorder):
                         client=client,
                     )
                 )
-                self._add(found[-1])
+        self._add(found)
         return found
 
     def record(self, evaluation: Evaluation) -> Trial:
         """Store the result of an evaluation; return its trial."""
+        return self.record_all([evaluation])[0]
+
+    def record_all(self, evaluations: Sequence[Evaluation]) -> Sequence[Trial]:
+        """Store the results of evaluations in one transaction; return their trials."""
+        trials = [self._trial_of(each) for each in evaluations]
+        self._add([trial for trial in trials if not isinstance(trial.outcome, Lost)])
+        for trial in trials:
+            if isinstance(trial.outcome, Lost):
+                self.lost[trial.candidate.hash] = trial
+                self.progress.lost = len(self.lost)
+        return trials
+
+    def _trial_of(self, evaluation: Evaluation) -> Trial:
         candidate, seconds = evaluation.candidate, evaluation.seconds
         for stage, spent in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
@@ -441,26 +458,22 @@ class TrialRecorder(Recorder):
         outcome = checked_for(evaluation.outcome, self.task.objectives)
         guess = self.predictions.get(candidate.hash)
         client = self.clients.get(candidate.hash, "")
-        trial = Trial(
+        return Trial(
             candidate, outcome, index, self.seed, seconds, host, time.time(), prediction=guess, client=client
         )
-        if isinstance(outcome, Lost):
-            self.lost[candidate.hash] = trial
-            self.progress.lost = len(self.lost)
-        else:
-            self._add(trial)
-        return trial
 
-    def _add(self, trial: Trial) -> None:
-        self.predictions.pop(trial.candidate.hash, None)
-        self.clients.pop(trial.candidate.hash, None)
-        if self.lost.pop(trial.candidate.hash, None):
-            self.progress.lost = len(self.lost)
+    def _add(self, trials: Sequence[Trial]) -> None:
+        """Store trials, and note them."""
         with self.timed("store"):
-            self.store.add_trials(self.progress.run_id, [trial])
-        self.trials.add(trial)
-        _log.debug("run %s, trial %d: %s", self.run_id, trial.index, trial.outcome)
-        self._tell(trial)
+            self.store.add_trials(self.progress.run_id, trials)
+        for trial in trials:
+            self.predictions.pop(trial.candidate.hash, None)
+            self.clients.pop(trial.candidate.hash, None)
+            if self.lost.pop(trial.candidate.hash, None):
+                self.progress.lost = len(self.lost)
+            self.trials.add(trial)
+            _log.debug("run %s, trial %d: %s", self.run_id, trial.index, trial.outcome)
+            self._tell(trial)
 
     def _tell(self, trial: Trial) -> None:
         self.progress.add(trial)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from planish.store import Store
 
 
+TOGETHER_MOST = 64
+"""Evaluations that are stored in one transaction at most."""
+
+
 class InFlight:
     """The candidates that an executor evaluates just now.
 
@@ -74,13 +78,17 @@ class InFlight:
         if self._open and deadline != self._deadline:
             self.submit((), deadline)
 
-    def results(self) -> Iterator[Evaluation]:
-        """Yield evaluations as they end, until all are there or at the deadline."""
+    def results(self) -> Iterator[Sequence[Evaluation]]:
+        """Yield evaluations as they end, those that are there at one time together, until all have ended."""
+        together = list[Evaluation]()
         for evaluation in self._executor.results():
             if self._begun is not None and not self.startup_s:
                 self.startup_s = time.monotonic() - self._begun
             del self._open[evaluation.candidate.hash]
-            yield evaluation
+            together.append(evaluation)
+            if len(together) == TOGETHER_MOST or not self._executor.has_result:
+                yield together
+                together = []
         self._open.clear()  # those that missed the deadline were given up
 
     def cancel(self) -> None:
@@ -314,8 +322,9 @@ class SearchLoop:
 
     def _go(self, ask: Ask) -> None:
         while self._fill(ask):
-            for evaluation in self._in_flight.results():
-                self._tell(self._recorder.record(evaluation))
+            for evaluations in self._in_flight.results():
+                for trial in self._recorder.record_all(evaluations):
+                    self._tell(trial)
                 if self._budget.is_reached():
                     return
                 # Once something is measured there is a deadline, for what is under way too.
