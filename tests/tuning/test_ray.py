@@ -14,13 +14,23 @@ import pytest
 
 import planish
 from planish.callbacks import ActiveRun
-from planish.core import ExecutorFactory, LostError, Measured, Trial
+from planish.core import (
+    ExecutorFactory,
+    LostError,
+    Measured,
+    Program,
+    Target,
+    Task,
+    Trial,
+)
 from planish.core.registry import level_named
 from planish.measure.executors import LocalExecutor
 from planish.measure.ray_cluster import RayCluster
+from planish.tuning.api import tune_for_each_target
 from planish.tuning.batch import load_parts, tune_parts
 from planish.tuning.compare import compare_results
 from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
+from tuning.tradeoff_level import Evaluator, Measuring, Plain, Text
 
 pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
 
@@ -147,6 +157,55 @@ def test_functions_of_a_module_are_tuned_on_the_hosts(cluster: RayCluster, tmp_p
     budget = planish.Budget(trials=5)
     found = list(tune_parts(level, parts, budget=budget, store=tmp_path / "planish.db", start=cluster))
     assert [type(each).__name__ for each in found] == ["Part", "Part"], found
+
+
+KIND = "TEST_KIND"
+
+
+class Kinds(Plain):
+    """A level whose target is the kind of the host; on a host of the kind "slow" all takes longer."""
+
+    def target(self, program: Program, cores: int) -> Target:
+        del program
+        return Target(os.environ.get(KIND, "head"), cores=cores)
+
+    def evaluator(self, task: Task, *, final: bool = False) -> Measuring:
+        del task, final
+        return ByKind()
+
+
+class ByKind(Measuring):
+    """Makes evaluators for the host on which it is called."""
+
+    def __call__(self) -> Evaluator:
+        return Measuring(10.0 if os.environ.get(KIND) == "slow" else 1.0)()
+
+
+def test_each_kind_of_host_has_its_own_run(tmp_path: Path) -> None:
+    fleet, level = Fleet(), Kinds()
+    try:
+        for kind in ("fast", "slow", "slow"):
+            fleet.add(**{KIND: kind})
+        with (
+            RayCluster(fleet.address, stall_s=20.0) as cluster,
+            planish.open_store(tmp_path / "a.db") as store,
+        ):
+            await_hosts(cluster, 3)
+            settings, budget = planish.Settings(objectives=("time",)), planish.Budget(trials=12)
+            found = tune_for_each_target(level, Text(), settings, budget, store=store, start=cluster)
+            results = list(found)
+            trials = [store.run_trials(each.run.id, level.steps) for each in results]
+            tasks = {each.run.task_key for each in results}
+    finally:
+        fleet.end()
+    assert [each.stored.target.processor for each in results] == ["fast", "slow"]
+    assert len(tasks) == 2
+    assert [len(each) for each in trials] == [12, 12]
+    for some, (least, most) in zip(trials, ((1e-4, 1.1e-3), (1e-3, 1.1e-2)), strict=True):
+        times = [each.outcome.values["time_s"] for each in some if isinstance(each.outcome, Measured)]
+        assert len(times) == 12
+        assert least < min(times)
+        assert max(times) < most
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

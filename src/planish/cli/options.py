@@ -177,7 +177,8 @@ Backend = Annotated[
         "--backend",
         "--target",
         metavar="NAME",
-        help="Code generator, one of the level's; loops: opencl, opencl:NAME or cuda:ARCH for a GPU.",
+        help="Code generator, one of the level's; loops: opencl, opencl:NAME or cuda:ARCH for a GPU. "
+        "all, with --executor ray: this machine's, with a run for each kind of machine of the cluster.",
     ),
 ]
 PerFunction = Annotated[

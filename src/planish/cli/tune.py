@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from planish.cli import options as given
+from planish.cli.options import refuse
 
 if TYPE_CHECKING:
     from planish.cli.request import Request
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _WHOLE_S = 20.0
 """Seconds of a search for a list for each function of a module, where the user says nothing else."""
+_EVERY_TARGET = "all"
+"""Value of --target with which a program is tuned for each kind of host."""
 _FUNCTIONS = "functions"
 """The space of lists for single functions."""
 
@@ -82,10 +85,15 @@ def tune(
     whole = output.export is not None or timed
     usual = _usual_by_function(whole=whole) if per_function else OF_ONE
     budget = budget_of(trials, seconds, target_value, usual)
-    request = Request(program, level_options(reading), settings, budget)
+    everywhere = reading.backend == _EVERY_TARGET
+    chosen = replace(reading, backend="") if everywhere else reading
+    request = Request(program, level_options(chosen), settings, budget)
     words = command.find_root().obj or ()
     with executors(executor, ray, forks=per_function and whole and not timed) as start:
-        if not per_function:
+        if everywhere:
+            refuse(command, "--target all", {"per_function", "report", "export"})
+            _for_each_target(request, output, start)
+        elif not per_function:
             _carry_out(request, output, words, start)
         elif whole:
             _carry_out(_by_function(request, timed=timed), output, words, start, for_size=not timed)
@@ -109,6 +117,29 @@ def _for_each_function(request: Request, output: Output, start: ExecutorFactory)
         what = f"{output.report} is for one run"
         raise PlanishError(what, "Leave --per-function out, or name a run afterwards.")
     tune_each(request, output.store, output.form, start)
+
+
+def _for_each_target(request: Request, output: Output, start: ExecutorFactory) -> None:
+    """Tune a program for each kind of host, in a run of its own; raises PlanishError where there are none."""
+    from planish.cli.output import document, say
+    from planish.cli.summary import result_document
+    from planish.core.registry import load_program
+    from planish.store import open_store
+    from planish.tuning.api import tune_for_each_target
+    from planish.tuning.progress import run_progress
+
+    with open_store(output.store) as opened:
+        with run_progress(opened, request.budget, show=output.form == "text") as listener:
+            level, program = load_program(request.program, request.settings.level, request.options)
+            how = level, program, request.settings, request.budget
+            results = list(tune_for_each_target(*how, store=opened, listener=listener, start=start))
+        if output.form == "json":
+            document({"runs": [result_document(result) for result in results]})
+            return
+        for number, result in enumerate(results):
+            if number:
+                say()
+            _show(result, output, (), request.budget)
 
 
 def _by_function(request: Request, *, timed: bool) -> Request:

@@ -403,6 +403,17 @@ class HasHosts(Protocol):
         """
         ...
 
+    def targets(self, describe: Callable[[], Target], /) -> Sequence[Target]:
+        """Return the targets of the hosts, each once.
+
+        Args:
+            describe: as for `for_task`.
+
+        Raises:
+            TargetError: no host has one.
+        """
+        ...
+
 
 def executors_for(start: ExecutorFactory, level: Level, task: Task) -> ExecutorFactory:
     """Return what starts executors for a task: where a factory has hosts, on those of its target alone."""

@@ -164,6 +164,11 @@ class _HostQueue(ClosableExecutor, ABC, Generic[Item, Found]):
         return max(1, sum(slot.capacity for slot in self._slots.values()))
 
     @property
+    def has_result(self) -> bool:
+        """Return whether `results` yields one at once."""
+        return bool(self._ready)
+
+    @property
     def unanswered(self) -> int:
         """Return the number of items without a result."""
         return self._queue.unanswered
@@ -417,6 +422,38 @@ class RayCluster(RayConnection):
     def for_task(self, target: Target, describe: Callable[[], Target]) -> TaskHosts:
         """Return a factory of executors that use the hosts of a target alone; see `TaskHosts`."""
         return TaskHosts(self, target, describe)
+
+    def targets(self, describe: Callable[[], Target]) -> Sequence[Target]:
+        """Return the targets of the hosts, each once, in the order of their texts, once all have started.
+
+        Args:
+            describe: returns the target of the machine that calls it.
+
+        Raises:
+            LostError: no measuring host is left.
+            TargetError: no host has a target.
+        """
+        import ray  # pyright: ignore[reportMissingImports]
+
+        found, reasons, pickled = dict[str, Target](), list[str](), pickle.dumps(describe)
+        end = time.monotonic() + self.stall_s
+        while self.hosts() and self.is_starting and time.monotonic() < end:
+            time.sleep(_TICK_S)
+        for host in self.hosts().values():
+            try:
+                target: Target | str = ray.get(host.actor.target.remote(pickled), timeout=self.stall_s)
+            except Exception as error:  # noqa: BLE001  (an actor or node that died)
+                self.lose(host, last_line(error))
+                continue
+            if isinstance(target, Target):
+                found[target.text] = target
+            else:
+                reasons.append(f"{host.name}: {target}")
+                _log.warning("host %s is not used: %s", host.name, target)
+        if not found:
+            why = "; ".join(dict.fromkeys(reasons)) or "none answers"
+            raise TargetError(f"no host of the Ray cluster can measure this: {why}", "Start one that can.")
+        return [found[text] for text in sorted(found)]
 
     def forked(
         self,

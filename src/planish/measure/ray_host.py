@@ -299,6 +299,15 @@ class MeasuringHost:
         except PlanishError as error:
             return Report(error=error)
 
+    def target(self, describe: bytes) -> Target | str:
+        """Return this machine's target, or why it has none; `describe` is pickled."""
+        try:
+            return pickle.loads(describe)()
+        except TargetError as error:
+            return error.message
+        except (ImportError, AttributeError) as error:  # a plug-in that is not installed here
+            return f"it cannot read the program: {error}"
+
     def cancel(self, key: int) -> None:
         """Abandon what an executor has under way."""
         if room := self._rooms.get(key):

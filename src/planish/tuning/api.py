@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,10 +25,12 @@ from planish.core import (
     ExecutorFactory,
     Level,
     Objective,
+    PlanishError,
     Program,
     Searcher,
     Space,
     StoreError,
+    Target,
     Task,
     UnknownNameError,
     WrongBaselineError,
@@ -36,7 +38,7 @@ from planish.core import (
     unknown,
 )
 from planish.core.arguments import check_type, wrong_argument
-from planish.core.capabilities import executors_for
+from planish.core.capabilities import HasHosts, executors_for
 from planish.core.files import StrPath
 from planish.core.front import HypervolumeTracker
 from planish.core.registry import level_named, load_program
@@ -262,6 +264,43 @@ def tune_source(
     )
 
 
+def tune_for_each_target(
+    level: Level,
+    program: Program,
+    settings: Settings,
+    budget: Budget,
+    *,
+    store: Store | StrPath | None = None,
+    listener: Listener | None = None,
+    start: ExecutorFactory,
+) -> Iterator[Result]:
+    """Tune a program once for each kind of host, one after the other, each time on all hosts of the kind.
+
+    Args:
+        level, program, settings, budget, store, listener: as for `tune_program`; the budget is that of each.
+        start: has the hosts, as a `planish.RayCluster`.
+
+    Yields:
+        The result of each run.
+
+    Raises:
+        PlanishError: as for `tune_program`, or `start` has no hosts.
+    """
+    if not isinstance(start, HasHosts):
+        raise PlanishError("only the hosts of a cluster may have several targets", "Add --executor ray.")
+    for target in start.targets(partial(level.target, program, settings.cores)):
+        yield tune_program(
+            level,
+            program,
+            budget=budget,
+            settings=settings,
+            store=store,
+            listener=listener,
+            start=start,
+            target=target,
+        )
+
+
 def tune_program(
     level: Level,
     program: Program,
@@ -276,6 +315,7 @@ def tune_program(
     searcher: Searcher | None = None,
     began: float | None = None,
     limits: FinalLimits | None = None,
+    target: Target | None = None,
 ) -> Result:
     """Tune a program that a level has read; it may have been given a back end then.
 
@@ -293,10 +333,11 @@ def tune_program(
         searcher: proposes the candidates; the run is named after the one of the settings. None makes that.
         began: when the program began to be read, by the monotonic clock; None for now.
         limits: of the comparison at the end; None for as many seconds as the search took, or 5.
+        target: of the hosts of `start` that measure; None for that of this machine.
     """
     began = time.monotonic() if began is None else began
     chosen = settings or Settings()
-    task = task_of(level, program, chosen)
+    task = task_of(level, program, chosen, target)
     start = executors_for(start, level, task)
     with store_at(store) as opened:
         begin = partial(
@@ -363,8 +404,8 @@ def _read(
     return level_named(program.level), program
 
 
-def task_of(level: Level, program: Program, settings: Settings) -> Task:
-    """Make the task that settings ask for.
+def task_of(level: Level, program: Program, settings: Settings, target: Target | None = None) -> Task:
+    """Make the task that settings ask for, for this machine or another target.
 
     Raises:
         PlanishError: the level has no such objective, or the machine lacks what is asked of it.
@@ -372,7 +413,7 @@ def task_of(level: Level, program: Program, settings: Settings) -> Task:
     names = settings.objectives or level.default_objectives(program)
     objectives = tuple(_objective(level, name) for name in names)
     program = level.specialize(program, objectives)
-    return Task(program, level.target(program, settings.cores), objectives, level.version)
+    return Task(program, target or level.target(program, settings.cores), objectives, level.version)
 
 
 def _objective(level: Level, name: str) -> Objective:
