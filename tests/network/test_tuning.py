@@ -12,6 +12,7 @@ from planish.core import Task
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
+from planish.network.compiler import compile_model
 from planish.network.tuning import MIN_SEARCH_S, Tuned, next_search
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
@@ -80,3 +81,26 @@ def test_the_same_command_measures_no_more_than_its_seconds(tmp_path: Path) -> N
     assert first > 0
     assert measured(4) - first <= first // 4
     assert measured(8) > first
+
+
+def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
+    def model(name: str, layers: int) -> Path:
+        w = ModelWriter()
+        x = w.input(name, (16, 64))
+        for _ in range(layers):
+            x = w.add("Relu", w.linear(x, 64, 64))
+        return w.save(tmp_path / f"{name}.onnx", x)
+
+    def tuned_programs(path: Path) -> list[str]:
+        lines = list[str]()
+        found = compile_model(
+            path, output=None, seconds=3, store=tmp_path / "a.db", measures=False, on_progress=lines.append
+        )
+        assert found.tuned == 1
+        assert found.network.manifest["layers"][0]["steps"]
+        return [line for line in lines if line.startswith("tuning for")]
+
+    assert len(tuned_programs(model("one", 1))) == 1
+    runs = len(planish.runs(store=tmp_path / "a.db"))
+    assert not tuned_programs(model("other", 3))
+    assert len(planish.runs(store=tmp_path / "a.db")) == runs
