@@ -148,6 +148,16 @@ def test_an_address_that_is_none(url: str) -> None:
         remote(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://me:secret1@a/", "http://a/?token=secret1", "http://a/?n=1&API_KEY=secret1"]
+)
+def test_a_token_in_an_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(PlanishError, match="holds a password or token") as caught:
+        remote(url)
+    assert "secret1" not in str(caught.value)
+    assert "PLANISH_REMOTE_TOKEN" in caught.value.hint
+
+
 def test_a_token_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANISH_REMOTE_TOKEN", "secret")
     with answering(lambda _: {"candidates": []}) as (url, asked):

@@ -6,6 +6,7 @@ import itertools
 import logging
 import math
 import os
+import re
 import signal
 import socket
 import time
@@ -310,9 +311,8 @@ def _connect(address: str) -> bool:
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except Exception as error:
         what = f"cannot connect to Ray at {address}" if address else "cannot start Ray on this machine"
-        lines = str(error).strip().splitlines() or [type(error).__name__]
         raise PlanishError(
-            f"{what}: {lines[0]}", "Run 'ray start' on this machine, too." if address else ""
+            f"{what}: {_in_a_line(error)}", "Run 'ray start' on this machine, too." if address else ""
         ) from error
     except BaseException as error:
         ray.shutdown()
@@ -320,6 +320,17 @@ def _connect(address: str) -> bool:
             signal.raise_signal(signal.SIGTERM)
         raise
     return True
+
+
+_PLACE = re.compile(r"\s*This process on .* was started with:")
+
+
+def _in_a_line(error: Exception) -> str:
+    """Return what Ray says of a connection; of other versions, those of the cluster and of this process."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    if "mismatch" not in lines[0].lower():
+        return lines[0]
+    return _PLACE.sub("; this process has", " ".join(lines))
 
 
 def _check_address(address: str) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from planish.core import (
     EMPTY_CONTEXT,
@@ -36,6 +37,7 @@ from planish.search.rounds import TrialRounds, TrialRoundSearcher
 
 TOKEN = "PLANISH_REMOTE_TOKEN"
 """The environment variable with the token that is sent, where the endpoint wants one."""
+_SECRET = "token|key|secret|passw|auth"
 _ANSWER_MOST = 4 << 20
 _DRAWS = 64
 _VAIN_MOST = 5
@@ -77,6 +79,7 @@ class Remote(TrialRoundSearcher):
                 f"searcher 'remote' has no endpoint: url={url!r}",
                 'Add the endpoint: searcher_options={"url": "http://HOST:PORT/"}.',
             )
+        _refuse_secrets(url)
         super().__init__(self._rounds())
 
     @property
@@ -152,6 +155,16 @@ class Remote(TrialRoundSearcher):
                 "Start it, and run the same command again: it resumes the search.",
             ) from error
         return _candidates(self._url, text)
+
+
+def _refuse_secrets(url: str) -> None:
+    """Raise PlanishError where a URL holds a password or token: it is stored with the run, and shown."""
+    parts = urlsplit(url)
+    if parts.password or any(re.search(_SECRET, name, re.IGNORECASE) for name, _ in parse_qsl(parts.query)):
+        raise PlanishError(
+            "the endpoint's url holds a password or token, which would be stored with the run",
+            f"Leave it out of the url, and set {TOKEN} in the environment.",
+        )
 
 
 def _candidates(url: str, text: bytes) -> Sequence[Any]:
