@@ -83,7 +83,7 @@ def refused(fleet: Fleet, folder: Path, code: str, caplog: pytest.LogCaptureFixt
 
 def test_no_host_has_the_resource(
     fleet: Fleet,
-) -> None:  # first: Ray takes a while to see that a node is gone
+) -> None:  # first: nodes that are gone are seen late
     with pytest.raises(PlanishError, match="no host of the Ray cluster has the resource 'measure'") as caught:
         RayCluster(fleet.address)
     assert "\n" not in str(caught.value)
