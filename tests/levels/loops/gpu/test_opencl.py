@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,17 @@ import pytest
 from planish.cli import gpu_batches
 from planish.core import Candidate, Failed, Measured, PlanishError, Step, TargetError, Task, rng
 from planish.core.recording import load_recording
-from planish.levels.loops.gpu import opencl
+from planish.levels.loops.gpu import evaluator, opencl
 from planish.levels.loops.gpu.batch import read_batch, write_batch
+from planish.levels.loops.gpu.dialect import Dialect
+from planish.levels.loops.gpu.evaluator import GpuEvaluator, GpuEvaluatorSpec
+from planish.levels.loops.gpu.kernels import GpuProgram
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
 from planish.levels.loops.level import LoopsLevel
-from planish.measure.executors import InlineExecutor
+from planish.measure.executors import InlineExecutor, LocalExecutor
+from planish.sandbox import Limits
 from planish.tuning.api import tune_program
 from planish.tuning.settings import Budget
 
@@ -79,8 +84,6 @@ def test_what_is_kept_is_verified_on_further_inputs() -> None:
 
 def broken(monkeypatch: pytest.MonkeyPatch, before: str, after: str) -> str:
     """Evaluate a kernel in whose source something was replaced; return why it failed."""
-    from planish.levels.loops.gpu import evaluator
-
     write = kernel_source
 
     def changed(*args: object) -> str:
@@ -96,17 +99,69 @@ def broken(monkeypatch: pytest.MonkeyPatch, before: str, after: str) -> str:
     return evaluation.outcome.detail
 
 
+AT, SUM = (
+    "i_m_8 * 240 + i_n_16 * 16 + i_m_2 * 60 + i_n_4 * 4 + i_m * 30 + i_n",
+    "t_C_1[i_m * 4 + i_n]",
+)
+RESULT = f"= {SUM};"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
         ("t_C[", "t_C[990 + 0 * ", "memory beside C is written"),
         ("i_k < 20", "i_k < 19", "elements are wrong"),
+        (RESULT, "= NAN;", "elements are wrong"),
+        # Right where the output is not what it wrote before, and then no more.
+        (RESULT, f"+= (t_C[{AT}] == {SUM}) ? 1 : {SUM} - t_C[{AT}];", "elements are wrong"),
     ],
+    ids=["memory beside a buffer", "a wrong element", "NaN", "right in the first call alone"],
 )
 def test_a_wrong_kernel_is_refused(
     monkeypatch: pytest.MonkeyPatch, before: str, after: str, why: str
 ) -> None:
     assert why in broken(monkeypatch, before, after)
+
+
+@dataclass(frozen=True)
+class Hanging(GpuEvaluatorSpec):
+    """Makes an evaluator of kernels that wait for a flag which is never set, where blocks share memory."""
+
+    def __call__(self) -> GpuEvaluator:
+        def hanging(kernels: GpuProgram, dialect: Dialect) -> str:
+            source = kernel_source(kernels, dialect)
+            wait = "while (((volatile __global const float *)t_A)[0] != 1e30f) {}"
+            return (
+                source.replace("const int thread =", f"{wait} const int thread =")
+                if "__local" in source
+                else source
+            )
+
+        evaluator.__dict__["kernel_source"] = hanging  # of the worker
+        return super().__call__()
+
+
+def test_a_kernel_that_hangs_is_ended_with_its_process() -> None:
+    of = task(**SMALL)
+    spec = Hanging(of.program, of.target)
+    with LocalExecutor(spec, limits=Limits(build=60, verify=2)) as executor:
+        executor.submit([Candidate(TILED[:2]), Candidate(TILED), Candidate(TILED[:1])])
+        found = {each.candidate: each.outcome for each in executor.results()}
+    assert found[Candidate(TILED)] == Failed("verify", "timeout", "over 2 s")
+    assert isinstance(found[Candidate(TILED[:1])], Measured)
+    assert isinstance(found[Candidate(TILED[:2])], Measured)
+
+
+def test_what_the_device_lacks_is_not_launched() -> None:
+    of = task(size="m=482,n=4,k=1088")
+    features = {each for each in of.target.features if not each.startswith("shared=")}
+    of = replace(of, target=replace(of.target, features=frozenset({*features, f"shared={1 << 20}"})))
+    with InlineExecutor(LEVEL.evaluator(of)()) as executor:
+        executor.submit([Candidate((BlockTile("m", 241), SharedTile("A")))])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Failed)
+    # 256 bytes too many.
+    assert "a block shares 1048832 bytes, the device has 1048576" in evaluation.outcome.detail
 
 
 def test_the_simulator_executes_the_same_kernels() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, rng
+from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
 from planish.levels.loops.gpu import opencl
 from planish.levels.loops.gpu.cuda import compile_cuda
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import CUDA, OPENCL
-from planish.levels.loops.gpu.kernels import Mma, computations
+from planish.levels.loops.gpu.kernels import Mma, computations, require_fit, shared_bytes
 from planish.levels.loops.gpu.nvrtc import find_nvrtc
 from planish.levels.loops.gpu.opencl import OpenClDevice
 from planish.levels.loops.gpu.running import CompiledKernels
@@ -167,6 +167,17 @@ def test_groups_of_warps_compile_for_hopper(text: str) -> None:
     source = kernel_source(gpu_program_of(program, Candidate(steps)), CUDA)
     assert "wgmma.mma_async.sync.aligned.m64n128k16" in source
     assert compile_cuda(source, "sm_90a").spills == 0
+
+
+def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
+    kernels = gpu_program_of(program_of(), Candidate((*SHARED, TILE)))
+    (kernel,) = kernels.kernels
+    source = kernel_source(kernels, OPENCL)
+    assert f"p_exchange[{64 * 6}]" in source
+    require_fit(kernels, 64, shared_bytes(kernel))
+    require_fit(kernels, 64, shared_bytes(kernel) + 4 * 64 * 6, emulated=True)
+    with pytest.raises(TargetError, match="a block shares"):
+        require_fit(kernels, 64, shared_bytes(kernel) + 4 * 64 * 6 - 1, emulated=True)
 
 
 @pytest.mark.parametrize(

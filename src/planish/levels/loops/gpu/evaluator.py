@@ -155,7 +155,7 @@ def compiled_for(
     """
     kind, name = kind_and_name(target)
     gpu = Gpu.of(target)
-    require_fit(kernels, gpu.block_size, gpu.shared)
+    require_fit(kernels, gpu.block_size, gpu.shared, emulated=kind == "opencl")
     if kind == "opencl":
         return CompiledKernels(program, kernels, OpenClDevice(source, name, target.cores))
     path = cubin_path(folder, source) if folder else None

@@ -24,6 +24,8 @@ ALIGNED_BYTES = 16
 """Of what is copied at once, and of rows that tensor cores read: they begin at a multiple of it."""
 STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a CUDA kernel may have without asking the driver for more."""
+EXCHANGED_WORDS = 6
+"""Words of 4 bytes that a thread shows to the others of its warp where OpenCL emulates `mma.sync`."""
 Counts = tuple[tuple[LoopId, int], ...]
 """Loops with their iterations, outermost first."""
 
@@ -264,13 +266,27 @@ class GpuProgram:
         return tuple(b for b in self.tree.buffers if b.kind in ("ahead", "temporary") and b.name in used)
 
 
-def require_fit(kernels: GpuProgram, block_size: int, shared: int) -> None:
-    """Raise TargetError where kernels need more threads or shared memory than a device has."""
+def require_fit(kernels: GpuProgram, block_size: int, shared: int, *, emulated: bool = False) -> None:
+    """Raise TargetError where kernels need more threads or shared memory than a device has.
+
+    Args:
+        kernels: what would be launched.
+        block_size: threads of a block that the device allows.
+        shared: bytes of shared memory of a block.
+        emulated: whether threads exchange fragments in shared memory, as in OpenCL.
+    """
     for kernel in (*kernels.ahead, *kernels.kernels):
         if kernel.block_size > block_size:
             raise TargetError(f"a block has {kernel.block_size} threads, the device allows {block_size}")
-        if (needed := shared_bytes(kernel)) > shared:
+        needed = shared_bytes(kernel) + (exchanged_bytes(kernel) if emulated else 0)
+        if needed > shared:
             raise TargetError(f"a block shares {needed} bytes, the device has {shared}")
+
+
+def exchanged_bytes(kernel: GpuKernel) -> int:
+    """Count the bytes by which threads exchange fragments where OpenCL emulates `mma.sync`."""
+    alone = any(isinstance(item, Mma) and item.warp is None for item in computations(kernel.body))
+    return 4 * EXCHANGED_WORDS * kernel.block_size if alone else 0
 
 
 def shared_bytes(kernel: GpuKernel) -> int:

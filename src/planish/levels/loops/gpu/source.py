@@ -32,9 +32,9 @@ from planish.levels.loops.gpu.kernels import (
     buffer_bytes,
     computations,
     dynamic_bytes,
+    exchanged_bytes,
 )
 from planish.levels.loops.gpu.tensor import (
-    EXCHANGED_WORDS,
     GROUP_FUNCTIONS,
     cuda_functions,
     group_function,
@@ -163,8 +163,8 @@ class _Writer(ElementWriter):
                     text.add(f"{memory}half *const {name} = ({memory}half *){name}_bits;")
                 else:
                     text.add(f"{d.memory.get(space, '')}{kind} {name}[{b.size}]{d.aligned};")
-        if d is OPENCL and any(isinstance(x, Mma) and not x.warp for x in computations(kernel.body)):
-            text.add(f"__local uint p_exchange[{kernel.block_size * EXCHANGED_WORDS}];")
+        if d is OPENCL and (exchanged := exchanged_bytes(kernel)):
+            text.add(f"__local uint p_exchange[{exchanged // 4}];")
 
     def _rastered(self, kernel: GpuKernel) -> str:
         """Find the row-major number of a block from its number in bands; see `GpuKernel.raster`."""

@@ -98,6 +98,7 @@ class GpuSpace(Space):
 
     def __init__(self, program: Program, target: Target) -> None:
         self._program, self._gpu = program, Gpu.of(target)
+        self._emulated = "opencl" in target.features
         self.conditions: Mapping[str, str | int] = {
             "element type": program.arithmetic,
             "device": "processor" if self._gpu.processor else "gpu",
@@ -354,7 +355,8 @@ class GpuSpace(Space):
         if held > REGISTERS_MAX or threads > self._gpu.block_size:
             return False
         try:
-            require_fit(self.kernels(candidate), self._gpu.block_size, self._gpu.shared)
+            kernels = self.kernels(candidate)
+            require_fit(kernels, self._gpu.block_size, self._gpu.shared, emulated=self._emulated)
         except PlanishError:
             return False
         return True

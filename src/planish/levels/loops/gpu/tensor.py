@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from planish.core import ScheduleError
-from planish.levels.loops.gpu.kernels import Mma
+from planish.levels.loops.gpu.kernels import EXCHANGED_WORDS, Mma
 from planish.levels.loops.gpu.layout import TensorLoops
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, Node, Ref, refs
 
@@ -24,8 +24,6 @@ ROW_ELEMENTS = 8
 INSTRUCTIONS = ("mma", "wgmma")
 GROUP, GROUP_WARPS = "wgmma", 4
 """The instruction of a group of warps, and how many these are."""
-EXCHANGED_WORDS = 6
-"""Words of 4 bytes that a thread shows to the others of its warp where instructions are emulated."""
 NARROW = ("float16", "bfloat16")
 """Types of operands; sums are in float32."""
 
