@@ -1,6 +1,7 @@
 """Programs built by `clang -Oz` and by `planish cc -Oz`, tested, and compared.
 
-    python experiments/cc/build.py [--seconds 2] [--rounds 3] [--only lua5.4 ...] [--jobs 1] [--lto]
+    python experiments/cc/build.py [--seconds 2] [--rounds 3] [--only lua5.4 ...] [--jobs 1]
+    python experiments/cc/build.py --lto [--evaluations 5000] [--only lua5.4 ...]
 
 Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
 and dpkg-dev. For each program: clang builds it; planish cc builds it with an empty cache (first); both build
@@ -8,6 +9,10 @@ it again, alternately (second). The table has the `.text` of what is linked, and
 the clock` is what the second build takes over clang's, with --jobs of make at once. The tests are the
 programs' own, and run on what the second build made. The table goes to standard output, and each row, as
 JSON, to build/cc/rows-SECONDS.jsonl.
+
+With --lto, whole programs are built, without unused and equal code, by `clang -Oz`, by `planish cc -Oz` and
+by `gcc -Os`. What counts is all that is loaded (--planish-objective flash), and the budget is a number of
+evaluations: the table has no times, and a busy machine does not change it.
 """
 
 from __future__ import annotations
@@ -28,21 +33,23 @@ from statistics import median
 from programs import PROGRAMS, Program
 
 from planish.core import cache_folder
-from planish.levels.llvm.bindings.elf import code_bytes
+from planish.levels.llvm.bindings.elf import code_bytes, loaded_bytes
 from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/cc").absolute()
 BIN = Path(sys.executable).parent
 _LTO = "-flto -fuse-ld=lld -Wl,--gc-sections,--icf=all -Qunused-arguments"
+_GCC_LTO = "-flto=1 -ffunction-sections -fdata-sections -Wl,--gc-sections"
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a build took and gave: seconds by the clock and of the processor, and `.text`."""
+    """What a build took and gave: seconds by the clock and of the processor, `.text`, and loaded bytes."""
 
     wall_s: float
     cpu_s: float
     text: int
+    loaded: int
 
 
 @dataclass(frozen=True)
@@ -62,15 +69,28 @@ class Row:
     tests: str
 
 
+@dataclass(frozen=True)
+class WholeRow:
+    """The row of a program with --lto: `.text` and loaded bytes by each compiler."""
+
+    title: str
+    clang: tuple[int, int]
+    planish: tuple[int, int]
+    gcc: tuple[int, int]
+    tests: str
+
+
 class Bench:
     """Builds one program by different compilers."""
 
-    def __init__(self, program: Program, seconds: float, jobs: int, *, lto: bool) -> None:
-        self.program, self.jobs, self.lto = program, jobs, lto
-        self.cache = ROOT / f"cache-{seconds:g}" / program.name
+    def __init__(self, program: Program, seconds: float, jobs: int, evaluations: int = 0) -> None:
+        self.program, self.jobs, self.lto = program, jobs, bool(evaluations)
+        budget = f"{evaluations} evaluations" if evaluations else f"{seconds:g}"
+        self.cache = ROOT / f"cache-{budget}" / program.name
         self.environment = {
             **os.environ,
-            "PLANISH_SECONDS": f"{seconds:g}",
+            "PLANISH_SECONDS": "" if evaluations else f"{seconds:g}",
+            "PLANISH_EVALUATIONS": str(evaluations or ""),
             "PLANISH_CACHE": str(self.cache),
             "MAKEFLAGS": f"-j{jobs}",
             "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
@@ -98,6 +118,13 @@ class Bench:
             self.tests(),
         )
 
+    def whole_row(self) -> WholeRow:
+        """Build whole programs by three compilers, test, and compare."""
+        shutil.rmtree(self.cache, ignore_errors=True)
+        clang, planish, gcc = (self.build(by) for by in ("clang", "planish", "gcc"))
+        sizes = ((each.text, each.loaded) for each in (clang, planish, gcc))
+        return WholeRow(self.program.title, *sizes, tests=self.tests())
+
     def build(self, by: str) -> Built:
         """Build from nothing."""
         tree = ROOT / "work" / self.program.name / by
@@ -109,8 +136,8 @@ class Bench:
         self.run(by, self.program.build)
         wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        text = sum(code_bytes((tree / product).read_bytes()) for product in self.program.products)
-        return Built(wall, cpu, text)
+        products = [(tree / product).read_bytes() for product in self.program.products]
+        return Built(wall, cpu, sum(map(code_bytes, products)), sum(map(loaded_bytes, products)))
 
     def tests(self) -> str:
         """Run the program's own tests on what planish built."""
@@ -123,15 +150,22 @@ class Bench:
 
     def run(self, by: str, line: str) -> str:
         """Run a line of shell in a build's folder; give what it says."""
-        own = by == "planish"
         words = {
-            "cc": str(BIN / "planish") + " cc" if own else "clang-22",
-            "cc1": str(BIN / "planish-cc") if own else "clang-22",
-            "cxx": str(BIN / "planish-c++") if own else "clang++-22",
-            "flags": "-Oz",
-        }
+            "clang": {"cc": "clang-22", "cc1": "clang-22", "cxx": "clang++-22", "flags": "-Oz"},
+            "planish": {
+                "cc": str(BIN / "planish") + " cc",
+                "cc1": str(BIN / "planish-cc"),
+                "cxx": str(BIN / "planish-c++"),
+                "flags": "-Oz",
+            },
+            "gcc": {"cc": "gcc", "cc1": "gcc", "cxx": "g++", "flags": "-Os"},
+        }[by]
         if self.lto:
-            words |= {name: f"{words[name]} {_LTO}" for name in ("cc", "cxx")}
+            more = _GCC_LTO if by == "gcc" else _LTO
+            more += " --planish-objective=flash" if by == "planish" else ""
+            # CMake takes one word for a compiler.
+            words = {**words, "flags": f"{words['flags']} {more}"}
+            words |= {name: f"{words[name]} {more}" for name in ("cc", "cxx")}
         done = subprocess.run(
             line.format(**words),
             shell=True,
@@ -178,6 +212,27 @@ def table(rows: list[Row], seconds: float) -> str:
     return "\n".join(lines)
 
 
+def whole_table(rows: list[WholeRow], evaluations: int) -> str:
+    """Write the table of whole programs."""
+    titles = ".text clang | planish | gcc | loaded clang | planish | gcc | text saved | loaded saved | tests"
+    lines = [
+        f"| {evaluations:,} evaluations a program | {titles} |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        sizes = [each[kind] for kind in (0, 1) for each in (row.clang, row.planish, row.gcc)]
+        saved = [f"{100 * (1 - row.planish[kind] / row.clang[kind]):.2f} %" for kind in (0, 1)]
+        lines.append(f"| {' | '.join([row.title, *(f'{size:,}' for size in sizes), *saved, row.tests])} |")
+    means = [
+        math.exp(sum(math.log(row.planish[kind] / row.clang[kind]) for row in rows) / len(rows))
+        for kind in (0, 1)
+    ]
+    lines.append(
+        f"| geometric mean | | | | | | | {' | '.join(f'{100 * (1 - mean):.2f} %' for mean in means)} | |"
+    )
+    return "\n".join(lines)
+
+
 def _line(row: Row) -> str:
     size, again = 100 * (1 - row.planish / row.clang), row.second_s / row.clang_s
     clock = row.second_wall_s / row.clang_wall_s
@@ -194,13 +249,20 @@ def main() -> None:
     given.add_argument("--rounds", type=int, default=3)
     given.add_argument("--jobs", type=int, default=1)
     given.add_argument("--only", nargs="*")
-    given.add_argument("--lto", action="store_true", help="optimize whole programs, on both sides")
+    given.add_argument("--lto", action="store_true", help="build whole programs, and by gcc, too")
+    given.add_argument("--evaluations", type=int, default=5000, help="budget of each program with --lto")
     asked = given.parse_args()
+    programs = [program for program in PROGRAMS if not asked.only or program.name in asked.only]
+    if asked.lto:
+        whole: list[WholeRow] = []
+        for program in programs:
+            whole.append(Bench(program, asked.seconds, asked.jobs, asked.evaluations).whole_row())
+            print(whole_table(whole[-1:], asked.evaluations), flush=True)
+        print("\n" + whole_table(whole, asked.evaluations))
+        return
     rows: list[Row] = []
-    for program in PROGRAMS:
-        if asked.only and program.name not in asked.only:
-            continue
-        rows.append(Bench(program, asked.seconds, asked.jobs, lto=asked.lto).row(asked.rounds))
+    for program in programs:
+        rows.append(Bench(program, asked.seconds, asked.jobs).row(asked.rounds))
         with (ROOT / f"rows-{asked.seconds:g}.jsonl").open("a") as file:
             file.write(json.dumps(asdict(rows[-1])) + "\n")
         print(table(rows[-1:], asked.seconds), flush=True)

@@ -87,6 +87,14 @@ PROGRAMS = (
         test=f"LD_LIBRARY_PATH=. make {_BZIP2} test",
     ),
     Program(
+        "lz4",
+        "lz4 1.9.4",
+        build="make -C programs lz4 CC='{cc}' CFLAGS='{flags}' DEBUGFLAGS= V=1",
+        products=("programs/lz4",),
+        test="cat lib/*.c | tee all.txt | programs/lz4 -9 | programs/lz4 -d | cmp - all.txt",
+        says="cat lib/*.c programs/*.c | programs/lz4 -12 | cksum",
+    ),
+    Program(
         "cjson",
         "cJSON 1.7.15",
         configure="cmake -S . -B build -DCMAKE_C_COMPILER='{cc1}' -DCMAKE_C_FLAGS='{flags}' "

@@ -95,3 +95,19 @@ def test_changes_of_attributes_set_and_remove() -> None:
         definitions = module.definitions()
         assert definitions.having("minsize") == {"assembly", "plain"}
         assert module.text().count('"frame-pointer"="all"') == 1
+
+
+def test_code_that_the_outliner_shares_counts_for_each_function() -> None:
+    """Where clang runs the machine outliner, equal code is moved into a function that belongs to none."""
+    text = MODULE.replace("x86_64-pc-linux-gnu", "aarch64-linux-gnu")
+    text = re.sub(r"  call void asm .*\n", "", text)
+    with closing(single(whole_bindings().parse(text))) as module:
+        try:
+            outlined = function_bytes(module.object_code())
+        except PlanishError as error:
+            pytest.skip(str(error))
+        sizes, _ = FunctionCosts("text_bytes").measure(module)
+    if not any(name.startswith("OUTLINED_FUNCTION") for name in outlined):
+        pytest.skip("this LLVM outlines nothing here")
+    assert sizes["constants"] > outlined["constants"]
+    assert not any(name.startswith("OUTLINED_FUNCTION") for name in sizes)

@@ -76,13 +76,16 @@ def best_code(module: CModule, objective: str, variants: Collection[tuple[str, .
     """Return what functions cost with the best of several changes of their attributes.
 
     Args:
-        module: of which code is made.
+        module: of which code is made; no more is made of it afterwards.
         objective: as in `best_attributes`.
         variants: changes that are tried together on each function.
 
     Raises:
         IRError: no code is made of the module.
     """
+    definitions = module.definitions()
+    # What the machine outliner moves out of functions would cost nothing.
+    definitions.change(definitions.by_name, "nooutline=")
     code = module.object_code()
     before, chosen = _costs(code, objective), dict[str, tuple[str, ...]]()
     names, least = _changeable(module) if variants else frozenset[str](), dict(before)
