@@ -37,7 +37,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 HLO = EXAMPLES / "hlo" / "2fcnet.mlir"
 SOURCES: Mapping[str, tuple[Path, Mapping[str, str]]] = {
     "loops": (EXAMPLES / "matmul.loops", {}),
-    "llvm": (EXAMPLES / "llvm" / "inflate.ll", {}),
+    "llvm": (EXAMPLES.parent / "benchmarks" / "llvm_functions" / "utf8.ll", {}),
     "hlo": (HLO, {"workload": str(HLO.with_suffix(".toml"))}),
     "graph": (EXAMPLES / "graph" / "cnn-small-torchscript.onnx", {}),
 }
@@ -83,8 +83,6 @@ def proposals(
     return [trial.candidate for trial in stored]
 
 
-# A policy reads the first instructions of the module alone, and says so.
-@pytest.mark.filterwarnings("ignore::planish.levels.llvm.ir.features.CutWarning")
 @pytest.mark.parametrize(("name", "space"), [(name, space) for name in SPACES for space in SPACES[name]])
 def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tmp_path: Path) -> None:
     """Each searcher, with answers in several orders and many or few under way, at once and resumed."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -30,7 +29,6 @@ from planish.core import (
 )
 from planish.core.registry import load_program
 from planish.store import Store, open_store
-from planish.store.schema import sealed
 from planish.tuning.api import tune_program
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
@@ -201,29 +199,6 @@ def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
     assert first.run.id == second.run.id
     assert begun.items() <= found.items()
     assert set(found) == set(range(14))
-
-
-def test_a_run_of_an_older_planish_is_taught_what_the_store_had_when_it_began(
-    tmp_path: Path, by_name: HashExecutor
-) -> None:
-    with open_store(tmp_path / "a.db") as store:
-        tuned(store, "resnet50-small-dynamo-raw", 30, by_name)
-        _, straight = tuned(store, "resnet50-small-torchscript", 50, by_name)
-    with open_store(tmp_path / "b.db") as store:
-        tuned(store, "resnet50-small-dynamo-raw", 30, by_name)
-        tuned(store, "resnet50-small-torchscript", 25, by_name)
-        tuned(store, "vgg16-small-torchscript", 40, by_name)
-        tuned(store, "resnet50-small-dynamo-raw", 60, by_name)
-    with closing(sqlite3.connect(tmp_path / "b.db", isolation_level=None)) as connection:
-        connection.row_factory = sqlite3.Row
-        for row in connection.execute("SELECT * FROM runs").fetchall():
-            seal = sealed("runs", {**row, "warm_start": None})["checksum"]
-            connection.execute(
-                "UPDATE runs SET warm_start = NULL, checksum = ? WHERE id = ?", [seal, row["id"]]
-            )
-    with open_store(tmp_path / "b.db") as store:
-        _, found = tuned(store, "resnet50-small-torchscript", 50, by_name)
-    assert found == straight
 
 
 def test_predictions_are_stored_with_trials_also_of_a_resumed_run(tmp_path: Path) -> None:

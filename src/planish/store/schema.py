@@ -199,8 +199,7 @@ class Run:
         status: "interrupted" when it is not finished and no process writes to it.
         seconds: stage name to seconds, over the whole run; empty before the end.
         trials: how many trials are stored.
-        warm_start: candidates that did well on other programs when it began, as JSON, the best first; None
-            where it is not known.
+        warm_start: candidates that did well on other programs when it began, as JSON, the best first.
         importance: feature of a candidate to its importance for the best one, by the searcher's model.
     """
 
@@ -217,7 +216,7 @@ class Run:
     status: RunStatus
     seconds: Mapping[str, float]
     trials: int
-    warm_start: Sequence[Any] | None = None
+    warm_start: Sequence[Any] = ()
     importance: Sequence[tuple[str, float]] = ()
 
 
@@ -434,7 +433,7 @@ def run_from_row(row: Mapping[Any, Any], written: bool, label: str) -> Run:
     with _readable(label, f"row {row['id']} of table runs", row["id"]):
         fields = {name: value for name, value in row.items() if name not in _OF_STORE}
         fields |= {name: json.loads(row[name]) for name in ("options", "versions", "seconds")}
-        fields["warm_start"] = None if row["warm_start"] is None else json.loads(row["warm_start"])
+        fields["warm_start"] = json.loads(row["warm_start"] or "[]")
         fields["importance"] = [(str(k), float(v)) for k, v in json.loads(row["importance"] or "[]")]
         if row["status"] == "running" and not written:
             fields["status"] = "interrupted"

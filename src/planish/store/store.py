@@ -80,7 +80,7 @@ class Store(Reader):
         seed: int,
         options: Mapping[str, Any] | None = None,
         versions: Mapping[str, str] | None = None,
-        warm_start: Sequence[Any] | None = None,
+        warm_start: Sequence[Any] = (),
         started: float | None = None,
     ) -> str:
         """Begin a run, and lock it for writing until it is finished or the store is closed.
@@ -92,7 +92,7 @@ class Store(Reader):
             seed: from 0 to 2**63 - 1.
             options: what else decides the run, as JSON.
             versions: name to version of the software that runs it.
-            warm_start: candidates that did well on other programs, as JSON; None where it is not known.
+            warm_start: candidates that did well on other programs, as JSON.
             started: when it began to look into the store, in seconds since the epoch; None for now.
 
         Returns:
@@ -115,7 +115,7 @@ class Store(Reader):
             "ended": None,
             "status": "running",
             "seconds": "{}",
-            "warm_start": None if warm_start is None else to_json(list(warm_start)),
+            "warm_start": to_json(list(warm_start)),
             "importance": None,
             "stored": 0,
             "trials_sum": 0,
