@@ -1,14 +1,9 @@
 """Verification of a library: its answers beside those of ONNX Runtime without optimizations.
 
-Verification of a library: its answers beside those of ONNX Runtime without optimizations.
-
 The library runs in a forked child, which is confined, on arrays between pages that cannot be accessed. One
-for another processor is run by qemu (`planish.network.verification`).
-
-Programs that run a library once, for another processor: qemu emulates it.
-
-The program is linked from the library's own sections and needs no C library. It reads all inputs from its
-standard input, and writes all outputs, each up to a multiple of the alignment.
+for another processor runs under qemu, as a program that is linked from the library's own sections and needs
+no C library: it reads all inputs from its standard input, and writes all outputs, each up to a multiple of
+the alignment.
 """
 
 from __future__ import annotations

@@ -121,69 +121,27 @@ def build(
     """
     machine = jit.describe(target.toolchain.get("triple") or jit.host_machine().triple, "", "")
     architecture = ARCHITECTURES[architecture_name(machine.triple)]
-    plain = {kernel.program.text: kernel.program for kernel in kernels if isinstance(kernel, PythonKernel)}
-    divided = _divided(network, kernels, target.cores)
-    names, cores = _names(kernels), max((s.cores for s in schedules.values() if s.is_shared), default=1)
-    cores = target.cores if divided else cores
-    writer = _Writer(network, kernels, schedules, names, weights or Weights(), dict.fromkeys(divided, cores))
+    writer = _Writer(network, kernels, schedules, target, weights or Weights())
     steps = [writer.step(index, kernel) for index, kernel in enumerate(kernels)]
     steps += [writer.copy(name, index) for name, index in writer.copies]
-    ports = [[_port(network, name) for name in names] for names in (network.inputs, network.outputs)]
-    manifest = versioned(
-        {
-            "network": network.name,
-            "inputs": ports[0],
-            "outputs": ports[1],
-            "workspace_bytes": writer.arena.size,
-            "least_workspace_bytes": writer.arena.least,
-            "weights_bytes": writer.weights.size,
-            "copies": len(writer.copies),
-            "cores": cores,
-            "target": json.loads(target.text),
-            "layers": [
-                {
-                    "operators": kernel.operators,
-                    "nodes": [node.name for node in kernel.nodes],
-                    "shape": list(network.shape(kernel.output)),
-                    "kernel": names[kernel.program.text],
-                    "program": kernel.program.text,
-                    "flops": kernel.flops,
-                    **_schedule_of(schedules.get(kernel.program.text), cores, kernel.program.text in divided),
-                }
-                for kernel in kernels
-            ],
-        }
-    )
-    backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in schedules.values()}
-    backends |= {target.toolchain["backend"]} if plain else set()
-    features = sorted({feature for backend in backends for feature in code_features(backend, target)})
-    processor = jit.describe(machine.triple, "", ",".join(f"+{feature}" for feature in features))
+    features = writer.features(target)
     sections = [
-        *(
-            part
-            for text, name in names.items()
-            if text in schedules
-            for part in schedules[text].code.sections(name)
-        ),
-        *(
-            part
-            for text, each in plain.items()
-            for part in compile_kernel(each, names[text], processor, divided=text in divided)
-        ),
+        *writer.code(jit.describe(machine.triple, "", ",".join(f"+{feature}" for feature in features))),
         *step_tables(steps, architecture),
         *port_tables("model_inputs", network, network.inputs, architecture),
         *port_tables("model_outputs", network, network.outputs, architecture),
-        *functions(steps, features, machine, cores, needs_workspace=bool(writer.arena.size)),
+        *functions(steps, features, machine, writer.cores, needs_workspace=bool(writer.arena.size)),
     ]
+    manifest = writer.manifest(target)
     return Built(
         sections,
         architecture,
-        header([ports], writer.arena.size),
+        header([[manifest["inputs"], manifest["outputs"]]], writer.arena.size),
         manifest,
         writer.weights.parts,
         writer.arena,
         machine,
-        cores > 1,
+        writer.cores > 1,
         ("model_inputs", "model_outputs", "model_run", "model_run_layers"),
     )
 
@@ -197,15 +155,6 @@ def _divided(network: Network, kernels: Sequence[FusedKernel | PythonKernel], co
             if elements >= LEAST_ELEMENTS or kernel.flops >= LEAST_FLOPS:
                 found.add(kernel.program.text)
     return found
-
-
-def _schedule_of(schedule: Schedule | None, cores: int, divided: bool) -> Mapping[str, Any]:
-    if schedule is None:
-        return {"cores": cores if divided else 1, "steps": []}
-    return {
-        "cores": cores if schedule.is_shared else 1,
-        "steps": [step.to_json() for step in schedule.candidate.steps],
-    }
 
 
 def _names(kernels: Sequence[FusedKernel | PythonKernel]) -> Mapping[str, str]:
@@ -235,12 +184,13 @@ class _Writer:
         network: Network,
         kernels: Sequence[FusedKernel | PythonKernel],
         schedules: Mapping[str, Schedule],
-        names: Mapping[str, str],
+        target: Target,
         weights: Weights,
-        divided: Mapping[str, int],
     ) -> None:
-        self.network, self.schedules, self.names, self.weights = network, schedules, names, weights
-        self.divided = divided
+        self.network, self.kernels, self.schedules, self.weights = network, kernels, schedules, weights
+        self.names, self.divided = _names(kernels), _divided(network, kernels, target.cores)
+        shared = [s.cores for s in schedules.values() if s.is_shared]
+        self.cores = target.cores if self.divided else max(shared, default=1)
         written = {name for kernel in kernels for name in _outputs(kernel)}
         self.direct: dict[str, int] = {}
         self.copies: list[tuple[str, int]] = []
@@ -265,8 +215,58 @@ class _Writer:
 
     def _scratch(self, kernel: FusedKernel | PythonKernel) -> int:
         if isinstance(kernel, PythonKernel):
-            return self.divided.get(kernel.program.text, 1) * sum(map(align_up, kernel.scratch.values()))
+            copies = self.cores if kernel.program.text in self.divided else 1
+            return copies * sum(map(align_up, kernel.scratch.values()))
         return self.schedules[kernel.program.text].scratch_bytes
+
+    def manifest(self, target: Target) -> Mapping[str, Any]:
+        """Describe the library and its layers."""
+        network = self.network
+        return versioned(
+            {
+                "network": network.name,
+                "inputs": [_port(network, name) for name in network.inputs],
+                "outputs": [_port(network, name) for name in network.outputs],
+                "workspace_bytes": self.arena.size,
+                "least_workspace_bytes": self.arena.least,
+                "weights_bytes": self.weights.size,
+                "copies": len(self.copies),
+                "cores": self.cores,
+                "target": json.loads(target.text),
+                "layers": list(map(self._layer, self.kernels)),
+            }
+        )
+
+    def _layer(self, kernel: FusedKernel | PythonKernel) -> Mapping[str, Any]:
+        text = kernel.program.text
+        schedule = self.schedules.get(text)
+        shared = text in self.divided if schedule is None else schedule.is_shared
+        return {
+            "operators": kernel.operators,
+            "nodes": [node.name for node in kernel.nodes],
+            "shape": list(self.network.shape(kernel.output)),
+            "kernel": self.names[text],
+            "program": text,
+            "flops": kernel.flops,
+            "cores": self.cores if shared else 1,
+            "steps": [step.to_json() for step in schedule.candidate.steps] if schedule else [],
+        }
+
+    def features(self, target: Target) -> Sequence[str]:
+        """Return what the code needs of the processor."""
+        backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in self.schedules.values()}
+        if any(isinstance(kernel, PythonKernel) for kernel in self.kernels):
+            backends.add(target.toolchain["backend"])
+        return sorted({feature for backend in backends for feature in code_features(backend, target)})
+
+    def code(self, processor: jit.Machine) -> Iterator[Section]:
+        """Return the code of all programs, those of Python kernels compiled for a processor."""
+        plain = {k.program.text: k.program for k in self.kernels if isinstance(k, PythonKernel)}
+        for text, name in self.names.items():
+            if text in self.schedules:
+                yield from self.schedules[text].code.sections(name)
+        for text, program in plain.items():
+            yield from compile_kernel(program, self.names[text], processor, divided=text in self.divided)
 
     def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
         """Return the address of a tensor."""
