@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,11 @@ def test_what_is_no_action(service: Service) -> None:
 
 
 def test_the_client_of_openenv(service: Service) -> None:
-    pytest.importorskip("openenv", reason="needs OpenEnv: pip install openenv-core")
+    pytest.importorskip("openenv", reason="needs OpenEnv: pip install openenv")
     from openenv.core import GenericEnvClient  # pyright: ignore[reportMissingImports]
 
-    async def episode(url: str) -> None:
-        async with GenericEnvClient(base_url=url) as environment:
+    async def episode(url: str, **options: Any) -> None:
+        async with GenericEnvClient(base_url=url, **options) as environment:
             with pytest.raises(RuntimeError, match="reset first"):
                 await environment.state()
             begun = await environment.reset(seed=3)
@@ -61,7 +62,7 @@ def test_the_client_of_openenv(service: Service) -> None:
                 await environment.step({"step": ["Exec", {}]})
             state = await environment.state()
             assert (state["step_count"], state["steps"]) == (1, [["Set", {"knob": 1, "value": 2}]])
-            async with GenericEnvClient(base_url=url) as other:  # an episode of its own
+            async with GenericEnvClient(base_url=url, **options) as other:  # an episode of its own
                 await other.reset()
                 assert (await other.state())["step_count"] == 0
             failed = await environment.step({"steps": steps(0, 0, 19)})
@@ -69,6 +70,8 @@ def test_the_client_of_openenv(service: Service) -> None:
 
     at = f"127.0.0.1:{service.port}/openenv"
     asyncio.run(episode(f"http://agent:{TOKENS['agent']}@{at}"))
+    if "headers" in signature(GenericEnvClient).parameters:  # since 0.10 at the latest
+        asyncio.run(episode(f"http://{at}", headers={"Authorization": BEARER}))
     for wrong in (f"http://{at}", f"http://agent:guess@{at}"):
         with pytest.raises(ConnectionError, match="401"):
             asyncio.run(episode(wrong))
