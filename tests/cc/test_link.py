@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cc.conftest import CXX, SMALLER, Place
+from cc.conftest import CXX, REPEATED, SMALLER, Place
 from cc.test_cache import small_disk
 from planish.cc.clang import Compiler
 from planish.levels.llvm.bindings.elf import code_bytes, interface, loaded_bytes
@@ -149,22 +149,6 @@ def test_a_linked_program_is_smaller_and_does_the_same(program: Place, linker: s
     assert (answers[1].returncode, answers[1].stdout) == (answers[0].returncode, answers[0].stdout)
     assert code_bytes(made) < code_bytes(own)
     assert b"kept by the script" in made
-
-
-REPEATED = """
-#include <stdio.h>
-#define BODY(n) __attribute__((noinline)) void f##n(int *t, int x) { t[x] = n; \\
-    t[1] = 71; t[5] = 72; t[11] = 73; t[17] = 74; t[23] = 75; t[31] = 76; t[40] = x; \\
-    t[41] = 77; t[47] = 78; t[53] = 79; t[61] = 80; t[67] = 81; t[71] = 82; t[20] = x; }
-BODY(2) BODY(3) BODY(4) BODY(6) BODY(7) BODY(8)
-int table[99], *volatile where = table;
-int main(int n, char **v) {
-    int sum = 0, *t = where;
-    f2(t, n); f3(t, n); f4(t, n); f6(t, n); f7(t, n); f8(t, n);
-    for (int i = 0; i < 99; i++) sum = sum * 31 + t[i];
-    return printf("%d\\n", sum) < 0;
-}
-"""
 
 
 def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(place: Place) -> None:

@@ -147,9 +147,11 @@ def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
         if found.bitcode:
             generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
             attributes = find_attributes(found.bitcode, job.settings)
+            outliners = generate.outliners(own) if _is_smallest(unit) else ("",)
+            changed = (CodeOptions(attributes, outliner) for outliner in outliners)
             choices += [
                 Choice(generate(found.bitcode, options), "passes", found.plan, options)
-                for options in dict.fromkeys((CLANGS, CodeOptions(attributes)))
+                for options in dict.fromkeys((CLANGS, *changed))
             ]
         if other := _of_less_effort(unit, scratch):
             choices.append(Choice(other, "-Os"))
@@ -233,9 +235,14 @@ def is_smaller(made: bytes, own: bytes, *, for_flash: bool) -> bool:
     return rank(made, own, for_flash=for_flash) < rank(own, own, for_flash=for_flash)
 
 
+def _is_smallest(unit: Unit) -> bool:
+    """Return whether a source is compiled with -Oz."""
+    return [word for word in unit.options if word.startswith("-O")][-1:] == ["-Oz"]
+
+
 def _of_less_effort(unit: Unit, scratch: Scratch) -> bytes:
     """Make the object by -Os: -Oz leaves loops as they are written, which may take more code; empty: none."""
-    if [word for word in unit.options if word.startswith("-O")][-1:] != ["-Oz"]:
+    if not _is_smallest(unit):
         return b""
     path = scratch.path / "other.o"
     elsewhere = ["-MF", os.devnull] if unit.dependency_file else []
