@@ -135,6 +135,26 @@ def layer_times(made: CompiledNetwork, network: Network, feed: Feed | None = Non
     return [statistics.median(found) for found in samples]
 
 
+def interleaved_times(libraries: Sequence[CompiledNetwork], network: Network) -> list[float]:
+    """Time whole runs of several libraries of a network, interleaved, in seconds a run."""
+    feed, runs = make_feeds(network, 1)[0], list[Callable[[int], object]]()
+    for made in libraries:
+        outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
+        runs.append(made.bind([feed[name] for name in network.inputs], outputs))
+    samples: list[list[float]] = [[] for _ in runs]
+    with exclusive():
+        end = time.perf_counter() + LAYERS_S
+        for done in range(MOST_RUNS):
+            if done >= LEAST_RUNS and time.perf_counter() > end:
+                break
+            for run, found in zip(runs, samples, strict=True):
+                run(1)  # the threads of the library before it still look for work
+                start = time.perf_counter()
+                run(1)
+                found.append(time.perf_counter() - start)
+    return [statistics.median(found) for found in samples]
+
+
 @dataclass(frozen=True)
 class Runtime(Step):
     """Step that selects what runs a network.

@@ -37,6 +37,7 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.roofline import least_work, quick_peak
 from planish.levels.loops.space.template import TemplateSpace
 from planish.measure.executors import LocalExecutor
+from planish.network.division import divide_rows, division_of, transfer_times
 from planish.network.fusion import FusedKernel, kernels_of
 from planish.network.ir import Network
 from planish.network.library.assembly import build
@@ -46,7 +47,7 @@ from planish.network.library.schedule import Schedule, compile_schedule, is_fore
 from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.rewrites.pipeline import rewrite_layouts
-from planish.network.timing import layer_times
+from planish.network.timing import interleaved_times, layer_times
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
 from planish.sandbox.scratch import Scratch
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 BEST = 3
 """Schedules of a kernel that are compared in the library: the best of many trials is often best by chance."""
+FINALISTS = 2
+"""Choices of schedules for all kernels that are compared by whole runs, beside that of each by itself."""
 GAP_S = 1.0
 """Seconds that a search takes between two trials, or before the first, at most."""
 MIN_SEARCH_S, MAX_SEARCH_S = 2.0, 20.0
@@ -234,8 +237,10 @@ def choose(
     if not is_foreign(target) and any(s.is_shared for option in options for s in option.values()):
         # On one core, the schedules are the same, or the default ones for one core.
         one = this_machine(1)
-        options += [{text: replace(s, cores=1) for text, s in option.items()} for option in options]
-        options.append({text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()})
+        alone = [{text: replace(s, cores=1) for text, s in option.items()} for option in options]
+        alone.append({text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()})
+        rows = {text: _by_rows(distinct[text], schedule, target) for text, schedule in schedules.items()}
+        options += [rows, *alone]
     if len(options) > 1:
         schedules = _quickest(network, kernels, options, target)
     if target.cores > 1:
@@ -254,19 +259,60 @@ def _default(kernel: FusedKernel, target: Target) -> Candidate:
     return TemplateSpace(kernel.program, target).start()
 
 
+def _by_rows(kernel: FusedKernel, schedule: Schedule, target: Target) -> Schedule:
+    """Return a schedule whose threads share rows, as the kernels with a fixed tree do."""
+    if schedule.is_fixed:
+        return schedule
+    candidate = divide_rows(kernel.program, schedule.candidate, target.cores)
+    return schedule if candidate == schedule.candidate else compile_schedule(kernel, candidate, target)
+
+
 def _quickest(
     network: Network,
     kernels: Sequence[FusedKernel | PythonKernel],
     options: Sequence[Mapping[str, Schedule]],
     target: Target,
 ) -> dict[str, Schedule]:
-    """Measure libraries of several schedules for each kernel, and return the quickest of each."""
-    best = dict[str, tuple[float, Schedule]]()
-    for schedules in options:
-        for text, seconds in _kernel_times(network, kernels, schedules, target).items():
-            if text not in best or seconds < best[text][0]:
-                best[text] = seconds, schedules[text]
-    return {text: schedule for text, (_, schedule) in best.items()}
+    """Measure libraries of several schedules for each kernel, and return those that are quickest together.
+
+    A kernel that was measured among others that are divided among cores as it is reads what its core wrote.
+    One that is divided otherwise than the kernels around it moves a part of its operands between cores.
+    """
+    times = [_kernel_times(network, kernels, schedules, target) for schedules in options]
+    moves = transfer_times(network, kernels, target.cores)
+
+    def cost(text: str, index: int, base: int) -> float:
+        """Return the seconds of a kernel with one option's schedule where the others have another's."""
+        same = division_of(options[index][text]) == division_of(options[base][text])
+        return times[index][text] + (0.0 if same else moves[text])
+
+    every, choices = range(len(options)), dict[tuple[int, ...], float]()
+    texts = list(options[0])
+    for base in every:
+        chosen = tuple(min(every, key=lambda i, t=t, b=base: cost(t, i, b)) for t in texts)
+        choices[chosen] = sum(cost(t, i, base) for t, i in zip(texts, chosen, strict=True))
+    alone = tuple(min(every, key=lambda i, t=t: times[i][t]) for t in texts)
+    finalists = list(dict.fromkeys([alone, *sorted(choices, key=choices.__getitem__)[:FINALISTS]]))
+    found = [
+        {text: options[index][text] for text, index in zip(texts, chosen, strict=True)}
+        for chosen in finalists
+    ]
+    return found[0] if len(found) == 1 else _quickest_whole(network, kernels, found, target)
+
+
+def _quickest_whole(
+    network: Network,
+    kernels: Sequence[FusedKernel | PythonKernel],
+    choices: Sequence[dict[str, Schedule]],
+    target: Target,
+) -> dict[str, Schedule]:
+    """Return the schedules whose library is the quickest, measured interleaved."""
+    with ExitStack() as stack:
+        folders = [stack.enter_context(Scratch()).path for _ in choices]
+        for folder, schedules in zip(folders, choices, strict=True):
+            write_library(build(network, kernels, schedules, target), folder)
+        times = _in_child(lambda: interleaved_times([CompiledNetwork(f) for f in folders], network))
+    return choices[times.index(min(times))]
 
 
 def _kernel_times(
@@ -292,12 +338,12 @@ def _times(
     """Time all kernels in a library."""
     with Scratch() as folder:
         write_library(build(network, kernels, schedules, target), folder.path)
-        # In a child the library is gone afterwards, with its weights and threads.
-        found = in_child(
-            lambda: layer_times(CompiledNetwork(folder.path), network),
-            list[float],
-            ForkLimits(TIMING_LIMIT_S, 0),
-        )
+        return _in_child(lambda: layer_times(CompiledNetwork(folder.path), network))
+
+
+def _in_child(times: Callable[[], list[float]]) -> Sequence[float]:
+    """Time libraries in a child: afterwards they are gone, with their weights and threads."""
+    found = in_child(times, list[float], ForkLimits(TIMING_LIMIT_S, 0))
     if isinstance(found, ExitStatus):
         what = f"a kernel ends its process: {found.detail}"
         raise ProgramError(what, "Report it as a defect, with the model.")

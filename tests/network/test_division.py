@@ -1,0 +1,87 @@
+"""Division of layers among cores: schedules by rows, and the choice among divisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levels.loops.running import wrong_in_tree
+from network_models import ModelWriter
+from planish.core.cores import usable_cores
+from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import this_machine, tree_of
+from planish.levels.loops.ir.tree import Loop
+from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.space.template import TemplateSpace
+from planish.network import tuning
+from planish.network.division import divide_rows, division_of, transfer_times
+from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.library.schedule import Schedule, compile_schedule
+from planish.network.reader import read_network
+from planish.network.rewrites.pipeline import rewrite
+
+pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core")
+PRODUCT = "T[p, k] += I0[p, c] * I1[k, c]; O[p, k] = relu(T[p, k])"
+
+
+@pytest.mark.parametrize("rows", [13, 49, 50, 196, 784])
+def test_threads_share_rows_evenly(rows: int) -> None:
+    shapes = {"I0": (rows, 8), "I1": (96, 8)}
+    program = parse(PRODUCT, {"p": rows, "k": 96, "c": 8}, shapes).with_constants(("I1",))
+    start = TemplateSpace(program, this_machine(2)).start()
+    tree = tree_of(program, divide_rows(program, start, 2))
+    assert wrong_in_tree(tree, program) is None
+    (loop,) = (node for node in tree.body if isinstance(node, Loop) and node.kind == "parallel")
+    assert loop.axis == "p"
+    # Each thread begins with as many parts, of which the last may be short.
+    half = -(-rows // loop.step) // 2 * loop.step
+    assert max(half, rows - half) <= 0.6 * rows
+
+
+def test_what_has_no_rows_is_not_divided() -> None:
+    program = parse("S[] += I0[c] * I1[c]", {"c": 4096}, {"I0": (4096,), "I1": (4096,)})
+    start = TemplateSpace(program, this_machine(2)).start()
+    assert divide_rows(program, start, 2) == start
+
+
+@pytest.mark.parametrize(("alone_s", "is_divided"), [(9e-6, True), (1e-6, False)])
+def test_kernel_leaves_the_division_of_the_others_only_for_a_clear_gain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, alone_s: float, is_divided: bool
+) -> None:
+    w = ModelWriter()
+    x = w.add("Relu", w.conv(w.input("x", (1, 8, 24, 24)), 8, 8, 3))
+    path = w.save(tmp_path / "m.onnx", w.conv(x, 8, 16, 1))
+    network, _ = read_network(read_model(path, {}))
+    network = rewrite(network, 1e-4)
+    target, kernels = this_machine(2), kernels_of(network)
+    fused = [kernel for kernel in kernels if isinstance(kernel, FusedKernel)]
+    texts = [kernel.program.text for kernel in fused]
+    shared = {
+        kernel.program.text: compile_schedule(
+            kernel, divide_rows(kernel.program, TemplateSpace(kernel.program, target).start(), 2), target
+        )
+        for kernel in fused
+    }
+    assert all(map(division_of, shared.values()))
+    # Only the last kernel is quicker on one core.
+    alone = {text: replace(schedule, cores=1) for text, schedule in shared.items()}
+    slow = dict.fromkeys(texts, 2e-5)
+    times = {id(shared): dict.fromkeys(texts, 1e-5), id(alone): {**slow, texts[-1]: alone_s}}
+    assert 1e-6 < 1e-5 - transfer_times(network, kernels, 2)[texts[-1]] < 9e-6
+
+    def kernel_times(*arguments: Any) -> Mapping[str, float]:
+        return times[id(arguments[2])]
+
+    def whole(_: Any, __: Any, choices: Sequence[dict[str, Schedule]], ___: Any) -> dict[str, Schedule]:
+        assert choices[0][texts[-1]].cores == 1
+        return choices[1]
+
+    monkeypatch.setattr(tuning, "_kernel_times", kernel_times)
+    monkeypatch.setattr(tuning, "_quickest_whole", whole)
+    found = tuning._quickest(network, kernels, [shared, alone], target)  # pyright: ignore[reportPrivateUsage]
+    assert found[texts[0]].is_shared
+    assert found[texts[-1]].is_shared == is_divided
