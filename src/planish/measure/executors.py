@@ -6,7 +6,7 @@ import math
 import pickle
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -41,6 +41,7 @@ from planish.sandbox.protocol import (
 from planish.sandbox.workers import WorkerPool, WorkerProcess
 
 Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 class Queue(Generic[Item]):
@@ -96,6 +97,79 @@ class Queue(Generic[Item]):
         return again
 
 
+class QueuedExecutor(ClosableExecutor, Generic[Item, Found]):
+    """Base class of executors that evaluate a queue of candidates, or other items, in other processes.
+
+    Attributes:
+        deadline: when all that is under way is given up, by the monotonic clock, whatever `submit` said.
+    """
+
+    _limits: Limits
+
+    def __init__(self) -> None:
+        self._queue = Queue[Item]()
+        self._ready: deque[Found] = deque()
+        self._answering = False
+        self.deadline = self._until = math.inf
+
+    def submit(self, candidates: Sequence[Item], deadline: float = math.inf) -> None:
+        """Have candidates, or other items, evaluated; see `planish.core.Executor`.
+
+        Raises:
+            PlanishError: the executor is closed.
+        """
+        self._check_open()
+        if not self._queue.unanswered:
+            self._queue = Queue[Item](self._limits.attempts)
+        self._queue.add(candidates)
+        self._until = deadline
+
+    def results(self, wait_s: float = math.inf) -> Generator[Found, None, None]:
+        """Yield evaluations as they end; see `planish.core.Executor`.
+
+        Args:
+            wait_s: seconds after which no further result is waited for: the iterator ends, and `results` may
+                be called again.
+
+        Raises:
+            PlanishError: the evaluator cannot be made; the results are already being taken.
+            LostError: nothing is left that evaluates.
+        """
+        self._check_idle(self._answering)
+        self._answering, until = True, time.monotonic() + wait_s
+        try:
+            while self._ready or self._queue.unanswered:
+                if self._ready:
+                    before = time.monotonic()
+                    yield self._ready.popleft()
+                    self._extend_deadlines(time.monotonic() - before)
+                elif time.monotonic() >= min(self._until, self.deadline):
+                    self.cancel()
+                elif time.monotonic() >= until:
+                    return
+                else:
+                    self._advance()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self.cancel()
+            raise
+        finally:
+            self._answering = False
+
+    def cancel(self) -> None:
+        """Abandon what is under way, and results that were not taken."""
+        self._queue = Queue[Item](self._limits.attempts)
+        self._ready.clear()
+
+    def _advance(self) -> None:
+        """Send out what can be evaluated, and wait a little for results, which become ready."""
+        raise NotImplementedError
+
+    def _extend_deadlines(self, pause: float) -> None:
+        """Extend the deadlines of evaluations by seconds in which this process did not read replies."""
+
+
 class InlineExecutor(SequentialExecutor):
     """Evaluates in this process, one candidate at a time, in order, when its result is asked for.
 
@@ -131,7 +205,7 @@ _DOUBT_S = 1.0  # a failure after such a stop may be that of a clock that went o
 _MAX_FAILED_CREATIONS = 3  # evaluators in a row that are lost while they are created
 
 
-class LocalExecutor(ClosableExecutor):
+class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
     """Evaluates in worker processes of this machine.
 
     A candidate that crashes, hangs or runs out of memory is a `Failed` outcome; its worker's
@@ -155,7 +229,6 @@ class LocalExecutor(ClosableExecutor):
         notes: the evaluators' notes for the user: texts of their attribute `notes`, where they have
             one. Known once a candidate was answered for.
         losses: how many evaluations were lost with their workers so far, each attempt counted, by cause.
-        deadline: when all that is under way is given up, by the monotonic clock, whatever `submit` said.
 
     Raises:
         PlanishError: fewer than 1 worker, the spec cannot be pickled, or the system starts no more
@@ -175,6 +248,7 @@ class LocalExecutor(ClosableExecutor):
     ) -> None:
         if workers < 1:
             raise PlanishError(f"{workers} workers cannot evaluate anything", "Ask for at least 1.")
+        super().__init__()
         self._given = limits
         self._limits = limits or Limits.of(spec)
         self._lock = lock = lock or machine_lock()
@@ -184,16 +258,12 @@ class LocalExecutor(ClosableExecutor):
         self._serial = 1
         self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
-        self.deadline = self._until = math.inf
         self._pool = WorkerPool(
             workers, self._limits.memory_bytes, partial(Clock, lock=lock), forks=self._forks
         )
         self._pace = _CHUNK_S / 4  # seconds that a candidate takes, lately
         self._next_look = 0.0
         self._failed_creations = 0  # evaluators in a row that were lost while they were created
-        self._answering = False
-        self._queue = Queue[Candidate]()
-        self._ready: deque[Evaluation] = deque()
         self._dispatch()
 
     @property
@@ -229,13 +299,9 @@ class LocalExecutor(ClosableExecutor):
             PlanishError: the executor is closed; this process holds the machine, so that its workers would
                 wait for ever.
         """
-        self._check_open()
         if is_held(self._lock):
             raise PlanishError("workers would wait for this process for ever", "Leave `exclusive()` first.")
-        if not self._queue.unanswered and not self._ready:
-            self._queue = Queue[Candidate](self._limits.attempts)
-        self._queue.add(candidates)
-        self._until = deadline
+        super().submit(candidates, deadline)
 
     @property
     def has_result(self) -> bool:
@@ -243,31 +309,13 @@ class LocalExecutor(ClosableExecutor):
         return bool(self._ready)
 
     def results(self, wait_s: float = math.inf) -> Generator[Evaluation, None, None]:
-        """Yield evaluations as they end; see `planish.core.Executor`.
-
-        Args:
-            wait_s: seconds after which no further result is waited for: the iterator ends, and `results` may
-                be called again.
-
-        Raises:
-            PlanishError: the evaluator cannot be made; the results are already being taken.
-        """
-        self._check_idle(self._answering)
-        self._answering = True
-        try:
-            yield from self._evaluate(time.monotonic() + wait_s)
-        except GeneratorExit:
-            raise
-        except BaseException:
-            self.cancel()
-            raise
-        finally:
-            self._answering = False
+        """Yield evaluations as they end; see `QueuedExecutor`."""
+        self._next_look = time.monotonic() + _TICK_S
+        yield from super().results(wait_s)
 
     def cancel(self) -> None:
         """Abandon what is under way; the workers that evaluate it are killed."""
-        self._queue = Queue[Candidate](self._limits.attempts)
-        self._ready.clear()
+        super().cancel()
         for worker in [w for w in self._pool.workers if w.pending]:
             self._pool.kill(worker)
 
@@ -276,25 +324,13 @@ class LocalExecutor(ClosableExecutor):
         super().close()
         self._pool.close()
 
-    def _evaluate(self, until: float) -> Iterator[Evaluation]:
-        self._next_look = time.monotonic() + _TICK_S
-        while self._ready or self._queue.unanswered:
-            if self._ready:
-                before = time.monotonic()
-                yield self._ready.popleft()
-                self._extend_deadlines(time.monotonic() - before)
-            elif time.monotonic() >= min(self._until, self.deadline):
-                self.cancel()
-            elif time.monotonic() >= until:
-                return
-            else:
-                self._dispatch()
-                for answer in self._poll():
-                    candidate = self._queue.finish(answer.position)
-                    self._ready.append(Evaluation(candidate, answer.outcome, answer.seconds, answer.host))
+    def _advance(self) -> None:
+        self._dispatch()
+        for answer in self._poll():
+            candidate = self._queue.finish(answer.position)
+            self._ready.append(Evaluation(candidate, answer.outcome, answer.seconds, answer.host))
 
     def _extend_deadlines(self, pause: float) -> None:
-        """Extend the workers' deadlines by seconds in which this process did not read replies."""
         self._next_look += pause
         for worker in self._pool.workers:
             worker.grace += pause

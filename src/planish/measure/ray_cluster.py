@@ -8,21 +8,19 @@ that dies or falls silent costs nothing but time: its candidates are evaluated e
 from __future__ import annotations
 
 import logging
-import math
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from planish.core import (
     Candidate,
-    ClosableExecutor,
     Evaluation,
     EvaluatorSpec,
     Lost,
@@ -30,7 +28,7 @@ from planish.core import (
     Target,
     TargetError,
 )
-from planish.measure.executors import Queue, pickled
+from planish.measure.executors import Found, Item, Queue, QueuedExecutor, pickled
 from planish.measure.ray_connection import Host, RayConnection, last_line
 from planish.measure.ray_host import Report, Requirements
 from planish.sandbox.confinement import SandboxPolicy
@@ -43,9 +41,6 @@ _WAIT_S = 0.5  # how long a host waits for a result before it answers without on
 _TICK_S = 0.1
 
 _log = logging.getLogger("planish")
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ class _Slot(Generic[Item]):
     losses: Counter[str] = field(default_factory=Counter[str])
 
 
-class _HostQueue(ClosableExecutor, ABC, Generic[Item, Found]):
+class _HostQueue(QueuedExecutor[Item, Found], ABC):
     """Items that the measuring hosts of a Ray cluster work on.
 
     What is lost with a host is done by another one, as often as the limits allow; of what was queued there
@@ -139,13 +134,11 @@ class _HostQueue(ClosableExecutor, ABC, Generic[Item, Found]):
     def __init__(
         self, hosts: TaskHosts, spec: Any, *, workers: int | None = None, limits: Limits | None = None
     ) -> None:
+        super().__init__()
         self._hosts, self._cluster, self._key = hosts, hosts.cluster, hosts.cluster.next_key()
         self._single, self._workers, self._given = workers is None, workers or 1, limits
         self._slots: dict[str, _Slot[Item]] = {}
         self._serial = -1
-        self._answering = False
-        self._ready: deque[Found] = deque()
-        self._until = math.inf
         self.losses: Counter[str] = Counter()
         self._set_spec(spec)
         self._advance()
@@ -173,43 +166,9 @@ class _HostQueue(ClosableExecutor, ABC, Generic[Item, Found]):
         """Return the number of items without a result."""
         return self._queue.unanswered
 
-    def submit(self, candidates: Sequence[Item], deadline: float = math.inf) -> None:
-        """Have candidates, or other items, done; see `planish.core.Executor`."""
-        self._check_open()
-        if not self._queue.unanswered:
-            self._queue = Queue[Item](self._limits.attempts)
-        self._queue.add(candidates)
-        self._until = deadline
-
-    def results(self) -> Generator[Found, None, None]:
-        """Yield results as they come; see `planish.core.Executor`.
-
-        Raises:
-            PlanishError: it cannot be done; the results are already being taken.
-            LostError: no measuring host is left.
-        """
-        self._check_idle(self._answering)
-        self._answering = True
-        try:
-            while self._ready or self._queue.unanswered:
-                if self._ready:
-                    yield self._ready.popleft()
-                elif time.monotonic() >= self._until:
-                    self.cancel()
-                else:
-                    self._advance()
-        except GeneratorExit:
-            raise
-        except BaseException:
-            self.cancel()
-            raise
-        finally:
-            self._answering = False
-
     def cancel(self) -> None:
         """Abandon all that is under way, and results that were not taken."""
-        self._queue = Queue[Item](self._limits.attempts)
-        self._ready.clear()
+        super().cancel()
         for slot in self._slots.values():
             if slot.pending:
                 slot.pending.clear()
