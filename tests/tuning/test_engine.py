@@ -24,6 +24,7 @@ from planish.core import (
     Trial,
 )
 from planish.core.registry import load_program
+from planish.measure.executors import ForkedExecutor
 from planish.search import fitting_searchers
 from planish.store import Store, open_store
 from planish.testing.synthetic import Set
@@ -237,8 +238,9 @@ def searched(path: Path, spec: Struck | None, trials: int = 30) -> tuple[Result,
     level = Mortal(spec=spec)
     with open_store(path) as store:
         result = tune_program(
-            level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store, compares=False
-        )
+            level, Text(), budget=Budget(trials=trials), settings=SETTINGS, store=store, compares=False,
+            start=ForkedExecutor,
+        )  # fmt: skip
         return result, store.run_trials(result.run.id, level.steps)
 
 
@@ -288,13 +290,16 @@ def test_a_baseline_that_is_lost_is_no_fault_of_the_program(tmp_path: Path) -> N
     level = Mortal(spec=Struck(folder=tmp_path, times=3))
     with open_store(tmp_path / "a.db") as store:
         with pytest.raises(LostError, match="the baseline's worker was lost: killed") as caught:
-            tune_program(level, Text(), budget=Budget(trials=1), settings=settings, store=store)
+            tune_program(
+                level, Text(), budget=Budget(trials=1), settings=settings, store=store, start=ForkedExecutor
+            )
         assert caught.value.hint == "Run the same command to resume."
         (run,) = store.runs()
         assert (run.status, run.trials) == ("failed", 0)
         found = tune_program(
-            level, Text(), budget=Budget(trials=1), settings=settings, store=store, compares=False
-        )
+            level, Text(), budget=Budget(trials=1), settings=settings, store=store, compares=False,
+            start=ForkedExecutor,
+        )  # fmt: skip
     assert (found.run.id, found.run.trials) == (run.id, 1)
 
 
@@ -306,7 +311,9 @@ def test_a_comparison_that_cannot_be_costs_the_run_nothing(tmp_path: Path) -> No
 
     with open_store(tmp_path / "a.db") as store:
         settings = replace(SETTINGS, finalists=2)
-        result = tune_program(Final(), Text(), budget=Budget(trials=9), settings=settings, store=store)
+        result = tune_program(
+            Final(), Text(), budget=Budget(trials=9), settings=settings, store=store, start=ForkedExecutor
+        )
         assert store.run(result.run.id).status == "finished"
     assert (result.finalists, result.run.trials) == ((), 9)
     (note,) = result.notes
