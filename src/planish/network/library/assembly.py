@@ -346,6 +346,9 @@ class _Writer:
         }
         made = LoopsKernel(kernel.program, schedule.tree, schedule.packs)
         lanes, owned = made.thread_arguments(constants)
+        for memory in owned:
+            # Room behind elements is written to the file, too.
+            memory.fill(0)
         LaunchRecord(schedule.packs.ahead_entries, lanes).run(1)
         ahead = [buffer.name for buffer in schedule.tree.buffers if buffer.kind == "ahead"]
         return {name: memory.tobytes() for name, memory in zip(ahead, owned, strict=False)}
