@@ -60,7 +60,7 @@ TAIL = """\
 | `levels`, `searchers`, `targets` | `planish.core.registry.level_named`, `planish.search.describe_searcher`, `Level.machine` |
 | `corpus` | `planish.train.corpus`, `planish.train.labeling`, `planish.train.cost_tables` |
 | `models`, `policy` | `planish.models`, `planish.train` |
-| `learn` | `planish.train.cost_models.improve_model` |
+| `learn` | `planish.train.background.improve` |
 """  # noqa: E501
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from planish.levels.loops.level import LoopsLevel
 from planish.store import open_store
-from planish.train.cost_models import SETTINGS
+from planish.train.background import LOOPS
 from planish.train.random_programs import SHIPPED, random_programs
 from planish.tuning.batch import record_programs
 
@@ -29,7 +29,7 @@ def main() -> None:
     asked = given.parse_args()
     programs = islice(random_programs(SHIPPED), asked.first, asked.programs)
     with open_store(asked.store) as store:
-        for one in record_programs(LoopsLevel(), programs, SETTINGS, asked.trials, store):
+        for one in record_programs(LoopsLevel(), programs, LOOPS, asked.trials, store):
             print(one.programs, one.trials, one.program.text, flush=True)
 
 

@@ -19,7 +19,7 @@ import json
 import math
 import statistics
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,16 +32,14 @@ from planish.core import (
     Candidate,
     Measured,
     PlanishError,
-    Trial,
     candidate_from_json,
-    content_hash,
     evaluate_in_order,
 )
-from planish.core.front import bounds, growth_of
 from planish.levels.hlo import edit_gains
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
 from planish.measure.executors import LocalExecutor
+from planish.train.own_tables import MeasuredPatches
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 
@@ -139,34 +137,21 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
-def gain(baseline: Sequence[float], values: Sequence[float] | None, names: Sequence[str]) -> float:
-    """Return the gain of a patch; see `GainRow`."""
-    if values is None:
-        return 0.0
-    limit = bounds(tuple(baseline), [HloLevel.objectives[name] for name in names])[1]
-    rise = max(0.0, values[1] - baseline[1]) / (limit - baseline[1] or 1.0)
-    better = max(0.0, baseline[1] - values[1]) / (limit - baseline[1] or 1.0)
-    return max(0.0, math.log(baseline[0] / values[0])) * max(0.0, 1 - rise) + min(better, 1.0)
-
-
 def candidate(steps: Sequence[Any]) -> Candidate:
     """Read a patch."""
     return candidate_from_json(steps, HloLevel().steps)
 
 
+def patches_of(row: Row) -> MeasuredPatches:
+    """Return what was measured of a module."""
+    objectives = [HloLevel.objectives[name] for name in row["objectives"]]
+    patches = {candidate(steps): values for steps, values in row["trials"]}
+    return MeasuredPatches(row["text"], objectives, row["baseline"], patches)
+
+
 def table(rows: Sequence[Row]) -> dict[str, Any]:
     """Make the table of what was measured."""
-    found = list[dict[str, Any]]()
-    for row in rows:
-        by_kinds = defaultdict[edit_gains.Kinds, list[float]](list)
-        for steps, values in row["trials"]:
-            by_kinds[edit_gains.kinds_of(candidate(steps))].append(
-                gain(row["baseline"], values, row["objectives"])
-            )
-        gains = [[kinds, round(statistics.fmean(each), 3)] for kinds, each in sorted(by_kinds.items())]
-        operations = edit_gains.module_profile(row["text"])
-        digest = content_hash(row["text"])
-        found.append({"name": row["name"], "hash": digest, "operations": operations, "gains": gains})
+    found = [{"name": row["name"], **patches_of(row).row()} for row in rows]
     return {"about": "gains of kinds of edits; experiments/first_answers/edit_gains.py", "modules": found}
 
 
@@ -181,14 +166,15 @@ def judge(folder: Path, *, held_out: bool) -> tuple[float, float]:
     )
     ratios = list[tuple[float, float]]()
     for row in read(results_at(folder, held_out=held_out)):
-        outcomes = {candidate(steps): values for steps, values in row["trials"]}
-        name, patches = row["name"], [*outcomes]
+        of_row = patches_of(row)
+        name, patches = row["name"], [*of_row.patches]
         lacking = (
             [module for module in made if module["name"] != name],
             [module for module in made if family(module["name"]) != family(name)],
         )
-        orders = [patches, *(edit_gains.by_expected_gain(row["text"], patches, rows_of(m)) for m in lacking)]
-        before, *after = (trials_to(row, [(each, outcomes[each]) for each in order]) for order in orders)
+        known = map(edit_gains.gain_rows, lacking)
+        orders = [patches, *(edit_gains.by_expected_gain(row["text"], patches, rows) for rows in known)]
+        before, *after = (trials_to(of_row, order) for order in orders)
         ratios.append((after[0] / before, after[1] / before))
         print(f"| {name} | {len(patches)} | {before} | {after[0]} | {after[1]} |", flush=True)
     one, other = (math.exp(statistics.fmean(map(math.log, each))) for each in zip(*ratios, strict=True))
@@ -201,29 +187,10 @@ def family(name: str) -> str:
     return name.rpartition("-")[0] or name
 
 
-def rows_of(table: Sequence[Row]) -> list[edit_gains.GainRow]:
-    """Return the rows of some modules of a table."""
-    return [
-        edit_gains.GainRow(module["operations"], tuple(kinds), gained)
-        for module in table
-        for kinds, gained in module["gains"]
-    ]
-
-
-def trials_to(
-    row: Row, tried: Sequence[tuple[Candidate, Sequence[float] | None]], share: float = 0.95
-) -> int:
-    """Return after how many trials the hypervolume has grown by a share of what all of them grow it."""
-    objectives = [HloLevel.objectives[name] for name in row["objectives"]]
-    trials = [Trial(Candidate(), Measured(dict(zip(row["objectives"], row["baseline"], strict=True))))]
-    volumes = list[float]()
-    for each, values in tried:
-        if values is not None:
-            trials.append(Trial(each, Measured(dict(zip(row["objectives"], values, strict=True)))))
-        volumes.append(growth_of(trials, objectives, Candidate()).volume or 0.0)
-    start = growth_of(trials[:1], objectives, Candidate()).volume or 0.0
-    goal = start + share * (volumes[-1] - start)
-    return next(index for index, volume in enumerate(volumes, 1) if volume >= goal)
+def trials_to(measured: MeasuredPatches, order: Sequence[Candidate], share: float = 0.95) -> int:
+    """Return after how many patches the hypervolume has grown by a share of what all of them grow it."""
+    growth = measured.growth(order)
+    return next(index for index, value in enumerate(growth, 1) if value >= share * growth[-1])
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,8 @@ from planish.models import model_files
 from planish.models.model_files import load_model
 from planish.models.trees import can_grow
 from planish.store import open_store
-from planish.train.cost_models import NAME, SETTINGS, improve_model
+from planish.train.background import LOOPS, improve, plan_of
+from planish.train.cost_models import NAME
 from planish.train.random_programs import SHIPPED, random_programs
 from planish.tuning.batch import record_programs
 from planish.tuning.transfer import known_tasks
@@ -31,14 +33,14 @@ def test_programs_are_drawn_by_a_seed() -> None:
 
 def test_recording_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
-        first = [*islice(record_programs(LEVEL, SMALL, SETTINGS, 8, store), 2)]
+        first = [*islice(record_programs(LEVEL, SMALL, LOOPS, 8, store), 2)]
         assert [(one.program, one.trials, one.programs) for one in first] == [
             (SMALL[0], 8, 1),
             (SMALL[1], 8, 2),
         ]
-        again = [*record_programs(LEVEL, SMALL[:3], SETTINGS, 8, store)]
+        again = [*record_programs(LEVEL, SMALL[:3], LOOPS, 8, store)]
         assert [(one.program, one.programs) for one in again] == [(SMALL[2], 3)]
-        assert [*record_programs(LEVEL, SMALL, SETTINGS, 8, store, seconds=1e-9)] == []
+        assert [*record_programs(LEVEL, SMALL, LOOPS, 8, store, seconds=1e-9)] == []
         assert len(store.runs()) == 3
 
 
@@ -49,8 +51,9 @@ def test_a_model_is_fitted_after_every_few_programs_and_judged_on_those_held_bac
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     path = model_files.models_folder() / f"{NAME}.npz"
     with open_store(tmp_path / "store.db") as store:
-        recorded = record_programs(LEVEL, SMALL, SETTINGS, 10, store)
-        found = [*improve_model(recorded, partial(known_tasks, store, LEVEL), first=10, every=2)]
+        recorded = record_programs(LEVEL, SMALL, LOOPS, 10, store)
+        plan = replace(plan_of("loops"), first=10, every=2)
+        found = [*improve(recorded, partial(known_tasks, store, LEVEL), plan)]
         assert [one.programs for one, model in found if model is not None] == [10, 12]
         model = load_model(path)
     assert (model.level, model.measured, model.programs) == ("loops", "time_s", 12)

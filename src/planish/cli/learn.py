@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from planish.cli import options as given
 
 if TYPE_CHECKING:
-    from planish.models.model_files import SavedModel
+    from planish.train.background import Fitted
 
 _LOWEST = 19
 """The lowest priority, which workers inherit."""
 
 
 def learn(
+    programs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PROGRAM]...",
+            help="Programs to record. Default: random ones of `loops`, a sample of functions of `llvm`.",
+        ),
+    ] = None,
+    level: Annotated[
+        Literal["loops", "llvm", "hlo"],
+        typer.Option("--level", help="Level whose searches are to begin with what is learned."),
+    ] = "loops",
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -34,43 +45,41 @@ def learn(
     ] = None,
     form: given.Format = "text",
 ) -> None:
-    """Improve the cost model of loops for this machine, at the lowest priority.
+    """Improve what searches begin with on this machine, at the lowest priority.
 
-    Random programs are tuned and recorded. After 30 of them, and then after every 10, a model is fitted.
-    Searches use it together with the one that comes with planish, unless that does not improve the
-    predictions for programs that were held back. The same command goes on where it was stopped. It needs the
-    extra `learn`.
+    Programs are tuned and recorded; after every few of them, what searches of the level begin with is fitted:
+    for `loops` a cost model, for `llvm` the first lists, for `hlo` what kinds of edits gain. Searches use it
+    only if it is better on programs that were held back. The same command goes on where it was stopped. The
+    level `loops` needs the extra `learn`.
 
         planish learn --seconds 3600
+        planish learn --level llvm src/*.ll
     """
     from planish.cli.output import document, remark, say
-    from planish.core import PlanishError, StoppedError, stoppable
-    from planish.core.installation import install_command
+    from planish.core import StoppedError, stoppable
+    from planish.core.registry import level_named
     from planish.core.wording import one_line
-    from planish.levels.loops.level import LoopsLevel
-    from planish.models.trees import can_grow
     from planish.store import open_store
-    from planish.train.cost_models import SEED, SETTINGS, TRIALS, default_store, improve_model
-    from planish.train.random_programs import random_programs
+    from planish.train.background import default_store, improve, plan_of, programs_of
     from planish.tuning.batch import record_programs
     from planish.tuning.transfer import known_tasks
 
-    if not can_grow():
-        raise PlanishError("models are trained by XGBoost, which is not installed", install_command("learn"))
+    plan, chosen = plan_of(level), programs_of(level, programs or [])
     os.nice(_LOWEST)
-    level, recorded, fitted, stopped = LoopsLevel(), 0, None, False
+    found_level, recorded, fitted, stopped = level_named(level), 0, None, False
     location = default_store()
     location.parent.mkdir(parents=True, exist_ok=True)
     with open_store(store or str(location)) as opened:
         try:
             with stoppable():
-                found = record_programs(level, random_programs(SEED), SETTINGS, TRIALS, opened, seconds)
-                for one, model in improve_model(found, partial(known_tasks, opened, level)):
-                    recorded, fitted = recorded + 1, model or fitted
+                found = record_programs(found_level, chosen, plan.settings, plan.trials, opened, seconds)
+                for one, new in improve(found, partial(known_tasks, opened, found_level), plan):
+                    recorded, fitted = recorded + 1, new or fitted
                     if form == "text":
-                        say(f"{one.programs}: {one_line(one.program.text, 80)}, {one.trials} trials")
-                        if model is not None:
-                            say(judged(model))
+                        title = getattr(one.program, "title", "") or one.program.text
+                        say(f"{one.programs}: {one_line(title, 80)}, {one.trials} trials")
+                        if new is not None:
+                            say(judged(new))
         except (StoppedError, KeyboardInterrupt):
             stopped = True
     if form == "json":
@@ -80,9 +89,8 @@ def learn(
         remark("Stopped. The same command goes on.")
 
 
-def judged(model: SavedModel) -> str:
-    """Say how good a new model is, and whether searches use it."""
-    if model.held_out is None:
-        return f"fitted to {model.programs} programs; searches use it"
-    used = "searches do not use it" if model.held_out.is_worse else "searches use both together"
-    return f"fitted to {model.programs} programs; {model.held_out.text}: {used}"
+def judged(fitted: Fitted) -> str:
+    """Say how good what was fitted is, and whether searches use it."""
+    used = "searches use it" if fitted.is_used else "searches do not use it"
+    found = f"; {fitted.held_out.text}" if fitted.held_out else ""
+    return f"{fitted.what} fitted to {fitted.programs} programs{found}: {used}"

@@ -1,15 +1,13 @@
-"""Fitting of a global cost model to a store, and its improvement from random programs that are recorded.
+"""Fitting of a global cost model to a store.
 
-The model learns the order of candidates of all programs of a level. The trials of recorded programs are in a
-store, so that recording goes on where it was stopped. After every few programs a model is fitted to all of
-them. Searches ask it together with the shipped one, unless that makes predictions for held-back programs no
-better.
+The model learns the order of candidates of all programs of a level. Searches ask it together with the shipped
+one, unless that makes predictions for held-back programs no better.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,8 +31,6 @@ from planish.models.provenance import OBJECTIVE, OWN, HeldOut, Stated, Value, st
 from planish.models.tree_gru import TreeGru
 from planish.models.trees import BoostedTrees, XgboostTrees
 from planish.train.samples import hash_number
-from planish.tuning.batch import RecordedProgram
-from planish.tuning.settings import Settings
 from planish.tuning.transfer import KnownTask
 
 FEWEST = 8
@@ -217,50 +213,12 @@ def _has_features(space: CanFeaturize, candidate: Candidate) -> bool:
     return True
 
 
-SEED = 2609
-"""Of the programs; the shipped model has learnt from those of another one."""
-TRIALS, POPULATION = 96, 32
-"""Of the genetic search of a program: a third of the trials is random, the others are near what is good."""
-FIRST, EVERY = 30, 10
-"""Programs with which the first model is fitted, some six of them held back; and after each further ten."""
 NAME = f"{OWN}loops-time_s-learned"
-# Without a model: what one holds for good would be most of what the next one learns from.
-SETTINGS = Settings("loops", searcher="genetic", searcher_options={"population": POPULATION, "model": "none"})
-
-
-def default_store() -> Path:
-    """Return the store of recorded programs: beside the user's models, apart from the user's runs."""
-    return models_folder().parent / "learned.db"
 
 
 def model_path() -> Path:
     """Return the file of the model."""
     return models_folder() / f"{NAME}{suffix_of('trees')}"
-
-
-def improve_model(
-    recorded: Iterable[RecordedProgram],
-    tasks: Callable[[], Sequence[KnownTask]],
-    first: int = FIRST,
-    every: int = EVERY,
-) -> Iterator[tuple[RecordedProgram, SavedModel | None]]:
-    """Fit a model after every few programs that are recorded.
-
-    Args:
-        recorded: programs, each when it is in the store.
-        tasks: reads what the store knows of the level by now.
-        first: programs with which the first model is fitted.
-        every: programs after which another model is fitted.
-
-    Yields:
-        Each program when it is recorded, with the model that was fitted and written then; None: none was due.
-
-    Raises:
-        PlanishError: XGBoost is not installed.
-    """
-    for one in recorded:
-        is_due = one.programs >= first and (one.programs - first) % every == 0
-        yield one, fit_recorded(tasks()) if is_due else None
 
 
 def fit_recorded(tasks: Sequence[KnownTask]) -> SavedModel:

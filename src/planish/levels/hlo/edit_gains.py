@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from planish.core import Candidate, Step, Tried
+from planish.core.own_tables import read_table
 
 Kinds = tuple[str, ...]
 """Kinds of the edits of a patch, each once, sorted."""
@@ -80,11 +81,26 @@ def shipped_table() -> Mapping[str, Any]:
 @lru_cache(maxsize=1)
 def shipped_gains() -> Sequence[GainRow]:
     """Return the rows of the table that comes with planish."""
+    return gain_rows(shipped_table()["modules"])
+
+
+def gain_rows(modules: Iterable[Mapping[str, Any]]) -> list[GainRow]:
+    """Return the rows of a table's modules."""
     return [
         GainRow(module["operations"], tuple(kinds), gain)
-        for module in shipped_table()["modules"]
+        for module in modules
         for kinds, gain in module["gains"]
     ]
+
+
+OWN_GAINS = "hlo-gains"
+"""Name of the user's own table."""
+
+
+def own_gains(version: str) -> list[GainRow]:
+    """Return the rows of the user's own table, which `planish learn` keeps; none where there is no table."""
+    table = read_table(OWN_GAINS, version)
+    return gain_rows(table[0]) if table else []
 
 
 def gains_of_runs(winners: Tried) -> list[GainRow]:

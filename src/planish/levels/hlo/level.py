@@ -127,6 +127,7 @@ class HloLevel(Level["ScoredProgram"]):
         But in the paper's, edits that change nothing are drawn again, and those of a module that is not
         trained which free nothing.
         """
+        from planish.levels.hlo.edit_gains import own_gains
         from planish.levels.hlo.edits import EXACT
         from planish.levels.hlo.space import PatchSpace
 
@@ -135,7 +136,8 @@ class HloLevel(Level["ScoredProgram"]):
         # In training an edit that frees nothing may still lead to better weights; in inference it can only be
         # slower or less right.
         wants: Wants = "any" if name == "paper" else "other" if task.program.workload.training else "less"
-        return PatchSpace(task.program.module, {"paper": PAPER, "exact": EXACT}.get(name, ()), wants)
+        kinds = {"paper": PAPER, "exact": EXACT}.get(name, ())
+        return PatchSpace(task.program.module, kinds, wants, own_gains(self.version))
 
     def default_searcher(self, task: Task[ScoredProgram], space: str) -> str:
         """Return the paper's searcher for the paper's space."""
@@ -144,11 +146,13 @@ class HloLevel(Level["ScoredProgram"]):
 
     def known_beforehand(self) -> Mapping[str, str]:
         """Return the tables by which the patches of the default search are ordered."""
-        from planish.levels.hlo.edit_gains import shipped_table
+        from planish.core.own_tables import read_table
+        from planish.levels.hlo.edit_gains import OWN_GAINS, shipped_table
 
-        table = shipped_table()
+        table, own = shipped_table(), read_table(OWN_GAINS, self.version)
         return {
             f"gains of kinds of edits on {len(table['modules'])} networks": table["judged"],
+            **({f"gains of kinds of edits on {len(own[0])} modules of yours": own[1]} if own else {}),
             "finalists of your runs for other modules": "",
         }
 

@@ -30,7 +30,7 @@ from planish.core import (
     Step,
     did_you_mean,
 )
-from planish.levels.hlo.edit_gains import by_expected_gain, gains_of_runs, shipped_gains
+from planish.levels.hlo.edit_gains import GainRow, by_expected_gain, gains_of_runs, shipped_gains
 from planish.levels.hlo.edits import (
     EDITS,
     CopyOp,
@@ -523,13 +523,20 @@ class PatchSpace(Space):
     Args:
         kinds: names of the edits that mutation draws from; all when empty. The paper has CopyOp and DeleteOp.
         wants: of what an edit must give besides a valid module. The paper wants nothing.
+        gains: of edits on the user's own modules, beside those that come with planish.
 
     Raises:
         ScheduleError: there is no such kind of edit.
     """
 
-    def __init__(self, program: Program, kinds: Sequence[str] = (), wants: Wants = "any") -> None:
-        self.program = program
+    def __init__(
+        self,
+        program: Program,
+        kinds: Sequence[str] = (),
+        wants: Wants = "any",
+        gains: Sequence[GainRow] = (),
+    ) -> None:
+        self.program, self._gains = program, gains
         self._wants: Wants = wants
         for kind in kinds:
             if kind not in EDITS:
@@ -594,7 +601,7 @@ class PatchSpace(Space):
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> Sequence[Candidate]:
         """List what a module's structure suggests, by what such edits gained on other modules."""
-        known = [*shipped_gains(), *gains_of_runs(context.winners())]
+        known = [*shipped_gains(), *self._gains, *gains_of_runs(context.winners())]
         return by_expected_gain(self.program.text, self.suggested, known)
 
     @cached_property

@@ -159,17 +159,22 @@ class LlvmLevel(Level[IRProgram]):
         return "hottest-first" if task.objectives[0].name == "time_s" else "parts"
 
     def warm_start(self, task: Task[IRProgram], context: SearchContext) -> Sequence[Candidate]:
-        """Return the lists that were best on similar modules."""
-        from planish.levels.llvm.passes.space import recommended
+        """Return the lists that were best on similar modules, and those of the user's own table."""
+        from planish.levels.llvm.passes.space import own_lists, recommended
 
-        return recommended(task.program.ir, context.winners())
+        own = own_lists(task.objectives[0].name, self.version)
+        return list(dict.fromkeys([*recommended(task.program.ir, context.winners()), *own]))
 
     def known_beforehand(self) -> Mapping[str, str]:
         """Return the lists that the default search begins with."""
+        from planish.core.own_tables import read_table
         from planish.levels.llvm.passes.catalogue import load_coreset
+        from planish.levels.llvm.passes.space import OWN_LISTS
 
+        own = read_table(OWN_LISTS, self.version)
         return {
             "lists that were best for similar modules in your store": "",
+            **({f"{len(own[0])} lists of your own modules, for instructions": own[1]} if own else {}),
             f"the coreset, {len(load_coreset())} lists": "",
         }
 

@@ -30,6 +30,7 @@ from planish.core import (
     Tried,
     unknown,
 )
+from planish.core.own_tables import read_table
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
 from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.ir.functions import normalize
@@ -513,6 +514,21 @@ def opcode_profile(ir: str) -> Mapping[str, float]:
 def similarity(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     """Return the cosine between two profiles."""
     return sum(value * other.get(opcode, 0.0) for opcode, value in one.items())
+
+
+OWN_LISTS = "llvm-lists-instructions"
+"""Name of the user's own table, which `planish learn` keeps."""
+
+
+def own_lists(objective: str, version: str) -> list[Candidate]:
+    """Return the lists that were best for the user's own modules; none where there is no table.
+
+    Args:
+        objective: what is to be made less.
+        version: the level's.
+    """
+    table = read_table(OWN_LISTS, version) if OWN_LISTS.endswith(f"-{objective}") else None
+    return [candidate_of(passes) for passes in table[0]] if table else []
 
 
 def recommended(ir: str, winners: Tried, most: int = RECOMMENDED) -> list[Candidate]:
