@@ -117,6 +117,17 @@ def _append(path: Path, line: Line) -> None:
         file.write(json.dumps(vars(line)) + "\n")
 
 
+def _is_whole(found: Curves, plan: Figure) -> bool:
+    """Return whether all searches of a figure are there; else it is drawn beside them, not published."""
+    wanted = {name: variant.seeds or SEEDS for name, variant in plan.variants.items() if variant.can_run}
+    settings = [setting for setting in plan.settings if _large(setting)]
+    return all(
+        len(found.get(name, {}).get(setting.text, ())) >= seeds
+        for name, seeds in wanted.items()
+        for setting in settings
+    )
+
+
 def main() -> None:
     """Read the command line."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -138,8 +149,7 @@ def main() -> None:
     if asked.figure.startswith("4"):
         found = _with_doubled(found)
     show(found, plan.trials)
-    # Fewer seeds than are published make a figure of their own, beside the searches.
-    folder = HERE if asked.seeds >= SEEDS else asked.file.parent
+    folder = HERE if _is_whole(found, plan) else asked.file.parent
     draw(found, plan, folder / "figures" / f"{asked.figure}.svg")
 
 
