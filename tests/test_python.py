@@ -64,6 +64,21 @@ def test_names_that_are_missing_are_refused() -> None:
         _ = planish.tunee  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 
 
+@pytest.mark.parametrize(
+    ("other", "own"),
+    [
+        ("create_study", "tune"),
+        ("load_study", "load_run"),
+        ("tune_kernel", "tune"),
+        ("visualization", "plot"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_those_here(other: str, own: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{other}'. Did you mean: '{own}'"):
+        getattr(planish, other)
+    assert own in planish.__all__
+
+
 def test_types_are_known_to_a_type_checker() -> None:
     """`make types` checks these; none is called here."""
 
@@ -119,7 +134,12 @@ WRONG = [
      "Write budget=Budget(trials=...).")),
     ({"settings": Settings(), "seed": 3, "cores": 1}, ("cores=, seed= cannot be given "
      "together with settings=. Write settings=Settings(cores=..., seed=...).")),
-    ({"size": [8, 8]}, "size= takes a text, a number, a path or a dict, not [8, 8] (list)"),
+    ({"size": [8, 8]}, "size= takes a text, a number, a path or a dict such as {'m': 64}, not [8, 8] (list)"),
+    ({"m": 8}, ("tune() has no argument 'm', and level 'loops' has no option of that name. "
+     "Write size={'m': 8} for the extent of an axis.")),
+    ({"restrictions": [len]}, "tune() has no argument 'restrictions'. Did you mean 'where'?"),
+    ({"constraint": len}, ("tune() has no argument 'constraint', and level 'loops' has no option of that "
+     "name. Did you mean 'where'?")),
     ({"size": "m=8"}, None),
 ]  # fmt: skip
 

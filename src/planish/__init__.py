@@ -57,6 +57,16 @@ _LAZY = {
 
 _MODULES = ("callbacks", "plot")
 
+_OTHER_NAMES = {
+    "create_study": "tune",
+    "InferenceSession": "compile",
+    "load_study": "load_run",
+    "optimize": "tune",
+    "tune_kernel": "tune",
+    "visualization": "plot",
+}
+"""What other libraries have to the name of the same here."""
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_MODULES})
@@ -68,7 +78,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for one that is ther
         if name in _MODULES:
             return import_module(f"planish.{name}")
         if name not in _LAZY:
-            raise AttributeError(f"module 'planish' has no attribute '{name}'")
+            hint = f". Did you mean: '{_OTHER_NAMES[name]}'?" if name in _OTHER_NAMES else ""
+            raise AttributeError(f"module 'planish' has no attribute '{name}'{hint}")
         value = globals()[name] = getattr(import_module(_LAZY[name]), name)
         return value
 

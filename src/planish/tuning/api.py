@@ -162,11 +162,17 @@ def tune(
     except UnknownNameError as error:
         if error.name not in options or not error.what.endswith("has no option"):
             raise
-        raise _unknown_argument(error, limits) from None
+        raise _unknown_argument(error, limits, options[error.name]) from None
 
 
-def _unknown_argument(error: UnknownNameError, budget: Budget) -> ArgumentError:
-    """Make the error for a keyword that neither `tune` nor the level of the program has."""
+def _unknown_argument(error: UnknownNameError, budget: Budget, value: object) -> ArgumentError:
+    """Make the error for a keyword that neither `tune` nor the level of the program has.
+
+    Args:
+        error: of the level.
+        budget: of the call.
+        value: that the keyword was given.
+    """
     name, own = error.name, {*signature(tune).parameters} - {"options", "program"}
     what = f"tune() has no argument '{name}', and {error.what} of that name"
     kinds = {"settings": vars(Settings()), "budget": vars(budget)}
@@ -177,6 +183,8 @@ def _unknown_argument(error: UnknownNameError, budget: Budget) -> ArgumentError:
         for kind, fields in kinds.items():
             if meant in fields:
                 return ArgumentError(what, f"Write {kind}={kind.capitalize()}({meant}=...).")
+    if "size" in error.known and len(name) == 1 and isinstance(value, int):
+        return ArgumentError(what, f"Write size={{'{name}': {value}}} for the extent of an axis.")
     return ArgumentError(what, did_you_mean(name, {*own, *error.known}))
 
 
@@ -219,7 +227,9 @@ def _option_text(name: str, value: object) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={_extents(each)}" for key, each in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        raise wrong_argument(name, value, "a text, a number, a path or a dict")
+        if meant := synonyms_of(signature(tune).parameters).get(name):
+            raise ArgumentError(f"tune() has no argument '{name}'", f"Did you mean '{meant}'?")
+        raise wrong_argument(name, value, "a text, a number, a path or a dict such as {'m': 64}")
     if isinstance(value, bool):
         return "yes" if value else ""
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
