@@ -19,6 +19,7 @@ from planish.core import (
     Ratio,
     Verdict,
 )
+from planish.measure import Plan
 from planish.store import open_store
 from planish.testing.synthetic import Set
 from planish.tuning.api import tune_program
@@ -286,3 +287,18 @@ def test_an_effect_whose_workers_were_lost_is_not_known(tmp_path: Path) -> None:
     whys = {effect.why for each in found.finalists for effect in each.main_effects}
     assert "not known: its workers were lost" in whys
     assert "it fails" not in whys
+
+
+@pytest.mark.parametrize("sides", [2, 7, 40])
+@pytest.mark.parametrize("kept", [2, 6])
+@pytest.mark.parametrize(("processes", "rounds"), [(1, 1), (2, 1), (4, 3), (5, 2)])
+@pytest.mark.parametrize("start_s", [0.0, 0.3])
+def test_a_comparison_with_all_finalists_and_repeats_fits_into_the_budget_that_is_named(
+    sides: int, kept: int, processes: int, rounds: int, start_s: float
+) -> None:
+    kept, each_s, whole = min(kept, sides), 0.25, Plan()
+    took = processes * (start_s + rounds * kept * each_s)
+    named = Plan(seconds=took).seconds_for_all(processes * rounds, sides / kept)
+    needed = whole.processes * (start_s + whole.rounds * sides * each_s)
+    assert named >= 2 * needed, "half of a command's time is the search's"
+    assert start_s or named <= 2 * needed + 5

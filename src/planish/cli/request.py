@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from planish.cli.options import ProgramOptions
 from planish.core import ExecutorFactory, PlanishError
 from planish.core.errors import redact
-from planish.measure import Plan
 from planish.sandbox.fork_pool import Forked
 from planish.search import split_settings
 from planish.tuning.api import DEFAULT_BUDGET
+from planish.tuning.remeasure import seconds_for_all
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
 
@@ -164,7 +164,7 @@ def command_again(words: Sequence[str], result: Result, budget: Budget) -> str:
         result: the run.
         budget: what it had.
     """
-    seconds = _seconds_for_all(result)
+    seconds = seconds_for_all(result.notes)
     words = _without(words, _REMEASURE)
     if seconds > (budget.seconds or 0.0):
         words = _with_option(words, _SECONDS, seconds)
@@ -184,13 +184,6 @@ def command_of_more(words: Sequence[str], processes: int) -> str:
 def command_line(words: Sequence[str]) -> str:
     """Write planish's words as they are typed, without passwords."""
     return shlex.join(["planish", *map(redact, words)])
-
-
-def _seconds_for_all(result: Result) -> int:
-    """Return a budget in which all repeats of the comparison fit; 0 where all fitted, or none was made."""
-    plan = Plan(seconds=result.run.seconds.get("compare", 0.0))
-    repeats = len(result.comparison.baseline.lead.samples) if result.comparison else 0
-    return plan.seconds_for_all(repeats) if 0 < repeats < plan.processes * plan.rounds else 0
 
 
 def _without(words: Sequence[str], flag: str) -> list[str]:

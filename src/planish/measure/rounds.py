@@ -68,13 +68,18 @@ class Plan:
     seconds: float = math.inf
     most: int = 20
 
-    def seconds_for_all(self, repeats: int) -> int:
+    def seconds_for_all(self, repeats: int, dropped: float = 1.0) -> int:
         """Return a budget in seconds in which all repeats fit, where only so many fitted into `seconds`.
 
         The comparison has a part of its command's time, and the machine may be busier then: it is twice as
-        much as these repeats took.
+        much as these repeats took. To start a process counts as part of its rounds: it is an upper bound.
+
+        Args:
+            repeats: that fitted.
+            dropped: how many times more sides a comparison has in which none is dropped for lack of time.
         """
-        return 5 * max(1, math.ceil(2 * self.seconds * self.processes * self.rounds / max(1, repeats) / 5))
+        repeated = self.seconds * dropped * self.processes * self.rounds / max(1, repeats)
+        return 5 * max(1, math.ceil(2 * repeated / 5))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ change it.
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,7 @@ from planish.core import (
 )
 from planish.measure import CutShortError, PairedSamples, Plan, Variant, seconds_left
 from planish.measure.comparison import remeasure_all, times_worse
+from planish.measure.intervals import NO_TIME
 from planish.store import Store
 from planish.tuning.comparison import Clocks, Compared, Finalist, InterimRatio, Measurement
 from planish.tuning.comparison_codec import decode, decode_notes, encode_interim, encode_notes, is_interim
@@ -333,15 +335,26 @@ def _clocks(sampled: PairedSamples, baseline: PairedSamples) -> Clocks | None:
     return Clocks(evidence.wall, evidence.processor, decides, evidence.clocks_disagree, *rows)
 
 
+_ALL_FIT = "all fit in a budget of about {} s"
+
+
+def seconds_for_all(notes: Iterable[str]) -> int:
+    """Return the budget in which all repeats fit, as the notes of a run have it; 0 where all fitted."""
+    pattern = _ALL_FIT.format(r"(\d+)")
+    return next((int(found[1]) for note in notes if (found := re.search(pattern, note))), 0)
+
+
 def _notes(base: PairedSamples, found: Sequence[PairedSamples], plan: Plan) -> Sequence[str]:
     """Return how a comparison with noise was measured, where that is not as usual."""
     repeats, every = sum(map(len, base.values)), plan.processes * plan.rounds
     notes: list[str] = []
     if repeats < every:
+        lacking = sum(each.ratio is None and each.why == NO_TIME for each in found)
+        sides = (1 + len(found)) / (1 + len(found) - lacking)
         wide = ", so the interval is wide" if any(each.verdict == "undecided" for each in found[:1]) else ""
         notes.append(
             f"only {repeats} of {every} repeats of the comparison fitted into {plan.seconds:.0f} s{wide}; "
-            f"all fit in a budget of about {plan.seconds_for_all(repeats)} s"
+            + _ALL_FIT.format(plan.seconds_for_all(repeats, sides))
         )
     evidence = [each.evidence for each in found if each.evidence is not None]
     by_processor = [each for each in evidence if each.by_processor and each.processor is not None]
