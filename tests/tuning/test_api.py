@@ -30,7 +30,7 @@ from planish.core.registry import level_named
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program as TensorProgram
 from planish.levels.loops.level import LoopsLevel
-from planish.measure.executors import LocalExecutor
+from planish.measure.executors import ForkedExecutor, LocalExecutor
 from planish.store import Store, open_store
 from planish.tuning.api import tune_program
 from planish.tuning.engine import count_workers
@@ -68,6 +68,7 @@ def run(
         store=store,
         listener=diary,
         compares=False,
+        start=ForkedExecutor,
     )
     return result, diary.trials
 
