@@ -126,12 +126,17 @@ def test_a_node_that_is_removed_loses_no_candidate_and_one_that_joins_is_used(
 def test_a_candidate_whose_hosts_are_lost_each_time_is_lost_and_not_failed(cluster: RayCluster) -> None:
     with RayExecutor(TaskHosts(cluster), ScriptedEvaluator, workers=1, limits=Limits(attempts=1)) as executor:
         executor.submit([action("sleep", 5.0)])
-        results = executor.results()
-        time.sleep(0.1)
-        executor._advance()  # pyright: ignore[reportPrivateUsage]
-        for pid in pids(cluster):
-            os.kill(pid, signal.SIGKILL)
-        (result,) = results
+        slots = executor._slots  # pyright: ignore[reportPrivateUsage]
+        advance = executor._advance  # pyright: ignore[reportPrivateUsage]
+        for _ in range(3):
+            while not (busy := [slot for slot in slots.values() if slot.pending]):
+                advance()
+            description = busy[0].host.description
+            assert description
+            os.kill(description.pid, signal.SIGKILL)
+            while busy[0] in slots.values():
+                advance()
+        (result,) = executor.results()
     assert type(result.outcome).__name__ == "Lost"
 
 

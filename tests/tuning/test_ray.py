@@ -75,23 +75,32 @@ def test_the_same_seed_proposes_the_same_candidates_as_on_one_machine(
 def test_no_trial_is_lost_where_actors_and_a_node_die_during_search_and_comparison(
     fleet: Fleet, cluster: RayCluster, tmp_path: Path
 ) -> None:
-    over, killed = Event(), list[int]()
+    over, killed, told = Event(), list[int](), list[Trial]()
 
     def kill() -> None:
-        while not over.wait(2.5):
-            if found := pids(cluster):
-                killed.append(found[len(killed) % len(found)])
-                os.kill(killed[-1], signal.SIGKILL)
+        if found := pids(cluster):
+            killed.append(found[len(killed) % len(found)])
+            os.kill(killed[-1], signal.SIGKILL)
 
-    def remove(run: ActiveRun, trial: Trial) -> None:
+    def kill_twice_in_the_comparison() -> None:
+        for _ in range(2):  # a host that dies three times in a row, without a result, is used no more
+            if not over.wait(5.0):
+                kill()
+
+    comparison = Thread(target=kill_twice_in_the_comparison)
+
+    def disturb(run: ActiveRun, trial: Trial) -> None:
         del run
+        told.append(trial)
         if trial.index == 30:
             fleet.remove(fleet.nodes[0])
             fleet.add()
+        elif len(told) % 25 == 0:
+            kill()
+        if len(told) == 150:
+            comparison.start()
 
-    killer = Thread(target=kill)
     with planish.open_store(tmp_path / "planish.db") as store:
-        killer.start()
         try:
             result = planish.tune(
                 PROGRAM,
@@ -100,13 +109,13 @@ def test_no_trial_is_lost_where_actors_and_a_node_die_during_search_and_comparis
                 searcher="random",
                 store=store,
                 executor=cluster,
-                callbacks=[remove],
+                callbacks=[disturb],
             )
         finally:
             over.set()
-            killer.join()
+        comparison.join()
         trials = _trials(store, result.run.id)
-    assert killed
+    assert len(killed) > 4
     assert sorted(trial.index for trial in trials if trial.index is not None) == [*range(150)]
     assert [trial for trial in trials if not isinstance(trial.outcome, Measured)] == []
     assert {trial.host for trial in trials} == {platform.node()}

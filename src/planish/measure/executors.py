@@ -112,6 +112,11 @@ class QueuedExecutor(ClosableExecutor, Generic[Item, Found]):
         self._answering = False
         self.deadline = self._until = math.inf
 
+    @property
+    def _attempts(self) -> int:
+        """Return how often an item is evaluated that is lost each time."""
+        return self._limits.attempts
+
     def submit(self, candidates: Sequence[Item], deadline: float = math.inf) -> None:
         """Have candidates, or other items, evaluated; see `planish.core.Executor`.
 
@@ -120,7 +125,7 @@ class QueuedExecutor(ClosableExecutor, Generic[Item, Found]):
         """
         self._check_open()
         if not self._queue.unanswered:
-            self._queue = Queue[Item](self._limits.attempts)
+            self._queue = Queue[Item](self._attempts)
         self._queue.add(candidates)
         self._until = deadline
 
@@ -159,7 +164,7 @@ class QueuedExecutor(ClosableExecutor, Generic[Item, Found]):
 
     def cancel(self) -> None:
         """Abandon what is under way, and results that were not taken."""
-        self._queue = Queue[Item](self._limits.attempts)
+        self._queue = Queue[Item](self._attempts)
         self._ready.clear()
 
     def _advance(self) -> None:

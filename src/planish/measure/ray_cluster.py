@@ -39,6 +39,7 @@ from planish.sandbox.work_process import ForkedWork, WorkReply
 
 _WAIT_S = 0.5  # how long a host waits for a result before it answers without one
 _TICK_S = 0.1
+_HOSTS = 3  # hosts that may be lost with an item for each of its attempts: most are lost for other reasons
 
 _log = logging.getLogger("planish")
 
@@ -117,8 +118,8 @@ class _Slot(Generic[Item]):
 class _HostQueue(QueuedExecutor[Item, Found], ABC):
     """Items that the measuring hosts of a Ray cluster work on.
 
-    What is lost with a host is done by another one, as often as the limits allow; of what was queued there
-    only, no attempt is counted. A queue belongs to one thread at a time.
+    What is lost with a host is done by another one, three times as often as the limits allow attempts; of
+    what was queued there only, no loss is counted. A queue belongs to one thread at a time.
 
     Args:
         hosts: that may do it.
@@ -142,6 +143,10 @@ class _HostQueue(QueuedExecutor[Item, Found], ABC):
         self.losses: Counter[str] = Counter()
         self._set_spec(spec)
         self._advance()
+
+    @property
+    def _attempts(self) -> int:
+        return _HOSTS * self._limits.attempts
 
     @abstractmethod
     def _result(self, item: Item, reply: Any) -> Found:
@@ -190,7 +195,7 @@ class _HostQueue(QueuedExecutor[Item, Found], ABC):
         self._limits = self._given or Limits.of(spec)
         self._serial += 1
         self.notes: tuple[str, ...] = ()
-        self._queue = Queue[Item](self._limits.attempts)
+        self._queue = Queue[Item](self._attempts)
 
     def _advance(self) -> None:
         """Send hosts what they can do, and handle what they have answered."""
@@ -320,7 +325,7 @@ class RayExecutor(_HostQueue[Candidate, Evaluation]):
     """Evaluates on the measuring hosts of a Ray cluster; `RayCluster` starts it.
 
     Each host evaluates in sandboxed workers, as a `LocalExecutor` does. What is lost with a host is
-    evaluated on another one, and is a `Lost` outcome after as many attempts as the limits allow.
+    evaluated on another one, and is a `Lost` outcome after three hosts for each attempt that is allowed.
 
     Args:
         hosts: that may measure.
