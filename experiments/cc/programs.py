@@ -89,9 +89,10 @@ PROGRAMS = (
     Program(
         "lz4",
         "lz4 1.9.4",
-        build="make -C programs lz4 CC='{cc}' CFLAGS='{flags}' DEBUGFLAGS= V=1",
+        # Its Makefile, as Debian has it, links the library of the system.
+        build="{cc} {flags} -Ilib -DXXH_NAMESPACE=LZ4_ lib/*.c programs/*.c -lpthread -o programs/lz4",
         products=("programs/lz4",),
-        test="cat lib/*.c | tee all.txt | programs/lz4 -9 | programs/lz4 -d | cmp - all.txt",
+        test="cat lib/*.c > all.txt && programs/lz4 -9 < all.txt | programs/lz4 -d | cmp - all.txt",
         says="cat lib/*.c programs/*.c | programs/lz4 -12 | cksum",
     ),
     Program(
