@@ -25,10 +25,10 @@ from planish.core import cache_folder
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.levels.llvm.modules.evaluator import PreparedFunctions
+from planish.levels.llvm.modules.function_costs import FunctionCosts
 from planish.levels.llvm.modules.space import groups_of, shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
-    FunctionCosts,
     ModuleRecipe,
     Sizes,
     begin,

@@ -21,11 +21,11 @@ from functools import partial
 from label import PACKAGES, PLUS, compiled, made_by
 
 from planish.levels.llvm.bindings.protocol import IRError, PassError
+from planish.levels.llvm.modules.function_costs import FunctionCosts
 from planish.levels.llvm.modules.space import shipped_lists
 from planish.levels.llvm.modules.transform import (
     LAST,
     OZ,
-    FunctionCosts,
     ModuleRecipe,
     Sizes,
     initial_pipeline,
