@@ -115,6 +115,14 @@ def test_tiles_in_one_place_are_a_race() -> None:
         execute(replace(kernels, kernels=(replace(kernel, body=body),)), make_inputs(MATMUL))
 
 
+def test_what_is_also_written_before_the_loop_has_no_tiles() -> None:
+    parts = parse("O[r,a] = A[r,a]; O[r,b+3] = 2; Z[r,t] = O[r,t]", {"a": 3, "b": 2, "r": 3})
+    steps = (BlockTile("r", 1, 2), BlockTile("a", 2, 1, 2), SharedTile("A", 8))
+    assert wrong(parts, gpu_program_of(parts, Candidate(steps))) is None
+    with pytest.raises(ScheduleError, match="no loop of the nest copies shared tiles alone"):
+        gpu_program_of(parts, Candidate((*steps, PipelineCopies(2))))
+
+
 def test_what_copies_nothing_is_not_pipelined() -> None:
     with pytest.raises(ScheduleError, match="no loop of the nest copies shared tiles"):
         gpu_program_of(MATMUL, Candidate((*TILES, PipelineCopies(2))))

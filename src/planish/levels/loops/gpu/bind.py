@@ -13,19 +13,18 @@ set between threads that write it and others that touch it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import replace
 from math import prod
 
 from planish.core import ScheduleError
 from planish.levels.loops.gpu.copies import pipelined, wide_copy
+from planish.levels.loops.gpu.edges import Edges, Path
 from planish.levels.loops.gpu.kernels import (
     ALIGNED_BYTES,
     GLOBAL,
     PRIVATE,
     SHARED,
     Compute,
-    Condition,
     Cooperative,
     Counts,
     GpuKernel,
@@ -95,49 +94,6 @@ def _parts(node: Node, copies: frozenset[str]) -> Iterator[Node]:
             yield replace(node, body=(part,))
 
 
-@dataclass(frozen=True)
-class _Level:
-    """A loop on the path.
-
-    Args:
-        loop: which.
-        extent: elements of its axis, at most, that remain where it begins.
-        rest: those that remain inside, at most.
-        guarded: whether a last, shorter iteration is cut off by a condition.
-    """
-
-    loop: LoopId
-    extent: int
-    rest: int
-    guarded: bool
-
-
-@dataclass(frozen=True)
-class _Path:
-    """Surroundings of a node.
-
-    Args:
-        levels: the loops, outermost first.
-        inside: axis to the elements that remain of it, at most.
-        threads: the thread loops among them.
-        cooperative: whether the threads share the iterations.
-    """
-
-    levels: tuple[_Level, ...] = ()
-    inside: Mapping[str, int] = field(default_factory=dict[str, int])
-    threads: frozenset[LoopId] = frozenset()
-    cooperative: bool = False
-
-    def into(self, loop: LoopId, extent: int, rest: int, *, guarded: bool, thread: bool = False) -> _Path:
-        """Return the path inside a loop, in whose iterations so much remains."""
-        return replace(
-            self,
-            levels=(*self.levels, _Level(loop, extent, rest, guarded)),
-            inside={**self.inside, loop[0]: rest},
-            threads=self.threads | {loop} if thread else self.threads,
-        )
-
-
 def _same(found: Sequence[Ref]) -> bool:
     """Return whether references are to the same element."""
     return len({(ref.offset, frozenset(ref.strides)) for ref in found}) == 1
@@ -163,9 +119,10 @@ class _Binder:
         for ref in (ref for leaf in self.leaves for ref in leaf.refs):
             self.refs.setdefault(ref.buffer, []).append(ref)
         self.trips: dict[LoopId, int] = {}
+        self.edges = Edges(tree, self.trips)
         self.around: dict[int, tuple[LoopId, ...]] = {}
         """Leaf, by identity, to the loops around it."""
-        self._measure((root,), _Path())
+        self._measure((root,), Path())
         self.threads: dict[LoopId, int] = {}
         self.spaces: dict[str, str] = {}
         self.strides: dict[str, Mapping[LoopId, int]] = {}
@@ -192,11 +149,11 @@ class _Binder:
         items = self._all(nodes, path)
         return self._finished(blocks, tuple(self.threads.items()), self.block_size, items)
 
-    def _grid(self) -> tuple[Counts, _Path, tuple[Node, ...]]:
-        blocks, path, nodes = list[tuple[LoopId, int]](), _Path(), (self.root,)
+    def _grid(self) -> tuple[Counts, Path, tuple[Node, ...]]:
+        blocks, path, nodes = list[tuple[LoopId, int]](), Path(), (self.root,)
         while len(nodes) == 1 and isinstance(loop := nodes[0], Loop) and self._kind(loop) == "block":
             self._require_independent(loop, len(blocks))
-            extent = self._extent(loop.axis, path)
+            extent = self.edges.extent(loop.axis, path)
             blocks.append((loop.id, self.trips[loop.id]))
             path = path.into(loop.id, extent, min(loop.step, extent), guarded=extent % loop.step != 0)
             nodes = loop.body
@@ -208,11 +165,11 @@ class _Binder:
 
     def _flat(self) -> GpuKernel:
         """Spread the outermost loops whose iterations are independent over all threads."""
-        path, nodes = _Path(), (self.root,)
+        path, nodes = Path(), (self.root,)
         while len(nodes) == 1 and isinstance(loop := nodes[0], Loop):
             if not self._is_independent(loop, len(path.levels)):
                 break
-            extent = self._extent(loop.axis, path)
+            extent = self.edges.extent(loop.axis, path)
             self.threads[loop.id] = self.trips[loop.id]
             guarded = extent % loop.step != 0
             path = path.into(loop.id, extent, min(loop.step, extent), guarded=guarded, thread=True)
@@ -261,29 +218,15 @@ class _Binder:
 
     # Extents
 
-    def _measure(self, nodes: Sequence[Node], path: _Path) -> None:
+    def _measure(self, nodes: Sequence[Node], path: Path) -> None:
         """Count the iterations of all loops at most, and note what is around each leaf."""
         for node in nodes:
             if isinstance(node, Leaf):
                 self.around[id(node)] = tuple(level.loop for level in path.levels)
                 continue
-            extent = self._extent(node.axis, path)
+            extent = self.edges.extent(node.axis, path)
             self.trips[node.id] = max(self.trips.get(node.id, 1), -(-extent // node.step))
             self._measure(node.body, path.into(node.id, extent, min(node.step, extent), guarded=False))
-
-    def _extent(self, axis: str, path: _Path) -> int:
-        """Count the elements of an axis that remain, at most."""
-        if axis in path.inside:
-            return path.inside[axis]
-        terms = self.tree.window.get(axis)
-        if terms is None:
-            return self.tree.size[axis]
-        return 1 + sum(c * (self._extent(other, path) - 1) for other, c in terms)
-
-    def _is_cut(self, axis: str, path: _Path) -> bool:
-        """Return whether fewer elements of an axis may remain, which only a condition finds out."""
-        axes = {axis, *(other for other, _ in self.tree.window.get(axis, ()))}
-        return any(level.guarded for level in path.levels if level.loop[0] in axes)
 
     # Independence
 
@@ -328,7 +271,7 @@ class _Binder:
 
     def _size(self, axis: str) -> int:
         """Count the elements of an axis that a kernel's outermost loop over it walks."""
-        return self._extent(axis, _Path())
+        return self.edges.extent(axis, Path())
 
     def _is_panels(self, ref: Ref) -> bool:
         """Return whether each loop moves beyond all that those of smaller strides reach."""
@@ -463,10 +406,10 @@ class _Binder:
 
     # Items
 
-    def _all(self, nodes: Sequence[Node], path: _Path) -> tuple[Item, ...]:
+    def _all(self, nodes: Sequence[Node], path: Path) -> tuple[Item, ...]:
         return tuple(item for node in nodes for item in self._items(node, path))
 
-    def _items(self, node: Node, path: _Path) -> Iterator[Item]:
+    def _items(self, node: Node, path: Path) -> Iterator[Item]:
         if isinstance(node, Leaf):
             yield from self._leaf(node, path)
         elif self._begins_product(node):
@@ -475,7 +418,7 @@ class _Binder:
             yield self._cooperative(node, path)
         elif self._kind(node) == "thread" and not path.cooperative:
             self._require_independent(node, len(path.levels))
-            extent = self._extent(node.axis, path)
+            extent = self.edges.extent(node.axis, path)
             # Elsewhere the loop may have more iterations, for which there are threads.
             guarded, rest = self.threads[node.id] * node.step > extent, min(node.step, extent)
             yield from self._all(node.body, path.into(node.id, extent, rest, guarded=guarded, thread=True))
@@ -487,7 +430,7 @@ class _Binder:
         loops, found = self.options.tensor, leaves((node,))
         return loops is not None and node.id in loops and all(leaf.reduce for leaf in found)
 
-    def _product(self, node: Loop, path: _Path) -> Item:
+    def _product(self, node: Loop, path: Path) -> Item:
         """Compute a nest by tensor cores; what lies beyond an edge is computed, and stays where it is."""
         assert self.options.tensor is not None
         loops = self.options.tensor
@@ -502,9 +445,9 @@ class _Binder:
             # Rows beyond an edge are read, too.
             reach = 1 + sum(stride * (self.trips[loop] - 1) for loop, stride in ref.strides)
             self.sizes[ref.buffer] = max(reach, self.sizes.get(ref.buffer, self.tree.buffer[ref.buffer].size))
-        return fragments_of(made, loops, self.trips, self._extent(loops.inner[0], path), self.types)
+        return fragments_of(made, loops, self.trips, self.edges.extent(loops.inner[0], path), self.types)
 
-    def _is_shared_work(self, node: Loop, path: _Path) -> bool:
+    def _is_shared_work(self, node: Loop, path: Path) -> bool:
         """Return whether no thread loop encloses a nest that writes what threads share."""
         if not self.bindings or path.threads or path.cooperative or not self.threads:
             return False
@@ -513,14 +456,14 @@ class _Binder:
         targets = {self.spaces[leaf.target.buffer] for leaf in leaves((node,))}
         return PRIVATE not in targets and self._is_independent(node, len(path.levels))
 
-    def _cooperative(self, node: Loop, path: _Path) -> Item:
+    def _cooperative(self, node: Loop, path: Path) -> Item:
         chain, nodes, path = list[tuple[LoopId, int]](), (node,), replace(path, cooperative=True)
         while len(nodes) == 1 and isinstance(loop := nodes[0], Loop):
             if not self._is_independent(loop, len(path.levels)):
                 break
-            extent = self._extent(loop.axis, path)
+            extent = self.edges.extent(loop.axis, path)
             chain.append((loop.id, -(-extent // loop.step)))
-            guarded = extent % loop.step != 0 or self._is_cut(loop.axis, path)
+            guarded = extent % loop.step != 0 or self.edges.is_cut(loop.axis, path)
             path = path.into(loop.id, extent, min(loop.step, extent), guarded=guarded)
             nodes = loop.body
         if len(nodes) == 1 and isinstance(leaf := nodes[0], Leaf) and isinstance(leaf.value, Ref):
@@ -538,10 +481,10 @@ class _Binder:
         same = isinstance(value, Ref) and self.types[value.buffer] == self.types[target]
         return same and item.lanes is None and item.leaf.reduce is None
 
-    def _serial(self, loop: Loop, path: _Path) -> Iterator[Item]:
-        extent = self._extent(loop.axis, path)
+    def _serial(self, loop: Loop, path: Path) -> Iterator[Item]:
+        extent = self.edges.extent(loop.axis, path)
         full, tail = divmod(extent, loop.step)
-        cut = self._is_cut(loop.axis, path)
+        cut = self.edges.is_cut(loop.axis, path)
         # As many as everywhere: a vector of 3 would write the fourth, too.
         whole = full == self.trips[loop.id] and not tail
         lanes = self._lanes(loop, path) if whole else None
@@ -563,7 +506,7 @@ class _Binder:
                 inner = path.into(loop.id, extent, tail, guarded=False)
                 yield from self._counted(loop, full, full + 1, inner)
 
-    def _counted(self, loop: Loop, first: int, last: int, path: _Path) -> Iterator[Item]:
+    def _counted(self, loop: Loop, first: int, last: int, path: Path) -> Iterator[Item]:
         body = self._all(loop.body, path)
         if body:
             unrolled = loop.kind == "unroll" or loop.id in self.layout.unrolled or self._takes_registers(loop)
@@ -575,7 +518,7 @@ class _Binder:
             loop.id in self.strides.get(name, {}) and self.spaces[name] == PRIVATE for name in self.refs
         )
 
-    def _lanes(self, loop: Loop, path: _Path) -> Leaf | None:
+    def _lanes(self, loop: Loop, path: Path) -> Leaf | None:
         """Return what is computed in the iterations of a loop, where they are one vector."""
         if loop.id not in self.layout.lanes or path.cooperative or len(loop.body) != 1:
             return None
@@ -591,8 +534,8 @@ class _Binder:
         # A vector of 1 element apart is loaded as a whole, a single element is spread over the lanes.
         return leaf if plain and strides[0] == 1 and set(strides) <= {0, 1} else None
 
-    def _leaf(self, leaf: Leaf, path: _Path, lanes: tuple[LoopId, int] | None = None) -> Iterator[Item]:
-        found = self._conditions(path)
+    def _leaf(self, leaf: Leaf, path: Path, lanes: tuple[LoopId, int] | None = None) -> Iterator[Item]:
+        found = self.edges.conditions(path)
         if not self._touches_global(leaf) and not path.cooperative and self._stays_inside(leaf):
             # What is computed beyond the edge stays where no element within it is computed from it.
             axes = {axis for (axis, _), _ in leaf.target.strides}
@@ -634,48 +577,6 @@ class _Binder:
         return Ref(
             ref.buffer, 0, tuple([(loop, strides[loop]) for loop, _ in ref.strides if loop in strides])
         )
-
-    # Conditions
-
-    def _conditions(self, path: _Path) -> list[Condition]:
-        """List what must hold so that no axis is left."""
-        found: list[Condition] = []
-        for i, level in enumerate(path.levels):
-            if not level.guarded:
-                continue
-            axis = level.loop[0]
-            terms = {other.loop: other.loop[1] for other in path.levels[i:] if other.loop[0] == axis}
-            found.append(Condition(tuple(terms.items()), level.extent))
-            if axis in self.tree.window:
-                found += self._of_window(axis, terms, path.levels[:i])
-        return [each for each in dict.fromkeys(found) if self._may_fail(each)]
-
-    def _may_fail(self, condition: Condition) -> bool:
-        return sum(stride * (self.trips[loop] - 1) for loop, stride in condition.terms) >= condition.limit
-
-    def _of_window(
-        self, axis: str, terms: Mapping[LoopId, int], around: Sequence[_Level]
-    ) -> Iterator[Condition]:
-        """Cut off what a window does not have where the axes that it follows have a shorter iteration.
-
-        It has 1 + sum(c * (remaining - 1)) elements, and what remains of an axis is the least of what each
-        loop around leaves.
-        """
-        ends: list[list[tuple[dict[LoopId, int], int]]] = []
-        for other, c in self.tree.window[axis]:
-            own = [level for level in around if level.loop[0] == other]
-            whole = min([level.rest for level in own], default=self.tree.size[other])
-            found = [(dict[LoopId, int](), c * (min(whole, self.tree.size[other]) - 1))]
-            for i, level in enumerate(own):
-                if level.guarded:
-                    taken = {each.loop: c * each.loop[1] for each in own[i:]}
-                    found.append((taken, c * (level.extent - 1)))
-            ends.append(found)
-        for chosen in product(*ends):
-            moves = dict(terms)
-            for taken, _ in chosen:
-                moves |= taken
-            yield Condition(tuple(moves.items()), 1 + sum(limit for _, limit in chosen))
 
 
 def _gathers(value: Value) -> bool:

@@ -128,7 +128,7 @@ def pipelined(
     Raises:
         ScheduleError: there is no such loop.
     """
-    found = _Pipeline(shared, stages, elements)
+    found = _Pipeline(items, shared, stages, elements)
     items = tuple(map(found.item, items))
     if not found.sizes:
         raise ScheduleError("no loop of the nest copies shared tiles alone", "Leave PipelineCopies out.")
@@ -136,8 +136,10 @@ def pipelined(
 
 
 class _Pipeline:
-    def __init__(self, shared: frozenset[str], stages: int, elements: Callable[[str], int]) -> None:
-        self.shared, self.stages, self.elements = shared, stages, elements
+    def __init__(
+        self, whole: tuple[Item, ...], shared: frozenset[str], stages: int, elements: Callable[[str], int]
+    ) -> None:
+        self.whole, self.shared, self.stages, self.elements = whole, shared, stages, elements
         self.sizes: dict[str, int] = {}
 
     def item(self, item: Item) -> Item:
@@ -151,7 +153,8 @@ class _Pipeline:
         for each in computations(body):
             written.add(each.leaf.target.buffer)
             read |= {ref.buffer for ref in refs(each.leaf.value)}
-        if not filled or item.last - item.first < 2 or self.shared & (read - filled | written):
+        outside = filled & self._touched_outside(self.whole, item.loop)
+        if not filled or outside or item.last - item.first < 2 or self.shared & (read - filled | written):
             return replace(item, body=tuple(map(self.item, item.body)))
         sizes = {name: self.elements(name) for name in filled}
         self.sizes |= {name: size * self.stages for name, size in sizes.items()}
@@ -163,6 +166,22 @@ class _Pipeline:
 
         copies, body = (tuple(with_refs(each, moved) for each in found) for found in (copies, body))
         return Pipelined(item.loop, item.first, item.last, self.stages, tile, copies, body)
+
+    def _touched_outside(self, items: tuple[Item, ...], loop: LoopId) -> set[str]:
+        """Return the buffers that are touched where the loop does not fill them: no tile has all of those.
+
+        The loop's last, shorter iteration is a loop of its own, which fills them, too.
+        """
+        found = set[str]()
+        for item in items:
+            inner = item.body if isinstance(item, Serial) else (item,)
+            copies = tuple(takewhile(self._is_copy, inner)) if isinstance(item, Serial) else ()
+            if isinstance(item, Serial) and not (item.loop == loop and copies):
+                found |= self._touched_outside(inner, loop)
+                continue
+            filled = {each.leaf.target.buffer for each in computations(copies)}
+            found |= {ref.buffer for each in computations(inner) for ref in each.leaf.refs} - filled
+        return found
 
     def _is_copy(self, item: Item) -> bool:
         """Return whether threads share a copy from global memory."""
