@@ -16,7 +16,7 @@ from planish.levels.llvm.modules.code_attributes import CHANGES, Attributes, wit
 from planish.levels.llvm.modules.transform import survived
 
 Outliner = Literal["", "always", "never"]
-"""Whether the machine outliner runs on all functions, or on none; empty: where clang runs it."""
+"""Functions on which the machine outliner runs: all, or none; empty: those that clang selects."""
 _ARM, _X86_64, _AARCH64, _RISCV = 40, 62, 183, 243
 _OUTLINERS: dict[int, tuple[Outliner, ...]] = {
     _X86_64: ("", "always"),

@@ -79,7 +79,7 @@ class View(ABC):
     key: str
     template = ""
     drawn = True
-    """Whether it has charts."""
+    """If true, it has charts."""
     first = ("runs",)
     """Sections that come with the page; the others take longer, and follow."""
     shares: ClassVar[Mapping[str, float]] = {"runs": 0.7}

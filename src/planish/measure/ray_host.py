@@ -156,7 +156,7 @@ class _Room(ABC):
     """What an executor of the head has on this host."""
 
     times = True
-    """Whether something is timed, so that it matters how fast the host is."""
+    """If true, something is timed, so that the speed of the host matters."""
 
     @abstractmethod
     def exchange(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
