@@ -297,7 +297,7 @@ def tune_for_each_target(
         PlanishError: as for `tune_program`, or `start` has no hosts.
     """
     if not isinstance(start, HasHosts):
-        raise PlanishError("only the hosts of a cluster may have several targets", "Add --executor ray.")
+        raise PlanishError("only the hosts of a cluster may have several targets", 'Add executor="ray".')
     for target in start.targets(partial(level.target, program, settings.cores)):
         yield tune_program(
             level,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from levels.loops.gpu.hanging import Hanging
 from planish.cli import gpu_batches
 from planish.core import Candidate, Failed, Measured, PlanishError, Step, TargetError, Task, rng
 from planish.core.recording import load_recording
 from planish.levels.loops.gpu import evaluator, opencl
 from planish.levels.loops.gpu.batch import read_batch, write_batch
-from planish.levels.loops.gpu.dialect import Dialect
-from planish.levels.loops.gpu.evaluator import GpuEvaluator, GpuEvaluatorSpec
-from planish.levels.loops.gpu.kernels import GpuProgram
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
@@ -121,24 +119,6 @@ def test_a_wrong_kernel_is_refused(
     monkeypatch: pytest.MonkeyPatch, before: str, after: str, why: str
 ) -> None:
     assert why in broken(monkeypatch, before, after)
-
-
-@dataclass(frozen=True)
-class Hanging(GpuEvaluatorSpec):
-    """Makes an evaluator of kernels that wait for a flag which is never set, where blocks share memory."""
-
-    def __call__(self) -> GpuEvaluator:
-        def hanging(kernels: GpuProgram, dialect: Dialect) -> str:
-            source = kernel_source(kernels, dialect)
-            wait = "while (((volatile __global const float *)t_A)[0] != 1e30f) {}"
-            return (
-                source.replace("const int thread =", f"{wait} const int thread =")
-                if "__local" in source
-                else source
-            )
-
-        evaluator.__dict__["kernel_source"] = hanging  # of the worker
-        return super().__call__()
 
 
 def test_a_kernel_that_hangs_is_ended_with_its_process() -> None:
