@@ -75,7 +75,7 @@ def test_the_same_seed_proposes_the_same_candidates_as_on_one_machine(
 def test_no_trial_is_lost_where_actors_and_a_node_die_during_search_and_comparison(
     fleet: Fleet, cluster: RayCluster, tmp_path: Path
 ) -> None:
-    over, killed, told = Event(), list[int](), list[Trial]()
+    over, killed, reported = Event(), list[int](), list[Trial]()
 
     def kill() -> None:
         if found := pids(cluster):
@@ -91,13 +91,13 @@ def test_no_trial_is_lost_where_actors_and_a_node_die_during_search_and_comparis
 
     def disturb(run: ActiveRun, trial: Trial) -> None:
         del run
-        told.append(trial)
+        reported.append(trial)
         if trial.index == 30:
             fleet.remove(fleet.nodes[0])
             fleet.add()
-        elif len(told) % 25 == 0:
+        elif len(reported) % 25 == 0:
             kill()
-        if len(told) == 150:
+        if len(reported) == 150:
             comparison.start()
 
     with planish.open_store(tmp_path / "planish.db") as store:

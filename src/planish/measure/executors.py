@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
@@ -97,7 +98,7 @@ class Queue(Generic[Item]):
         return again
 
 
-class QueuedExecutor(ClosableExecutor, Generic[Item, Found]):
+class QueuedExecutor(ClosableExecutor, ABC, Generic[Item, Found]):
     """Base class of executors that evaluate a queue of candidates, or other items, in other processes.
 
     Attributes:
@@ -167,9 +168,9 @@ class QueuedExecutor(ClosableExecutor, Generic[Item, Found]):
         self._queue = Queue[Item](self._attempts)
         self._ready.clear()
 
+    @abstractmethod
     def _advance(self) -> None:
         """Send out what can be evaluated, and wait a little for results, which become ready."""
-        raise NotImplementedError
 
     def _extend_deadlines(self, pause: float) -> None:
         """Extend the deadlines of evaluations by seconds in which this process did not read replies."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
@@ -115,7 +115,7 @@ class _Slot(Generic[Item]):
     losses: Counter[str] = field(default_factory=Counter[str])
 
 
-class _HostQueue(QueuedExecutor[Item, Found], ABC):
+class _HostQueue(QueuedExecutor[Item, Found]):
     """Items that the measuring hosts of a Ray cluster work on.
 
     What is lost with a host is done by another one, three times as often as the limits allow attempts; of

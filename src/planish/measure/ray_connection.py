@@ -86,20 +86,9 @@ class Host:
 
 
 class RayConnection:
-    """Connection to a Ray cluster, which starts an actor on each of its measuring hosts.
+    """Measuring hosts of a Ray cluster, each with an actor: found, lost and refused.
 
-    Hosts may join and leave at any time. Used as a context manager; at its end the actors are gone, and so is
-    a local Ray that it started.
-
-    Args:
-        address: of the cluster, as `ray start` prints it; "" for what RAY_ADDRESS names, and where that is
-            not set for a local Ray with one measuring host, this machine. Where there is an address, this
-            machine must be one of the cluster: a program connects to Ray by a node of its own machine.
-        stall_s: seconds without an answer after which a host is given up, and its candidates are evaluated
-            elsewhere.
-
-    Raises:
-        PlanishError: Ray is not installed, does not answer, or none of its hosts measures.
+    Arguments and errors are those of `planish.RayCluster`, which starts executors on the hosts.
     """
 
     def __init__(self, address: str = "", *, stall_s: float = STALL_S) -> None:
