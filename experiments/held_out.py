@@ -24,8 +24,8 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.workloads import RESNET18, convolution, matmul, thesis_split
 from planish.models.model_files import load_model, model_paths
 from planish.models.policy_files import load_policy, policy_paths
+from planish.train.cost_models import SHIPPED, random_programs
 from planish.train.cost_tables import read_costs
-from planish.train.random_programs import SHIPPED, random_programs
 
 HERE = Path(__file__).parent
 for folder in ("autotvm", "looptune"):  # scripts, which import each other by name

@@ -127,7 +127,7 @@ def parts(names: Sequence[str]) -> Iterator[Part]:
 
 def _of_loops() -> Iterator[Case]:
     from planish.levels.loops.workloads import RESNET18, convolution
-    from planish.train.random_programs import random_programs
+    from planish.train.cost_models import random_programs
 
     drawn = [*islice(random_programs(SEED), 2 * len(RESNET18))]
     for number, (name, shape) in enumerate(RESNET18.items()):

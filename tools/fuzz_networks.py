@@ -29,7 +29,7 @@ from network_models import ModelWriter
 from planish.core import PlanishError
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.network.compiler import compile_model
-from planish.network.reference import float64_answers
+from planish.network.verification import float64_answers
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]

@@ -15,7 +15,7 @@ from pathlib import Path
 from planish.levels.loops.level import LoopsLevel
 from planish.store import open_store
 from planish.train.background import LOOPS
-from planish.train.random_programs import SHIPPED, random_programs
+from planish.train.cost_models import SHIPPED, random_programs
 from planish.tuning.batch import record_programs
 
 

@@ -32,8 +32,7 @@ from planish.network.library.assembly import build
 from planish.network.library.files import write_library
 from planish.network.operators.tiled_convolutions import rewrite_transposed_convolutions
 from planish.network.reader import read_network
-from planish.network.rewrites.pipeline import rewrite, rewrite_layouts, sink_views
-from planish.network.rewrites.trimming import trim_windows
+from planish.network.rewrites.pipeline import rewrite, rewrite_layouts, sink_views, trim_windows
 from planish.network.timing import PEERS, TIME, NetworkSpec, Runtime, make_feeds, write_models
 from planish.network.tuning import choose, choose_algorithms
 from planish.network.verification import INPUT_SETS, TOLERANCE, answers_here, verify

@@ -15,7 +15,7 @@ from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
-from planish.train.random_programs import SHIPPED, random_programs
+from planish.train.cost_models import SHIPPED, random_programs
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

@@ -30,7 +30,7 @@ from planish.network.fusion import FusedKernel, kernels_of
 from planish.network.library import arena as memory
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.reader import read_network
-from planish.network.reference import float64_answers
+from planish.network.verification import float64_answers
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from planish.models.model_files import load_model
 from planish.models.trees import can_grow
 from planish.store import open_store
 from planish.train.background import LOOPS, improve, plan_of
-from planish.train.cost_models import NAME
-from planish.train.random_programs import SHIPPED, random_programs
+from planish.train.cost_models import NAME, SHIPPED, random_programs
 from planish.tuning.batch import record_programs
 from planish.tuning.transfer import known_tasks
 

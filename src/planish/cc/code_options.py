@@ -12,7 +12,7 @@ from typing import Literal
 from planish.cc.clang import CODE_ONLY, Compiler, run
 from planish.cc.settings import SearchError
 from planish.levels.llvm.bindings.elf import machine
-from planish.levels.llvm.modules.code_attributes import CHANGES, Attributes, with_attributes
+from planish.levels.llvm.modules.function_costs import CHANGES, Attributes, with_attributes
 from planish.levels.llvm.modules.transform import survived
 
 Outliner = Literal["", "always", "never"]

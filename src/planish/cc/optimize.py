@@ -25,8 +25,8 @@ from planish.cc.size_search import FLASH, SIZE, MakeSmaller, SmallerModule, make
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, loaded_bytes
 from planish.levels.llvm.function_steps import Attribute, FunctionPlan, check_pipeline
-from planish.levels.llvm.modules.code_attributes import Attributes, best_attributes
 from planish.levels.llvm.modules.evaluator import make_planned
+from planish.levels.llvm.modules.function_costs import Attributes, best_attributes
 from planish.levels.llvm.modules.transform import LAST, initial_pipeline, survived, whole_bindings
 from planish.levels.llvm.passes.pipeline import parse_pipeline
 from planish.sandbox.scratch import Scratch

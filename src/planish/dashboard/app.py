@@ -1,10 +1,10 @@
-"""The pages as a web application (ASGI)."""
+"""The pages as a web application (ASGI), with the page of what `planish cc` compiled."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,12 +19,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from planish.cc.object_cache import open_cache
+from planish.cc.reporting import Compiled, builds, share
 from planish.core import PlanishError, StoreError
 from planish.core.arguments import as_options
-from planish.dashboard.builds_page import builds_contents, has_builds
-from planish.dashboard.compare_page import CompareView
 from planish.dashboard.live import Live
-from planish.dashboard.run_list import RunsQuery, RunsView
+from planish.dashboard.run_list import CompareView, RunsQuery, RunsView
 from planish.dashboard.run_page import RunView, TrialsQuery
 from planish.dashboard.runs import Runs
 from planish.dashboard.security import Guard
@@ -287,3 +287,49 @@ async def _static(request: Request) -> Response:
         raise HTTPException(404, "There is no such file.")
     headers: Mapping[str, str] = {"Cache-Control": "max-age=3600"}
     return Response(found, media_type=_TYPES[Path(name).suffix], headers=headers)
+
+
+_FILES_MOST = 1000
+
+
+def has_builds() -> bool:
+    """Return whether `planish cc` has compiled something here."""
+    return (Path(open_cache().folder) / "builds").is_dir()
+
+
+def builds_contents(folder: str) -> Mapping[str, Any]:
+    """Return what the page shows.
+
+    Args:
+        folder: only objects in or below it; empty for all.
+    """
+    done = builds(open_cache().folder, Path(folder or "/"))
+    sizes = [one.text for one in done if one.text]
+    before, after = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
+    return {
+        "folder": folder,
+        "folders": sorted({str(Path(one.output).parent) for one in done})[:_FILES_MOST],
+        "rows": [_row(one) for one in done[:_FILES_MOST]],
+        "count": len(done),
+        "before": before,
+        "after": after,
+        "share": share(before, after),
+    }
+
+
+def _row(one: Compiled) -> Mapping[str, Any]:
+    before, after = one.text or (0, 0)
+    return {
+        "one": one,
+        "saved": share(before, after) if one.text else "",
+        "functions": sorted(one.functions, key=lambda gain: gain.after - gain.before),
+        "faster": _faster(one),
+    }
+
+
+def _faster(one: Compiled) -> Sequence[str]:
+    return [
+        f"{value:.3f} times as fast ({low:.3f} to {high:.3f}) by {each.source}"
+        for each in one.faster or ()
+        for value, low, high in [each.times]
+    ]

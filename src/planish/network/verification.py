@@ -4,6 +4,9 @@ The library runs in a forked child, which is confined, on arrays between pages t
 for another processor runs under qemu, as a program that is linked from the library's own sections and needs
 no C library: it reads all inputs from its standard input, and writes all outputs, each up to a multiple of
 the alignment.
+
+Where the two differ, answers in float64 by ONNX's own implementation of each operator decide which of them is
+off: they share no code with planish or ONNX Runtime, and have no rounding that matters.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import shutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -29,7 +33,6 @@ from planish.network.library.dispatch import SYSTEM_CALLS, system_call
 from planish.network.library.elf import architecture_name, link
 from planish.network.library.header import describe_code
 from planish.network.library.runtime import CompiledNetwork, shaped_outputs
-from planish.network.reference import float64_answers
 from planish.network.timing import Feed
 from planish.sandbox.confinement import SandboxPolicy, apply_sandbox, is_confined
 from planish.sandbox.fork_pool import ForkLimits, in_child
@@ -38,7 +41,8 @@ from planish.sandbox.scratch import Scratch
 from planish.sandbox.tool import run_tool
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, TensorProto
+
 
 Answers = Callable[[Sequence[Sequence[Array]]], Sequence[Sequence[Array]]]
 """Runs a library on sets of inputs; returns the outputs of each."""
@@ -358,3 +362,60 @@ def _linked(built: Built) -> list[bytes]:
     if not any(symbol.name == "model_syscall" for section in sections for symbol in section.symbols):
         sections.append(system_call(built.machine))
     return link(sections, built.weights, built.architecture, "run", ["_start"], entry="_start")
+
+
+# In float64
+
+_NARROW = ("FLOAT", "FLOAT16")
+"""Types of ONNX that are computed in float64."""
+
+
+def float64_answers(model: ModelProto, feed: Mapping[str, Array]) -> Sequence[Array] | None:
+    """Compute a model in float64; None where ONNX's reference does not cover one of its operators.
+
+    Args:
+        model: with its weights.
+        feed: inputs by name.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    wide = {
+        name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in feed.items()
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = ReferenceEvaluator(_widen(model)).run(None, wide)
+    except Exception:  # noqa: BLE001 (the reference of an operator raises whatever it likes)
+        return None
+    return [np.asarray(each) for each in found]
+
+
+def _widen(model: ModelProto) -> ModelProto:
+    """Return a model whose floats are float64."""
+    from onnx import ModelProto, TensorProto
+
+    narrow = {getattr(TensorProto, name) for name in _NARROW}
+    wide = ModelProto()
+    wide.CopyFrom(model)
+    del wide.graph.value_info[:]
+    for port in (*wide.graph.input, *wide.graph.output):
+        if port.type.tensor_type.elem_type in narrow:
+            port.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for tensor in wide.graph.initializer:
+        _widen_tensor(tensor, narrow)
+    for node in wide.graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                _widen_tensor(attribute.t, narrow)
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i in narrow:
+                attribute.i = TensorProto.DOUBLE
+    return wide
+
+
+def _widen_tensor(tensor: TensorProto, narrow: set[Any]) -> None:
+    from onnx import numpy_helper
+
+    if tensor.data_type in narrow:
+        array = numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))

@@ -112,7 +112,7 @@ def programs_of(level: str, sources: Sequence[str]) -> Iterator[Program]:
 def _usual_programs(level: str) -> Iterator[Program]:
     match level:
         case "loops":
-            from planish.train.random_programs import random_programs
+            from planish.train.cost_models import random_programs
 
             return random_programs(SEED)
         case "llvm":

@@ -10,8 +10,7 @@ import pytest
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.elf import function_bytes, function_loads, loaded_bytes, loaded_sections
 from planish.levels.llvm.bindings.libraries import open_bindings
-from planish.levels.llvm.modules.code_attributes import best_attributes, with_attributes
-from planish.levels.llvm.modules.function_costs import FunctionCosts
+from planish.levels.llvm.modules.function_costs import FunctionCosts, best_attributes, with_attributes
 from planish.levels.llvm.modules.transform import single, whole_bindings
 
 CALL = "  call void @take(i32 1, i32 2, i32 3, i32 4)\n"

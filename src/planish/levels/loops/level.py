@@ -130,7 +130,7 @@ class LoopsLevel(Level["TensorProgram"]):
     def target(self, program: TensorProgram, cores: int) -> Target:
         """Describe this machine, or a device; raises TargetError where it lacks what is asked of it."""
         if is_gpu(program.backend):
-            from planish.levels.loops.gpu.targets import gpu_target
+            from planish.levels.loops.gpu.evaluator import gpu_target
 
             return gpu_target(program.backend, cores)
         return this_machine(cores, program.backend)
@@ -295,7 +295,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def machine(self) -> Mapping[str, str]:
         """Return what the level knows of this machine: name to fact."""
-        from planish.levels.loops.gpu.targets import gpu_facts
+        from planish.levels.loops.gpu.evaluator import gpu_facts
         from planish.levels.loops.roofline import measured_peak
         from planish.sandbox.confinement import sandbox_status
 

@@ -21,11 +21,11 @@ from planish.levels.loops.gpu.cuda import (
     compile_by_nvcc,
     compile_cuda,
     cuda_target,
+    find_nvrtc,
     read_statistics,
 )
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import CUDA
-from planish.levels.loops.gpu.nvrtc import find_nvrtc
 from planish.levels.loops.gpu.running import MARGIN, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import kernel_source

@@ -11,11 +11,10 @@ import pytest
 
 from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
 from planish.levels.loops.gpu import opencl
-from planish.levels.loops.gpu.cuda import compile_cuda
+from planish.levels.loops.gpu.cuda import compile_cuda, find_nvrtc
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import CUDA, OPENCL
 from planish.levels.loops.gpu.kernels import Mma, computations, require_fit, shared_bytes
-from planish.levels.loops.gpu.nvrtc import find_nvrtc
 from planish.levels.loops.gpu.opencl import OpenClDevice
 from planish.levels.loops.gpu.running import CompiledKernels
 from planish.levels.loops.gpu.schedule import gpu_program_of

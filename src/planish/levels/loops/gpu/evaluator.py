@@ -7,6 +7,7 @@ events, so that neither copies between host and device nor launches count.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING
 from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, Target, TargetError
 from planish.levels.loops.backends import library_of
 from planish.levels.loops.evaluator import LoopsEvaluator
-from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path
+from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path, cuda_target
 from planish.levels.loops.gpu.cuda_driver import CudaDevice, gpu_architecture
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.dialect import DIALECTS
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.libraries import LibraryRun
-from planish.levels.loops.gpu.opencl import OpenClDevice
+from planish.levels.loops.gpu.opencl import OpenClDevice, device_titles, is_installed, opencl_target
 from planish.levels.loops.gpu.running import CompiledKernels, KernelRun
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import kernel_source
@@ -185,3 +186,27 @@ def require_device(target: Target) -> None:
         raise TargetError("this machine has no CUDA GPU to execute kernels", hint) from error
     if found != name.removesuffix("a"):
         raise TargetError(f"the GPU of this machine is {found}, not {name}", hint)
+
+
+def gpu_target(backend: str, cores: int) -> Target:
+    """Describe a device.
+
+    Args:
+        backend: as the target is named.
+        cores: of the processor, where the device is one.
+
+    Raises:
+        TargetError: there is no such device, or what is needed to use it is not installed.
+    """
+    kind, _, name = backend.partition(":")
+    if kind == "opencl":
+        return opencl_target(name, cores)
+    if kind == "cuda":
+        return cuda_target(name)
+    raise TargetError(f"there is no target '{backend}'", "Use opencl, opencl:NAME or cuda:ARCH.")
+
+
+def gpu_facts() -> Mapping[str, str]:
+    """Return what is known of this machine's devices: name to fact; empty where nothing is installed."""
+    titles = device_titles() if is_installed() else []
+    return {"OpenCL devices": ", ".join(titles)} if titles else {}
