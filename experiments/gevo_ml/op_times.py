@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from jaxlib.mlir.dialects import func
 
-from planish.levels.hlo.backend import Backend, device_argument, open_backend
+from planish.levels.hlo.backend import HloBackend, device_argument, open_backend
 from planish.levels.hlo.edits import EditableModule
 from planish.levels.hlo.evaluator import TIMING
 from planish.levels.hlo.flops import flops_of
@@ -48,7 +48,7 @@ def alone(op: ir.Operation) -> str:
     return entry_text(module.operation, "main")
 
 
-def seconds_of(op: ir.Operation, backend: Backend) -> float:
+def seconds_of(op: ir.Operation, backend: HloBackend) -> float:
     """Time an operation of random numbers."""
     executable, rng = backend.compile(alone(op)), np.random.default_rng(0)
     types = [type_ for value in op.operands if (type_ := tensor_type(value.type))]
@@ -57,7 +57,7 @@ def seconds_of(op: ir.Operation, backend: Backend) -> float:
     return time_call(repeated(partial(executable, held)), timing=TIMING).median
 
 
-def profile(module: EditableModule, backend: Backend) -> tuple[list[int], list[float], int]:
+def profile(module: EditableModule, backend: HloBackend) -> tuple[list[int], list[float], int]:
     """Give FLOPs and seconds of each product and convolution that the results need, and how many differ."""
     known, counted, timed, live = dict[str, float](), list[int](), list[float](), module.live()
     for uid, info in module.infos.items():
@@ -76,7 +76,7 @@ def ranks(numbers: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(numbers, kind="stable"))
 
 
-def row(name: str, module: EditableModule, backend: Backend) -> str:
+def row(name: str, module: EditableModule, backend: HloBackend) -> str:
     """Profile a module, and write its row."""
     begun = time.perf_counter()
     counted, timed, shapes = profile(module, backend)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planish.core import Candidate, PlanishError, Step, rng
-from planish.levels.graph.passes import Disable, Offline, Rewrite
+from planish.levels.graph.passes import ApplyPass, Disable, Offline
 from planish.levels.graph.passes import Set as SetOption
 from planish.levels.llvm.passes.pipeline import Pass
 from planish.levels.loops.steps import Pack, Reorder, Split, Unroll
@@ -44,9 +44,9 @@ def test_passes_are_counted() -> None:
 
 
 def test_options_without_numbers_are_texts() -> None:
-    table = _table((SetOption("arena", "off"), Rewrite("fuse")), (Offline(), Disable("fuse")), ())
+    table = _table((SetOption("arena", "off"), ApplyPass("fuse")), (Offline(), Disable("fuse")), ())
     assert table["Set arena"] == ("off", "", "")
-    assert table["Rewrite fuse"] == (1, 0, 0)
+    assert table["ApplyPass fuse"] == (1, 0, 0)
     assert table["Offline"] == (0, 1, 0)
     assert table["Disable fuse"] == (0, 1, 0)
 

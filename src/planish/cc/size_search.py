@@ -44,7 +44,7 @@ from planish.sandbox.fork_pool import Done, ForkLimits, ForkPool, Watchdog
 from planish.search.parts import Parts
 from planish.tuning.budget import SearchLimits
 from planish.tuning.recorder import Recorder
-from planish.tuning.search_loop import InFlight, Pending, SearchLoop
+from planish.tuning.search_loop import InFlight, PendingCandidates, SearchLoop
 
 SIZE, FLASH = "text_bytes", "loaded_bytes"
 """What a search makes less: code, or code and unwind tables."""
@@ -130,7 +130,7 @@ def make_smaller(
         budget = trials.budget = _ProcessorBudget(
             seconds, evaluations, executor, searcher, trials, used, patience
         )
-        loop = SearchLoop(searcher, InFlight(executor), Pending(trials), trials, budget)
+        loop = SearchLoop(searcher, InFlight(executor), PendingCandidates(trials), trials, budget)
         loop.search()
         had = budget.had
         if trials.best is None:

@@ -63,7 +63,7 @@ def batch_sizes(
 
 
 @runtime_checkable
-class CanBeLearnt(CanFeaturize, CanSample, Protocol):
+class LearnableSpace(CanFeaturize, CanSample, Protocol):
     """A space whose candidates are described by numbers; a sample of them shows how models predict."""
 
 
@@ -93,7 +93,7 @@ class Prior:
         return found
 
 
-def prior_of(space: CanBeLearnt, model: str, measured: str = "") -> Prior | None:
+def prior_of(space: LearnableSpace, model: str, measured: str = "") -> Prior | None:
     """Return the models that were trained on other programs as one prior; None where there are none.
 
     Args:
@@ -303,7 +303,7 @@ def _nothing_in(costs: Sequence[float | None]) -> str:
 
 
 def make_learner(
-    space: CanBeLearnt,
+    space: LearnableSpace,
     seed: int,
     model: str,
     objective: str,

@@ -165,9 +165,9 @@ def genetic(
 
 def _prior(space: CanEvolve, model: str, measured: str) -> Prior | None:
     """Find the model that the user named, or one for such candidates; None where there is none."""
-    from planish.models.learner import CanBeLearnt, prior_of
+    from planish.models.learner import LearnableSpace, prior_of
 
-    if isinstance(space, CanBeLearnt):
+    if isinstance(space, LearnableSpace):
         return prior_of(space, model, measured)
     if model in ("auto", "none"):
         return None

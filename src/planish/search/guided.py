@@ -28,7 +28,7 @@ from planish.models.learner import (
     GP_THRESHOLD,
     GROWTH,
     MOST,
-    CanBeLearnt,
+    LearnableSpace,
     Learner,
     batch_sizes,
     distinct_seeds,
@@ -272,7 +272,7 @@ SHOWN_FEATURES = 12
 
 
 def feature_importance(
-    space: CanBeLearnt, learner: Learner, candidate: Candidate, others: Sequence[Candidate]
+    space: LearnableSpace, learner: Learner, candidate: Candidate, others: Sequence[Candidate]
 ) -> Sequence[tuple[str, float]]:
     """Predict a candidate with other candidates' values, one feature at a time; see `Searcher.importance`."""
     import numpy as np

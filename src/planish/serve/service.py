@@ -52,7 +52,7 @@ _HISTORY_MOST = 100
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingAnswer:
     """Answer that is not there yet.
 
     Args:
@@ -196,7 +196,9 @@ class MeasuringService:
             return {"next_steps": [], "complete": True, "note": str(error)[:500]}
         return {"next_steps": [], "complete": False}
 
-    def evaluate(self, client: str, steps: object = None, text: object = None) -> dict[str, Any] | Pending:
+    def evaluate(
+        self, client: str, steps: object = None, text: object = None
+    ) -> dict[str, Any] | PendingAnswer:
         """Have a candidate verified and measured.
 
         Args:
@@ -224,7 +226,7 @@ class MeasuringService:
             except FullError:
                 what = f"{WAITING_MOST} candidates of client {client} wait already"
                 raise ToolError("busy", f"{what}. Wait for an answer first.") from None
-        return Pending(future, partial(self._answer, client))
+        return PendingAnswer(future, partial(self._answer, client))
 
     def _answer(self, client: str, trial: Trial) -> dict[str, Any]:
         document = outcome_document(trial, self.task.objectives, self._run.baseline)
@@ -241,7 +243,7 @@ class MeasuringService:
         document = finalist_document(found)
         return {name: document[name] for name in ("gain", "interval", "verdict", "conclusive")}
 
-    def compare(self, client: str) -> dict[str, Any] | Pending:
+    def compare(self, client: str) -> dict[str, Any] | PendingAnswer:
         """Have the best candidates measured again, interleaved with the baseline, in fresh processes.
 
         Returns:
@@ -255,7 +257,7 @@ class MeasuringService:
         comparing, new = self._run.compare()
         with self._lock:
             self._client(client).comparisons += new
-        return Pending(comparing, comparison_document)
+        return PendingAnswer(comparing, comparison_document)
 
     def history(self, client: str, after: object = None, limit: object = 20) -> dict[str, Any]:
         """Return trials of the run, the newest last.

@@ -11,7 +11,7 @@ from typing import Any
 from anyio import CapacityLimiter, to_thread
 
 from planish.serve.served_run import UnavailableError
-from planish.serve.service import RATE, MeasuringService, Pending, ToolError
+from planish.serve.service import RATE, MeasuringService, PendingAnswer, ToolError
 
 _STEP = {
     "type": "array",
@@ -132,7 +132,7 @@ async def call(service: MeasuringService, client: str, name: str, arguments: obj
     if name == "describe":  # at hand, and to be answered at once while others are computed
         return service.describe(client)
     found: Any = await to_thread.run_sync(partial(tool.work, service, client, **given), limiter=_COMPUTING)
-    if isinstance(found, Pending):
+    if isinstance(found, PendingAnswer):
         try:
             result = await asyncio.wrap_future(found.result)
         except UnavailableError as error:

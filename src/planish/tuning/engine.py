@@ -38,7 +38,7 @@ from planish.tuning.final_state import SearchOutcome
 from planish.tuning.finish import finish
 from planish.tuning.recorder import TrialRecorder
 from planish.tuning.result import Result
-from planish.tuning.search_loop import InFlight, Leases, Pending, SearchLoop
+from planish.tuning.search_loop import InFlight, LeasedCandidates, PendingCandidates, SearchLoop
 from planish.tuning.settings import Budget, Settings
 
 IMPORTANCE_TRIALS = 64
@@ -181,7 +181,11 @@ class TuningRun:
 
     def _loop(self, executor: Executor, tracker: BudgetTracker) -> None:
         recorder, in_flight = self.recorder, InFlight(executor)
-        leases = Pending(recorder) if self.settings.remeasure else Leases(recorder, recorder.store)
+        leases = (
+            PendingCandidates(recorder)
+            if self.settings.remeasure
+            else LeasedCandidates(recorder, recorder.store)
+        )
         tracker.reserve = lambda: self.searcher.conclusion_s
         loop = SearchLoop(self.searcher, in_flight, leases, recorder, tracker)
         try:

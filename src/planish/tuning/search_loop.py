@@ -4,7 +4,7 @@
 outcome as it comes. It needs no store: searches that keep no run use it too.
 
 Several processes may search for one task with one store. Each candidate is measured by one of them, by a
-lease (`Leases`), and the others receive its outcome from the store.
+lease (`LeasedCandidates`), and the others receive its outcome from the store.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ POLL_S = 0.05
 """How often the store is asked for what another run is measuring."""
 
 
-class Pending:
+class PendingCandidates:
     """Candidates that wait to be measured, all of them by this search.
 
     Args:
@@ -142,8 +142,8 @@ class Pending:
         """Let go of what was leased and will not be measured here."""
 
 
-class Leases(Pending):
-    """Leases of candidates: of what several runs propose, each is measured by one of them.
+class LeasedCandidates(PendingCandidates):
+    """Candidates that wait for a lease: of what several runs propose, each is measured by one of them.
 
     Args:
         recorder: keeps what became of candidates.
@@ -279,7 +279,7 @@ class SearchLoop:
         self,
         searcher: Searcher,
         in_flight: InFlight,
-        leases: Pending,
+        leases: PendingCandidates,
         recorder: Recorder,
         tracker: SearchLimits,
     ) -> None:

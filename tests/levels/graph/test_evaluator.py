@@ -28,13 +28,13 @@ from planish.core import (
 )
 from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.machine import counters
-from planish.levels.graph.passes import Disable, Rewrite, selection
+from planish.levels.graph.passes import ApplyPass, Disable, selection
 from planish.levels.graph.rewriting import RewriteError, apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of, unoptimized
 from planish.measure import by_processor_time
 from planish.measure.executors import InlineExecutor
 
-IDENTITIES = Candidate((Rewrite("onnxscript.eliminate_identity"),))
+IDENTITIES = Candidate((ApplyPass("onnxscript.eliminate_identity"),))
 
 
 def test_what_costs_nothing_more_is_always_measured(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_failing_pass_is_a_row(tmp_path: Path) -> None:
     def fail(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
         raise RewriteError(f"{name} fails: on {len(model.graph.node)} nodes")
 
-    candidates = Candidate((Rewrite("onnxscript.add_0"),)), Candidate()
+    candidates = Candidate((ApplyPass("onnxscript.add_0"),)), Candidate()
     bad, good = outcomes_of(make(tmp_path), *candidates, apply=fail)
     assert bad == Failed("transform", "a pass fails", "onnxscript.add_0 fails: on 11 nodes")
     measured(good)
@@ -234,7 +234,7 @@ def test_a_broken_model_is_a_row(tmp_path: Path) -> None:
 
 
 def test_a_selection_that_is_not_canonical_is_a_row(tmp_path: Path) -> None:
-    steps = (Disable("NchwcTransformer"), Rewrite("onnxscript.add_0"))
+    steps = (Disable("NchwcTransformer"), ApplyPass("onnxscript.add_0"))
     (found,) = outcomes_of(make(tmp_path), Candidate(steps))
     assert failure(found) == ("transform", "illegal step")
 
@@ -245,7 +245,7 @@ def test_accuracy_is_reported_of_the_users_inputs_and_labels(tmp_path: Path) -> 
     np.save(tmp_path / "labels.npy", np.zeros(6, np.int64))
     options = {"inputs": str(tmp_path / "in.npz"), "labels": str(tmp_path / "labels.npy")}
     task = make(tmp_path, "latency", "accuracy", **options, shape=(2, 3, 8, 8))
-    for found in outcomes_of(task, Candidate(), Candidate((Rewrite("intent.int8_static"),))):
+    for found in outcomes_of(task, Candidate(), Candidate((ApplyPass("intent.int8_static"),))):
         assert measured(found).values["accuracy"] in {n / 6 for n in range(7)}
 
 

@@ -12,9 +12,9 @@ from planish.core import Candidate, PlanishError, ProgramError, ScheduleError, c
 from planish.levels.graph.passes import (
     EXACT,
     STEPS,
+    ApplyPass,
     Disable,
     Offline,
-    Rewrite,
     Set,
     exclusions,
     find_pass,
@@ -106,12 +106,12 @@ def test_where_the_session_optimizes_nothing_nothing_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("steps", "error"),
     [
-        ((Disable("NchwcTransformer"), Rewrite("onnxscript.optimize")), ScheduleError),
+        ((Disable("NchwcTransformer"), ApplyPass("onnxscript.optimize")), ScheduleError),
         ((Offline(), Disable("NchwcTransformer")), ScheduleError),
         ((Disable("NchwcTransformer"), Disable("NchwcTransformer")), ScheduleError),
-        ((Rewrite("NchwcTransformer"),), ScheduleError),
+        ((ApplyPass("NchwcTransformer"),), ScheduleError),
         ((Disable("onnxscript.optimize"),), ScheduleError),
-        ((Rewrite("onnxscript.optimized"),), PlanishError),
+        ((ApplyPass("onnxscript.optimized"),), PlanishError),
         ((Set("arena", "off"), Offline()), ScheduleError),
         ((Set("execution", "parallel"), Set("arena", "off")), ScheduleError),
         ((Set("arena", "off"), Set("arena", "off")), ScheduleError),

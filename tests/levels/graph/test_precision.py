@@ -14,14 +14,14 @@ from levels.outcomes import failure, measured
 from planish.core import Candidate, PlanishError
 from planish.levels.graph.feeds import accuracy, make_feeds
 from planish.levels.graph.model_protos import node_counts
-from planish.levels.graph.passes import Rewrite, Selection, passes_of_kind
+from planish.levels.graph.passes import ApplyPass, Selection, passes_of_kind
 from planish.levels.graph.program import program_from
 from planish.levels.graph.rewriting import RewriteError, apply_pass
 from planish.levels.graph.space import inexact, seeds_of, space_of
 from planish.levels.graph.verification import Tolerance, difference, similarity, tolerance
 
 ALL = tuple(each.name for each in passes_of_kind("intent"))
-STATIC = Candidate((Rewrite("intent.int8_static"),))
+STATIC = Candidate((ApplyPass("intent.int8_static"),))
 
 
 def test_precision_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_precision_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_without_labels_accuracy_is_how_like_the_original_answers_are(tmp_path: Path) -> None:
-    candidates = (Candidate(), STATIC, Candidate((Rewrite("intent.fp16"),)))
+    candidates = (Candidate(), STATIC, Candidate((ApplyPass("intent.fp16"),)))
     outcomes = outcomes_of(make(tmp_path, "latency", "accuracy"), *candidates)
     same, static, half = (measured(each).values["accuracy"] for each in outcomes)
     assert same == 1.0

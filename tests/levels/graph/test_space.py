@@ -18,7 +18,7 @@ from planish.core import (
     rng,
 )
 from planish.levels.graph.architecture import Features
-from planish.levels.graph.passes import STEPS, Disable, Rewrite, Selection, Set, selection_of
+from planish.levels.graph.passes import STEPS, ApplyPass, Disable, Selection, Set, selection_of
 from planish.levels.graph.space import (
     COUNTS,
     LONGEST,
@@ -66,7 +66,7 @@ class TestModels(TestSelections):
         """Of the names alone: equal models may be made by lists that leave unequal room for more."""
         space = self.space()
         one, other = (
-            Candidate(tuple(map(Rewrite, order)))
+            Candidate(tuple(map(ApplyPass, order)))
             for order in (VOCABULARY.rewrites, VOCABULARY.rewrites[::-1])
         )
         assert space.state_key(one) == space.state_key(other)
@@ -180,7 +180,7 @@ def test_features_include_the_model() -> None:
 
 
 def test_what_is_not_in_order_is_illegal() -> None:
-    wrong = Candidate((Disable("ConvAddFusion"), Rewrite("onnxscript.optimize")))
+    wrong = Candidate((Disable("ConvAddFusion"), ApplyPass("onnxscript.optimize")))
     with pytest.raises(ScheduleError):
         selection_of(wrong)
     with pytest.raises(ScheduleError):

@@ -17,7 +17,7 @@ from levels.graph.models import constant, model, weight, write
 from planish.core import Candidate, Step
 from planish.levels.graph.architecture import recognize
 from planish.levels.graph.architecture.recognition import CLASSES
-from planish.levels.graph.passes import Disable, Offline, Rewrite, find_pass, selection, selection_of
+from planish.levels.graph.passes import ApplyPass, Disable, Offline, find_pass, selection, selection_of
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import (
     FAR,
@@ -128,16 +128,16 @@ def test_a_list_has_no_pass_whose_operators_the_opset_lacks(opset: int, there: b
     assert all(("onnxscript.fuse_hardswish" in each.rewrites) is there for each in lists)
 
 
-GOOD = Rewrite("onnxscript.optimize")
-FAIR = Rewrite("onnxscript.fold_constants")
-IDLE = Rewrite("onnxscript.inline")
+GOOD = ApplyPass("onnxscript.optimize")
+FAIR = ApplyPass("onnxscript.fold_constants")
+IDLE = ApplyPass("onnxscript.inline")
 SLOW = Disable("NchwcTransformer")
 FAST = Disable("SkipLayerNormFusion")
 TRUTH: dict[Step, float] = {GOOD: -0.5, FAIR: -0.2, IDLE: 0.0, SLOW: 0.7, FAST: -0.15}
 
 
 def candidate(*steps: Step) -> Candidate:
-    rewrites = [s.name for s in steps if isinstance(s, Rewrite)]
+    rewrites = [s.name for s in steps if isinstance(s, ApplyPass)]
     out = [s.name for s in steps if isinstance(s, Disable)]
     return selection(rewrites, out, offline=Offline() in steps).candidate
 

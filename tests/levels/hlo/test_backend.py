@@ -22,10 +22,10 @@ from planish.core import Candidate, Measured, PlanishError, ProgramError, Target
 from planish.core import evaluate as evaluate_all
 from planish.levels.hlo import program_from
 from planish.levels.hlo.backend import (
-    Backend,
     BackendError,
     CompiledFiles,
     Executable,
+    HloBackend,
     XlaBackend,
     compute,
     open_backend,
@@ -78,17 +78,17 @@ func.func public @main(%images: tensor<1x3xf32> loc("images")) -> tensor<1x3xf32
 
 
 @pytest.fixture(scope="module", params=["xla", pytest.param("iree", marks=needs_iree)])
-def backend(request: pytest.FixtureRequest) -> Backend:
+def backend(request: pytest.FixtureRequest) -> HloBackend:
     return open_backend(request.param)
 
 
-def run(backend: Backend, text: str, *arrays: Any) -> Sequence[Any]:
+def run(backend: HloBackend, text: str, *arrays: Any) -> Sequence[Any]:
     executable = backend.compile(entry_text(load(text), "main"))
     return compute(backend, executable, signature(program_from(text)).arguments, arrays)
 
 
 @pytest.mark.parametrize("text", [CHAIN, SUM])
-def test_results_are_those_of_the_interpreter(backend: Backend, text: str) -> None:
+def test_results_are_those_of_the_interpreter(backend: HloBackend, text: str) -> None:
     draw = np.random.default_rng(0)
     if text == CHAIN:
         arrays: list[Any] = [draw.random((2, 3), "f") for _ in range(2)]
@@ -100,7 +100,7 @@ def test_results_are_those_of_the_interpreter(backend: Backend, text: str) -> No
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_arrays_of_every_type_go_in_and_come_out(backend: Backend) -> None:
+def test_arrays_of_every_type_go_in_and_come_out(backend: HloBackend) -> None:
     d, a, c, b = run(
         backend,
         TYPES,
@@ -146,7 +146,7 @@ func.func public @main(%x: tensor<4x8xf32> loc("images")) -> (tensor<4xf32>, ten
 """
 
 
-def test_what_is_not_finite_is_as_in_ieee_754(backend: Backend) -> None:
+def test_what_is_not_finite_is_as_in_ieee_754(backend: HloBackend) -> None:
     x = np.array([[np.inf, -np.inf, np.nan, -0.0, 1e38], [-1] * 4 + [np.nan], [-np.inf] * 5], np.float32)
     with np.errstate(invalid="ignore"):
         expected = [np.float32(0) * x, x - x, x.max(axis=1)]
@@ -155,7 +155,7 @@ def test_what_is_not_finite_is_as_in_ieee_754(backend: Backend) -> None:
     assert np.signbit(run(backend, NOT_FINITE, x)[0][0, 3])
 
 
-def test_a_reduction_of_two_operands_is_computed_or_refused(backend: Backend) -> None:
+def test_a_reduction_of_two_operands_is_computed_or_refused(backend: HloBackend) -> None:
     x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     try:
         largest, indices = run(backend, ARG_MAX, x)
@@ -183,7 +183,7 @@ def test_a_back_end_that_does_not_take_a_module_is_not_cross_checked(tmp_path: P
     assert "does not run by second: no reduction of two operands" in agreement(found.outcome).why
 
 
-def test_results_are_arguments_again(backend: Backend) -> None:
+def test_results_are_arguments_again(backend: HloBackend) -> None:
     executable = backend.compile(entry_text(load(CHAIN), "main"))
     x, y = (backend.put(np.full((2, 3), value, np.float32)) for value in (1, 2))
     for _ in range(3):
@@ -200,18 +200,18 @@ def test_results_are_arguments_again(backend: Backend) -> None:
         [np.zeros((2, 3), "f")],
     ],
 )
-def test_arrays_of_other_shapes_and_types_are_refused(backend: Backend, arrays: list[Any]) -> None:
+def test_arrays_of_other_shapes_and_types_are_refused(backend: HloBackend, arrays: list[Any]) -> None:
     with pytest.raises(ProgramError, match="the function takes"):
         run(backend, CHAIN, *arrays)
 
 
-def test_what_is_no_module_is_one_line(backend: Backend) -> None:
+def test_what_is_no_module_is_one_line(backend: HloBackend) -> None:
     with pytest.raises(BackendError, match="undeclared") as caught:
         backend.compile("func.func @main(%x: tensor<2xf32>) { return %y : tensor<2xf32> }")
     assert "\n" not in caught.value.message
 
 
-def test_numbers_of_type_bfloat16_go_in_and_come_out(backend: Backend) -> None:
+def test_numbers_of_type_bfloat16_go_in_and_come_out(backend: HloBackend) -> None:
     x = np.array([[1, -2.5, 3e38]] * 2, ml_dtypes.bfloat16)
     (found,) = run(backend, CHAIN.replace("f32", "bf16"), x, x)
     assert found.dtype == x.dtype

@@ -90,7 +90,7 @@ def _data() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Rewrite(Step):
+class ApplyPass(Step):
     """Make another model by a rewriting pass."""
 
     name: str
@@ -142,7 +142,7 @@ BY_OPENVINO = Set("provider", OPENVINO)
 IN_BFLOAT16 = Set("provider", OPENVINO_BFLOAT16)
 """The same, with numbers of 16 bits inside: results change."""
 
-STEPS: Mapping[str, type[Step]] = {"Rewrite": Rewrite, "Disable": Disable, "Offline": Offline, "Set": Set}
+STEPS: Mapping[str, type[Step]] = {"ApplyPass": ApplyPass, "Disable": Disable, "Offline": Offline, "Set": Set}
 
 
 @dataclass(frozen=True)
@@ -236,11 +236,11 @@ def selection_of(candidate: Candidate) -> Selection:
 
     Raises:
         ProgramError: a pass is unknown or kept out; a setting or its value is unknown.
-        ScheduleError: the steps are not in their order: `Rewrite`, `Disable`, `Offline`, `Set`.
+        ScheduleError: the steps are not in their order: `ApplyPass`, `Disable`, `Offline`, `Set`.
     """
     steps = candidate.steps
     found = selection(
-        [step.name for step in steps if isinstance(step, Rewrite)],
+        [step.name for step in steps if isinstance(step, ApplyPass)],
         [step.name for step in steps if isinstance(step, Disable)],
         offline=Offline() in steps,
         settings=[step for step in steps if isinstance(step, Set)],
@@ -251,7 +251,7 @@ def selection_of(candidate: Candidate) -> Selection:
     return found
 
 
-_rewrite, _disable = cache(Rewrite), cache(Disable)
+_rewrite, _disable = cache(ApplyPass), cache(Disable)
 
 
 @cache

@@ -23,9 +23,9 @@ from planish.levels.graph.passes import (
     RUNTIME,
     SETTABLE,
     VALUES,
+    ApplyPass,
     Disable,
     Offline,
-    Rewrite,
     Selection,
     Set,
     passes_of_kind,
@@ -200,13 +200,13 @@ class SelectionSpace(Space):
             if each.name not in chosen.session
             and len(_having(chosen, each).candidate.steps) > len(candidate.steps)
         ]
-        return [*map(Rewrite, more), *map(Disable, out), *offline, *settings]
+        return [*map(ApplyPass, more), *map(Disable, out), *offline, *settings]
 
     def extend(self, candidate: Candidate, step: Step) -> Candidate:
         """Append a rewriting pass to the others, leave out one more of the runtime's, or set the session."""
         chosen = selection_of(candidate)
         match step:
-            case Rewrite(name):
+            case ApplyPass(name):
                 return replace(chosen, rewrites=(*chosen.rewrites, name)).candidate
             case Disable(name):
                 return replace(chosen, disabled=chosen.disabled | {name}).candidate

@@ -23,9 +23,9 @@ from planish.core import Candidate, ProgramError, Step
 from planish.levels.graph.architecture.recognition import CLASSES, Recognition, recognize, recognize_file
 from planish.levels.graph.passes import (
     RUNTIME,
+    ApplyPass,
     Disable,
     Offline,
-    Rewrite,
     Selection,
     Set,
     find_pass,
@@ -368,12 +368,12 @@ def _learnt(name: str, records: Sequence[RidgeRow]) -> ClassList:
 def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mapping[str, float]]) -> Candidate:
     """Make a list of all steps that help, each rewriting pass where it stood in the lists that were good."""
     helpful = [e.step for e in found.values() if e.change < -MARGIN and not e.fails]
-    rewrites = [step.name for step in helpful if isinstance(step, Rewrite)][:LONGEST]
+    rewrites = [step.name for step in helpful if isinstance(step, ApplyPass)][:LONGEST]
     out = [step.name for step in helpful if isinstance(step, Disable)]
     # Where in a good list each rewriting pass stood, from 0 to 1; what stood in none goes to the middle.
     shares: defaultdict[str, list[float]] = defaultdict(list)
     for candidate, changes in tried.items():
-        names = [step.name for step in candidate.steps if isinstance(step, Rewrite)]
+        names = [step.name for step in candidate.steps if isinstance(step, ApplyPass)]
         if sum(changes.values()) < 0:
             for index, name in enumerate(names):
                 shares[name].append(index / max(1, len(names) - 1))
@@ -399,7 +399,7 @@ def records_of(text: str, outcomes: Outcomes) -> Iterator[RidgeRow]:
     for candidate, ratio in outcomes if classes else ():
         # What changes results, or sets the session, is one user's wish: the next may not accept it.
         if not any(
-            isinstance(step, Set) or (isinstance(step, Rewrite) and find_pass(step.name).is_intended)
+            isinstance(step, Set) or (isinstance(step, ApplyPass) and find_pass(step.name).is_intended)
             for step in candidate.steps
         ):
             yield RidgeRow(program.digest, classes, candidate, ratio)

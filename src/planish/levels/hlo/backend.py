@@ -45,7 +45,7 @@ same number. `planish.levels.hlo.backend.compute` does.
 """
 
 
-class Backend(Protocol):
+class HloBackend(Protocol):
     """Compiles and runs, in this process, which it may crash or let hang."""
 
     @property
@@ -86,7 +86,7 @@ def numpy_type(element: str) -> np.dtype[Any]:
 
 
 def compute(
-    backend: Backend, executable: Executable, types: Sequence[TensorType], arrays: Sequence[NDArray[Any]]
+    backend: HloBackend, executable: Executable, types: Sequence[TensorType], arrays: Sequence[NDArray[Any]]
 ) -> list[NDArray[Any]]:
     """Run a compiled function once.
 
@@ -98,7 +98,7 @@ def compute(
 
 
 def device_arguments(
-    backend: Backend, types: Sequence[TensorType], arrays: Sequence[NDArray[Any]]
+    backend: HloBackend, types: Sequence[TensorType], arrays: Sequence[NDArray[Any]]
 ) -> list[DeviceArray]:
     """Copy arguments to the back end; raises ProgramError where they are not of these types."""
     if len(arrays) != len(types):
@@ -108,7 +108,9 @@ def device_arguments(
     ]
 
 
-def device_argument(backend: Backend, type_: TensorType, array: NDArray[Any], position: int) -> DeviceArray:
+def device_argument(
+    backend: HloBackend, type_: TensorType, array: NDArray[Any], position: int
+) -> DeviceArray:
     """Copy an argument to the back end; raises ProgramError where it is not of this type."""
     if array.shape != type_.shape or array.dtype != numpy_type(type_.element):
         given = f"{array.dtype} {list(array.shape)}"
@@ -362,7 +364,7 @@ def _iree_config(cores: int) -> Any:
     return runtime.Config("local-task")
 
 
-def open_backend(name: str = "", cores: int = 1, files: CompiledFiles | None = None) -> Backend:
+def open_backend(name: str = "", cores: int = 1, files: CompiledFiles | None = None) -> HloBackend:
     """Open a back end.
 
     Args:

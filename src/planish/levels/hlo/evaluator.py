@@ -36,7 +36,14 @@ from planish.core import (
     evaluate_in_order,
     within,
 )
-from planish.levels.hlo.backend import Backend, BackendError, CompiledFiles, Executable, compute, open_backend
+from planish.levels.hlo.backend import (
+    BackendError,
+    CompiledFiles,
+    Executable,
+    HloBackend,
+    compute,
+    open_backend,
+)
 from planish.levels.hlo.edits import EditableModule, finished, identity_of
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.machine import BACKENDS, versions
@@ -162,7 +169,7 @@ class HloEvaluatorSpec:
 class HloEvaluator:
     """Evaluates patches of one module: compiles, scores and times them."""
 
-    def __init__(self, spec: HloEvaluatorSpec, backend: Backend | None = None) -> None:
+    def __init__(self, spec: HloEvaluatorSpec, backend: HloBackend | None = None) -> None:
         self._spec, self._program = spec, spec.program.module
         self._backend = backend or open_backend(spec.backend, spec.cores, spec.compiled_files)
         self._text = _text(self._program)
@@ -484,7 +491,7 @@ class Comparing:
 class Comparison:
     """Compares what back ends compute of patched modules; by default all that there are."""
 
-    def __init__(self, spec: Comparing, backends: Sequence[Backend] = ()) -> None:
+    def __init__(self, spec: Comparing, backends: Sequence[HloBackend] = ()) -> None:
         self._spec, self._program = spec, spec.program
         self._types, self._arrays = first_call(self._program.module, self._program.workload)
         self._backends = backends or [open_backend(name) for name in BACKENDS]

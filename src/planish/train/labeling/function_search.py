@@ -33,7 +33,7 @@ from planish.search.minimization import Portfolio, RandomMinimize, minimize
 from planish.search.rounds import Archive
 from planish.tuning.budget import SearchLimits
 from planish.tuning.recorder import Recorder
-from planish.tuning.search_loop import InFlight, Pending, SearchLoop
+from planish.tuning.search_loop import InFlight, PendingCandidates, SearchLoop
 from planish.tuning.settings import Budget
 
 Passes = tuple[str, ...]
@@ -330,4 +330,4 @@ def _shortened(space: PassSpace, best: Candidate) -> Rounds:
 
 
 def _search(searcher: Searcher, costs: FunctionCosts, limits: FunctionLimits) -> None:
-    SearchLoop(searcher, InFlight(costs.executor), Pending(costs), costs, limits).search()
+    SearchLoop(searcher, InFlight(costs.executor), PendingCandidates(costs), costs, limits).search()

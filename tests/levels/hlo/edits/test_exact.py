@@ -15,7 +15,7 @@ from levels.hlo.edits.test_loops import RECURRENT, TWICE
 from levels.hlo.edits.test_sink_transposes import NETWORK
 from planish.core import rng
 from planish.levels.hlo import Program, program_from
-from planish.levels.hlo.backend import Backend, open_backend
+from planish.levels.hlo.backend import HloBackend, open_backend
 from planish.levels.hlo.edits import EXACT, EditableModule, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original
@@ -30,7 +30,7 @@ PROGRAMS = {
 
 
 @cache
-def _xla() -> Backend:
+def _xla() -> HloBackend:
     return open_backend("xla", 1)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from levels.hlo.modules import EXAMPLES, assert_refused, chain
 from planish.core import Candidate, rng
 from planish.levels.hlo import Program, program_from
-from planish.levels.hlo.backend import Backend, open_backend
+from planish.levels.hlo.backend import HloBackend, open_backend
 from planish.levels.hlo.edits import Edit, EditableModule, Lower, Narrow, Shrink, TileBatch, finished
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import original, replay
@@ -82,7 +82,7 @@ def given_to(layer: Layer) -> list[NDArray[np.float32]]:
 
 
 @cache
-def _xla() -> Backend:
+def _xla() -> HloBackend:
     return open_backend("xla", 1)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planish.core import Objective, ProgramError, StageClock
 from planish.core.front import bounds
-from planish.levels.hlo.backend import Backend, DeviceArray, Executable, device_argument
+from planish.levels.hlo.backend import DeviceArray, Executable, HloBackend, device_argument
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.scoring.metrics import Metric, NotFiniteError, metric_of, right_answers
 from planish.levels.hlo.workload import Workload
@@ -97,14 +97,14 @@ Scores = Mapping[Part, Score]
 """By the part of the examples."""
 
 
-def device_parameters(backend: Backend, workload: Workload, call: RoleCall) -> dict[int, DeviceArray]:
+def device_parameters(backend: HloBackend, workload: Workload, call: RoleCall) -> dict[int, DeviceArray]:
     """Copy the parameters that a function starts with to the back end; returns them by position, in order."""
     arrays = zip(call.parameters, first_parameters(workload, call), strict=True)
     return device_arguments(backend, call.arguments, dict(arrays))
 
 
 def device_arguments(
-    backend: Backend, types: Sequence[TensorType], arrays: Arguments
+    backend: HloBackend, types: Sequence[TensorType], arrays: Arguments
 ) -> dict[int, DeviceArray]:
     """Copy arguments of a function to the back end; returns them by position."""
     return {i: device_argument(backend, types[i], array, i) for i, array in arrays.items()}
@@ -122,7 +122,9 @@ class Prediction:
         targets: an array for each result that is compared; those of the calls, if they have any.
     """
 
-    def __init__(self, backend: Backend, types: Sequence[TensorType], calls: Calls, metric: Metric) -> None:
+    def __init__(
+        self, backend: HloBackend, types: Sequence[TensorType], calls: Calls, metric: Metric
+    ) -> None:
         self._backend, self._calls, self._metric = backend, calls, metric
         self._varying = [device_arguments(backend, types, call) for call in calls.varying]
         self.targets = [] if calls.targets is None else [calls.targets]
@@ -251,7 +253,7 @@ class Inference(Scorer):
 
 
 def score_images(
-    backend: Backend,
+    backend: HloBackend,
     workload: Workload,
     fitted: Fitted,
     examples: LabeledExamples,
@@ -270,7 +272,7 @@ def score_images(
 
 
 def score_outputs(
-    backend: Backend, inputs: NamedInputs, parts: Sequence[Part], metric: Metric, unchanged: Executable
+    backend: HloBackend, inputs: NamedInputs, parts: Sequence[Part], metric: Metric, unchanged: Executable
 ) -> Inference:
     """Make the scorer of a function's answers to some calls.
 
@@ -295,7 +297,7 @@ class Trainer(Scorer):
 
     def __init__(
         self,
-        backend: Backend,
+        backend: HloBackend,
         workload: Workload,
         fitted: Fitted,
         examples: LabeledExamples,
@@ -399,7 +401,7 @@ def batch_order(batches: int, epochs: int, seed: int) -> NDArray[np.int64]:
 
 
 def _device_batches(
-    backend: Backend, call: RoleCall, examples: LabeledExamples, order: NDArray[np.int64]
+    backend: HloBackend, call: RoleCall, examples: LabeledExamples, order: NDArray[np.int64]
 ) -> list[dict[int, DeviceArray]]:
     """Copy each batch that is needed to the back end, once, and return those of each step."""
     needed, steps = np.unique(order, return_inverse=True)
