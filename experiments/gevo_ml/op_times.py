@@ -24,7 +24,7 @@ from planish.levels.hlo.ir.mlir import ir, strip_uids, tensor_type
 from planish.levels.hlo.ir.normal import entry_text
 from planish.levels.hlo.patch import extended, original
 from planish.levels.hlo.program import read_program
-from planish.levels.hlo.space import PRODUCTS, together
+from planish.levels.hlo.structure import PRODUCTS, together
 from planish.measure import repeated, time_call
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "hlo"

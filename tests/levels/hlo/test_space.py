@@ -33,7 +33,8 @@ from planish.levels.hlo.edits import (
 )
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.patch import original, replay
-from planish.levels.hlo.space import PatchSpace, Wants, blocks, children, learning_rates
+from planish.levels.hlo.space import PatchSpace, Wants, children
+from planish.levels.hlo.structure import blocks, learning_rates
 from planish.search import make_searcher
 from planish.testing.searchers import drive
 from planish.testing.spaces import SpaceConformance

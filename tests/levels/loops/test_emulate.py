@@ -14,7 +14,6 @@ from golden_text import Golden
 from levels.loops.trees import integers, matmul
 from planish.core import Candidate
 from planish.levels.loops.backends import tree_of
-from planish.levels.loops.export import annotated_text
 from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,
     AnnotatedTree,
@@ -26,6 +25,7 @@ from planish.levels.loops.ir.annotated import (
 )
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
+from planish.levels.loops.listings import annotated_text
 from planish.levels.loops.lower.regalloc import annotate
 from planish.levels.loops.steps import Reorder, Split
 from planish.levels.loops.testing.annotated_interpreter import emulate

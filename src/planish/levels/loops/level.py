@@ -226,7 +226,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
             return describe_gpu(task.program, candidate, task.target)
         from planish.levels.loops.backends import annotated_of, library_of, schedule_of, tree_of
-        from planish.levels.loops.export import annotated_text, loop_tree_text, pseudocode
+        from planish.levels.loops.listings import annotated_text, loop_tree_text, pseudocode
 
         library = library_of(candidate)
         if library:

@@ -17,18 +17,9 @@ from typing import NamedTuple
 
 from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode, arithmetic_of, layout
 from planish.levels.loops.codegen.llvm import jit
-from planish.levels.loops.codegen.llvm.ir_writer import (
-    Arithmetic,
-    Cell,
-    Lines,
-    Live,
-    Memory,
-    Val,
-    Writer,
-    flattened,
-    mask_of,
-)
+from planish.levels.loops.codegen.llvm.ir_writer import Arithmetic, Lines, Val, Writer, flattened
 from planish.levels.loops.codegen.llvm.jit import Machine, host_machine
+from planish.levels.loops.codegen.llvm.memory import Cell, Live, Memory, mask_of
 from planish.levels.loops.codegen.objects import Section, read_object
 from planish.levels.loops.ir.annotated import (
     AnnotatedLoop,

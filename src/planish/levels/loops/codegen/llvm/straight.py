@@ -13,8 +13,9 @@ from functools import partial
 from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.compile import FunctionCode, Leaves, Site
-from planish.levels.loops.codegen.llvm.ir_writer import Lines, Live, Memory, Val, flattened
+from planish.levels.loops.codegen.llvm.ir_writer import Lines, Val, flattened
 from planish.levels.loops.codegen.llvm.jit import Machine
+from planish.levels.loops.codegen.llvm.memory import Live, Memory
 from planish.levels.loops.codegen.objects import Section, read_object
 from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves
 from planish.levels.loops.lang.program import DTYPES
