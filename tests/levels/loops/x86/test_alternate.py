@@ -7,7 +7,7 @@ from levels.loops.running import GENERATORS, outputs_of
 from planish.core import Candidate
 from planish.levels.loops.backends import supported_isas
 from planish.levels.loops.codegen.x86.isa import IsaName
-from planish.levels.loops.codegen.x86.vector_ops import stride_2_vector
+from planish.levels.loops.codegen.x86.transfers import stride_2_vector
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.space.cursor import resolve

@@ -16,17 +16,9 @@ from typing import TypeGuard
 
 from planish.core import TargetError
 from planish.levels.loops.codegen.x86.assembler import Assembler, Imm, Words
-from planish.levels.loops.codegen.x86.isa import Isa
+from planish.levels.loops.codegen.x86.isa import MINMAX, TESTS, UNORDERED, Isa, minmax, select
 from planish.levels.loops.codegen.x86.pointers import Pointer, Pointers
-from planish.levels.loops.codegen.x86.vector_ops import (
-    MINMAX,
-    TESTS,
-    Transfers,
-    gather_at,
-    gather_at_integer,
-    minmax,
-    select,
-)
+from planish.levels.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_integer
 from planish.levels.loops.codegen.x86.vectors import (
     Accumulator,
     Element,
@@ -529,7 +521,7 @@ def _operations(function: str, dtype: str) -> list[tuple[str, tuple[int | Const,
 _NEAREST = Imm(8)
 # The interval [0.75, 1.5), and NaN for negative numbers.
 _MANTISSA_UP_TO_ONE_AND_A_HALF = Imm(0b1011)
-_EQUAL, _LESS, _UNORDERED, _NOT_LESS = Imm(0), Imm(1), Imm(3), Imm(5)
+_EQUAL, _LESS, _NOT_LESS = Imm(0), Imm(1), Imm(5)
 
 
 def _field(block: BasicBlock) -> tuple[int, int]:
@@ -626,7 +618,7 @@ def _mantissa(block: BasicBlock, result: int, value: int) -> None:
     emit(forms.blend, result, result, other, small)
     # The square root is not a number exactly where the value is negative or not one.
     emit(forms.sqrt, small, value)
-    emit(forms.compare, small, small, small, _UNORDERED)
+    emit(forms.compare, small, small, small, UNORDERED)
     emit(forms.bit_or, result, result, small)
     block.release(small)
     block.release(other)

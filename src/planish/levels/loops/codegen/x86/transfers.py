@@ -1,4 +1,4 @@
-"""Vector operations of several instructions: loads, stores, select, extremes, and reduction of lanes.
+"""Loads and stores of vectors that take several instructions.
 
 A load of every second element, as in a convolution of stride 2, is two contiguous loads and one permutation.
 The first begins at the first element and the second ends at the last one: nothing beyond the array is read,
@@ -10,16 +10,12 @@ to the nearest, ties to even, by AVX512_BF16's instruction where the processor h
 numbers for zero), else by adding what carries into the upper half. NaN stays NaN, and is quiet. Of integers
 the lowest bits are stored. A gathered element's index is clamped to the table, so that no element outside it
 is read.
-
-Maximum and minimum keep NaN, as NumPy's do, where the processor's instructions return their second operand if
-either is NaN. So the first operand remains to be tested, unless it is a constant. With opmasks, an
-accumulator that is NaN already is left alone: two instructions, on two ports.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import copysign
 from typing import NamedTuple
@@ -28,7 +24,7 @@ from iced_x86 import Code, Register
 
 from planish.core import TargetError
 from planish.levels.loops.codegen.x86.assembler import Address, Assembler, Imm, Mem
-from planish.levels.loops.codegen.x86.isa import Isa
+from planish.levels.loops.codegen.x86.isa import K7, UNORDERED, Isa
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
 from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
 from planish.levels.loops.lang.element_types import nearest_integer
@@ -82,8 +78,8 @@ def _load_stride_2(transfers: Transfers, register: int, element: Element) -> Non
 
 # Narrow elements
 
-_TO_NEAREST_EVEN, _UNORDERED = Imm(0), Imm(3)
-_EAX, _K7 = int(Register.EAX), int(Register.K7)
+_TO_NEAREST_EVEN = Imm(0)
+_EAX = int(Register.EAX)
 
 
 class _Forms(NamedTuple):
@@ -240,8 +236,8 @@ def _round_wide(transfers: Transfers, half: int, vector: int) -> None:
     emit(Code.EVEX_VPADDD_ZMM_K1Z_ZMM_ZMMM512B32, result, result, vector)
     # The carry could make an infinity of what is not a number, or turn its sign: there the vector's own bits
     # stay.
-    emit(transfers.forms.compare, _K7, vector, vector, _UNORDERED)
-    constant(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, result, vector, data=_QUIET, mask=_K7)
+    emit(transfers.forms.compare, K7, vector, vector, UNORDERED)
+    constant(Code.EVEX_VPORD_ZMM_K1Z_ZMM_ZMMM512B32, result, vector, data=_QUIET, mask=K7)
     emit(Code.EVEX_VPSRLD_ZMM_K1Z_ZMMM512B32_IMM8, result, result, Imm(16))
     emit(Code.EVEX_VPMOVDW_YMMM256_K1Z_ZMM, transfers.isa.ymm(half), result)
 
@@ -259,7 +255,7 @@ def _round(transfers: Transfers, half: int, vector: int) -> None:
     emit(Code.VEX_VPADDD_YMM_YMM_YMMM256, result, result, vector)
     constant(broadcast, quiet, data=_QUIET)
     emit(Code.VEX_VPOR_YMM_YMM_YMMM256, quiet, quiet, vector)
-    emit(transfers.forms.compare, nan, vector, vector, _UNORDERED)
+    emit(transfers.forms.compare, nan, vector, vector, UNORDERED)
     emit(transfers.forms.blend, result, result, quiet, nan)
     emit(Code.VEX_VPSRLD_YMM_YMM_IMM8, result, result, Imm(16))
     _pack_words(transfers, result)
@@ -407,7 +403,7 @@ class Transfers:
         self.asm.emit(self.forms.bit_xor, vector, vector, vector)
         if self.isa.wide:
             self._set_k7(element.lanes)  # a gather clears its mask
-            self.asm.emit(self.forms.gather, vector, memory, mask=_K7)
+            self.asm.emit(self.forms.gather, vector, memory, mask=K7)
         else:
             mask = self.lane_mask(element.lanes)
             self.asm.emit(self.forms.gather, vector, memory, self._first + mask)
@@ -416,9 +412,9 @@ class Transfers:
 
     def _set_k7(self, lanes: int) -> None:
         if lanes == self._lanes:
-            self.asm.emit(Code.VEX_KXNORW_KR_KR_KR, _K7, _K7, _K7)
+            self.asm.emit(Code.VEX_KXNORW_KR_KR_KR, K7, K7, K7)
         else:
-            self.asm.emit(Code.VEX_KMOVW_KR_KM16, _K7, self.mask(lanes))
+            self.asm.emit(Code.VEX_KMOVW_KR_KM16, K7, self.mask(lanes))
 
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
@@ -458,7 +454,7 @@ class Transfers:
         if isa.wide:
             offsets, memory = self._spread(element)
             self._set_k7(element.lanes)
-            emit(self.forms.scatter, memory, self._first + register, mask=_K7)
+            emit(self.forms.scatter, memory, self._first + register, mask=K7)
             self.registers.release(offsets)
             return
         # AVX2 has no scatter: lane by lane.
@@ -524,110 +520,3 @@ def _load_row(transfers: Transfers, result: int, value: Gathered) -> None:
     emit(Code.ADD_R64_RM64, SCRATCH, pointer.register or Mem(RSP, pointer.slot))
     here = Pointer(pointer.buffer, pointer.dtype, {}, 0, SCRATCH)
     transfers.load(result, Element(here, element.disp, element.stride, element.lanes))
-
-
-# Select
-
-TESTS: Mapping[str, tuple[Imm, Imm]] = {
-    "<": (Imm(0x11), Imm(1)),
-    "<=": (Imm(0x12), Imm(2)),
-    "==": (Imm(0), Imm(0)),
-    "!=": (Imm(4), Imm(4)),
-}
-"""Comparison to its predicates, of floats and of integers.
-
-Those of floats (LT_OQ, LE_OQ, EQ_OQ, NEQ_UQ) do not signal: where an operand is not a number, none but !=
-holds.
-"""
-
-
-def select(asm: Assembler, isa: Isa, test: str, target: int, args: Sequence[int]) -> None:
-    """Write `target = test(a, b) ? yes : no`.
-
-    Args:
-        isa: instruction set and element type; with AVX-512, k7 is overwritten.
-        test: one of `TESTS`.
-        target: a register that is none of `args`.
-        args: the registers of a, b, yes and no.
-    """
-    a, b, yes, no = map(isa.vector, args)
-    forms, result = isa.forms, isa.vector(target)
-    if isa.wide or not isa.is_integer:
-        asm.emit(forms.compare, _K7 if isa.wide else result, a, b, TESTS[test][isa.is_integer])
-    else:
-        # AVX2 has == and > alone; the others are the opposite of one of them.
-        if test in ("<=", "!="):
-            yes, no = no, yes
-        if test == "<":
-            a, b = b, a
-        asm.emit(forms.greater if test in ("<", "<=") else forms.compare, result, a, b)
-    if isa.wide:
-        asm.emit(forms.blend, result, no, yes, mask=_K7)
-    else:
-        asm.emit(forms.blend, result, no, yes, result)
-
-
-# Maximum and minimum
-
-MINMAX = ("max", "min")
-_ORDERED = Imm(7)
-
-
-def minmax(
-    asm: Assembler, isa: Isa, function: str, target: int, old: int, new: int, spare: int = 0, mask: int = 0
-) -> None:
-    """Write `target = function(old, new)`.
-
-    Args:
-        function: one of `MINMAX`.
-        target: a register; it may be that of `old`.
-        old: the register of an operand.
-        new: the register of the other, not the target.
-        spare: AVX2: another register, which is overwritten.
-        mask: AVX-512: an opmask register for the lanes that change, or 0. k7 is overwritten.
-    """
-    forms, v = isa.forms, isa.vector
-    code = forms.functions[function]
-    if isa.is_integer:
-        asm.emit(code, v(target), v(old), v(new), mask=mask)
-    elif isa.wide and target == old:
-        asm.emit(forms.compare, _K7, v(old), v(old), _ORDERED, mask=mask)
-        asm.emit(code, v(old), v(old), v(new), mask=_K7)
-    elif isa.wide:
-        asm.emit(code, v(target), v(new), v(old), mask=mask)
-        asm.emit(forms.compare, _K7, v(new), v(new), _UNORDERED, mask=mask)
-        asm.emit(forms.copy, v(target), v(new), mask=_K7)
-    else:
-        asm.emit(forms.compare, v(spare), v(new), v(new), _UNORDERED)
-        asm.emit(code, v(target), v(new), v(old))
-        # The mask's lanes are all ones, which is not a number either: no copy of `new` is needed.
-        asm.emit(forms.bit_or, v(target), v(target), v(spare))
-
-
-# Reduction of lanes
-
-
-def reduce_lanes(asm: Assembler, isa: Isa, register: int, function: str) -> None:
-    """Reduce all lanes into the lowest one; registers 0 and 1 are overwritten.
-
-    Args:
-        register: holds the vector; not 0 or 1.
-        function: "add", "mul", "max" or "min".
-    """
-    forms, xmm, ymm = isa.forms, isa.xmm, isa.ymm
-
-    def combine(part: Callable[[int], int], codes: Mapping[str, int]) -> None:
-        if function in MINMAX:
-            minmax(asm, isa, function, register, register, 0, spare=1)
-        else:
-            asm.emit(codes[function], part(register), part(register), part(0))
-
-    if isa.wide:
-        asm.emit(forms.upper_half, ymm(0), isa.vector(register), Imm(1))
-        combine(ymm, forms.functions_ymm)
-    asm.emit(forms.upper_quarter, xmm(0), ymm(register), Imm(1))
-    combine(xmm, forms.functions_xmm)
-    # The pairs are exchanged, then the neighbors.
-    for permutation in (0b01001110, 0b10110001) if isa.itemsize == 4 else (0b01,):
-        asm.emit(forms.permute, xmm(0), xmm(register), Imm(permutation))
-        combine(xmm, forms.functions_xmm)
