@@ -28,7 +28,7 @@ from planish.core import (
     private_folder,
 )
 from planish.core.recording import Recording, load_recording, save_recording
-from planish.einsum import BoundEinsum
+from planish.einsum.call import BoundEinsum
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import matmul
 from planish.report import write_report

@@ -19,9 +19,10 @@ from planish.core import PlanishError, rng
 from planish.levels.graph.evaluator import within_three_sigma
 from planish.levels.graph.feeds import make_feeds
 from planish.levels.graph.machine import Meter, counters, peak_memory
+from planish.levels.graph.model_cache import Rewriter, model_cache_of
 from planish.levels.graph.passes import Selection
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import Rewriter, model_cache_of, rewrite
+from planish.levels.graph.rewriting import rewrite
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import recognition_of

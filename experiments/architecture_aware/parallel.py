@@ -19,10 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from planish.levels.graph.feeds import make_feeds
+from planish.levels.graph.model_cache import Rewriter, model_cache_of
 from planish.levels.graph.model_protos import node_counts
 from planish.levels.graph.passes import Selection
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import Rewriter, model_cache_of
 from planish.levels.graph.sessions import SessionSettings, open_session
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import class_lists

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from planish.core import PlanishError
 from planish.levels.graph.feeds import Feed, make_feeds
+from planish.levels.graph.model_cache import Rewriter, model_cache_of
 from planish.levels.graph.passes import Selection
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import Rewriter, model_cache_of
 from planish.levels.graph.sessions import ModelSession, SessionSettings, open_session
 from planish.levels.graph.source import read_model
 from planish.levels.graph.starting_lists import GOOD_LISTS, class_lists

@@ -39,7 +39,7 @@ from planish.levels.hlo import edit_gains
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
 from planish.measure.executors import LocalExecutor
-from planish.train.own_tables import MeasuredPatches
+from planish.train.background import MeasuredPatches
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 

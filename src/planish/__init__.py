@@ -9,9 +9,9 @@ from types import ModuleType
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than all this
 if TYPE_CHECKING:
     from planish import callbacks, plot
-    from planish.einsum import einsum, kernel
+    from planish.einsum.call import einsum, kernel
     from planish.measure.ray_cluster import RayCluster
-    from planish.network import compile  # noqa: A004 (a function of this name is what users look for)
+    from planish.network.compiler import compile  # noqa: A004 (a function of this name is what users look for)
     from planish.store import Store, open_store
     from planish.tuning.api import tune
     from planish.tuning.result import Result, load_run, runs
@@ -41,9 +41,9 @@ __all__ = [
 
 _LAZY = {
     "Budget": "planish.tuning.settings",
-    "compile": "planish.network",
-    "einsum": "planish.einsum",
-    "kernel": "planish.einsum",
+    "compile": "planish.network.compiler",
+    "einsum": "planish.einsum.call",
+    "kernel": "planish.einsum.call",
     "load_run": "planish.tuning.result",
     "open_store": "planish.store",
     "RayCluster": "planish.measure.ray_cluster",

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 import planish
 from einsum.untuned import InTurn, choosing, untuned
 from planish.core import PlanishError, ProgramError, usable_cores
-from planish.einsum import BoundEinsum
 from planish.einsum.backends import EinsumBackend, EinsumRequest
-from planish.einsum.call import Dispatcher
+from planish.einsum.call import BoundEinsum, Dispatcher
 from planish.einsum.planning import Planner
 from planish.einsum.selection import Selection
 

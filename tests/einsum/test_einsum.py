@@ -16,9 +16,8 @@ from einsum.untuned import InTurn, untuned
 from levels.loops.mutants import mutants
 from planish import einsum
 from planish.core import Candidate, Measured, ProgramError, Target, Trial
-from planish.einsum import FallbackWarning, contraction_of
-from planish.einsum.backends import Contraction, EinsumBackend
-from planish.einsum.call import Dispatcher
+from planish.einsum.backends import Contraction, EinsumBackend, contraction_of
+from planish.einsum.call import Dispatcher, FallbackWarning
 from planish.einsum.planning import (
     ATTEMPTS,
     COMPARISONS,

@@ -12,8 +12,7 @@ from planish import tune
 from planish.cli import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.core.registry import level_named
-from planish.einsum import contraction_of
-from planish.einsum.backends import EinsumBackend, compile_kernel, multiplication
+from planish.einsum.backends import EinsumBackend, compile_kernel, contraction_of, multiplication
 from planish.einsum.planning import TaskHistory, record, task_of
 from planish.einsum.selection import Selection
 from planish.levels.loops.backends import Library

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from einsum.untuned import untuned
 from planish.core import Candidate
-from planish.einsum import contraction_of, planning
-from planish.einsum.backends import EinsumBackend
+from planish.einsum import planning
+from planish.einsum.backends import EinsumBackend, contraction_of
 from planish.einsum.call import SELECTIONS, Dispatcher
 from planish.einsum.planning import COMPARISONS, read_history, record, stored_backend
 from planish.einsum.selection import CallComparison, Selection, select, select_fastest

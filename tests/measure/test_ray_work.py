@@ -11,8 +11,7 @@ import pytest
 
 from planish.core import PlanishError, TargetError
 from planish.measure.ray_cluster import RayCluster
-from planish.sandbox.fork_pool import Watchdog, forked
-from planish.sandbox.work_process import ForkedWork, WorkProcess
+from planish.sandbox.fork_pool import ForkedWork, Watchdog, WorkProcess, forked
 from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
 
 pytestmark = QUIET

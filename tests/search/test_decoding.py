@@ -25,7 +25,8 @@ from planish.search.decoding import (
     priority_samples,
     reshaped,
 )
-from planish.search.policies import TimedPolicy, best_rollout, greedy_rollout, new_programs, rollout_iteration
+from planish.search.factory import TimedPolicy
+from planish.search.policies import best_rollout, greedy_rollout, new_programs, rollout_iteration
 from search.table_policy import TREE, Table, Words, word
 
 LEAVES = {"XX": 0.3, "XY": 0.18, "X": 0.12, "YY": 0.36, "YXZ": 0.03, "YX": 0.01}

@@ -22,8 +22,7 @@ from planish.levels.llvm.passes.pipeline import candidate_of
 from planish.levels.llvm.passes.space import OWN_LISTS, own_lists
 from planish.models.provenance import HeldOut
 from planish.store import open_store
-from planish.train.background import plan_of, programs_of
-from planish.train.own_tables import FIRST, OwnTable, fit_gains, fit_lists
+from planish.train.background import FIRST, OwnTable, fit_gains, fit_lists, plan_of, programs_of
 from planish.tuning.api import task_of
 from planish.tuning.batch import record_programs
 from planish.tuning.settings import Settings

@@ -32,10 +32,9 @@ from planish.measure.executors import Found, Item, Queue, QueuedExecutor, pickle
 from planish.measure.ray_connection import Host, RayConnection, last_line
 from planish.measure.ray_host import Report, Requirements
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.fork_pool import Done, Watchdog
+from planish.sandbox.fork_pool import Done, ForkedWork, Watchdog, WorkReply
 from planish.sandbox.limits import ExitStatus, Limits
 from planish.sandbox.protocol import EvaluationReply
-from planish.sandbox.work_process import ForkedWork, WorkReply
 
 _WAIT_S = 0.5  # how long a host waits for a result before it answers without one
 _TICK_S = 0.1

@@ -26,10 +26,10 @@ from planish.core import (
 )
 from planish.measure.executors import LocalExecutor
 from planish.measure.machine_lock import exclusive
+from planish.sandbox.fork_pool import ForkedWork, WorkProcess, WorkReply
 from planish.sandbox.limits import Limits
 from planish.sandbox.protocol import HOST, EvaluationReply
 from planish.sandbox.scratch import remove_shared_folder
-from planish.sandbox.work_process import ForkedWork, WorkProcess, WorkReply
 
 THREADS = "OMP_NUM_THREADS"
 """Ray sets it to 1 in its actors; the measured program is to have what it has on the head."""

@@ -1,4 +1,4 @@
-"""Searchers by name: their options, and construction of one that fits the space.
+"""Searchers and policies by name: options, and construction of one that fits the space.
 
 An option is a keyword-only argument of a searcher's constructor, with a type, a default and, by `Option`, a
 help text and bounds. So the command line can list and check the options of any installed searcher.
@@ -6,18 +6,25 @@ help text and bounds. So the command line can list and check the options of any 
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Any, Protocol, get_args, get_origin, runtime_checkable
 
 from planish.core import (
     EMPTY_CONTEXT,
+    CanStep,
     Objective,
     PlanishError,
+    Policy,
+    PolicyState,
     SearchContext,
     Searcher,
     Space,
+    Step,
+    ValueHead,
     registry,
     unknown,
 )
@@ -284,3 +291,72 @@ def _loads_and_fits(name: str, space: Space) -> bool:
 def _methods(protocol: type) -> list[str]:
     # Private names are the machinery of `Protocol`, which every class has.
     return [name for name in dir(protocol) if not name.startswith("_")]
+
+
+class TimedPolicy:
+    """Asks another policy, and counts the seconds.
+
+    Args:
+        policy: is asked.
+
+    Attributes:
+        seconds: that its answers took so far.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.seconds = 0.0
+
+    def begin(self, space: Space) -> PolicyState:
+        """Begin as the policy does."""
+        with self._timed():
+            return self._policy.begin(space)
+
+    def extend(self, state: PolicyState, step: Step) -> PolicyState:
+        """Extend as the policy does."""
+        with self._timed():
+            return self._policy.extend(state, step)
+
+    def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
+        """Return the policy's probabilities."""
+        with self._timed():
+            return self._policy.log_probabilities(states)
+
+    @contextmanager
+    def _timed(self) -> Generator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        # A policy that fails has taken its time as well.
+        finally:
+            self.seconds += time.perf_counter() - started
+
+
+class TimedValueHead(TimedPolicy):
+    """Counts the seconds of the value head, too."""
+
+    def __init__(self, policy: ValueHead) -> None:
+        super().__init__(policy)
+        self._value_head = policy
+
+    def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
+        """Return the policy's values."""
+        with self._timed():
+            return self._value_head.value(states)
+
+
+def timed_policy(space: CanStep, name: str, context: SearchContext = EMPTY_CONTEXT) -> TimedPolicy:
+    """Find a policy, whose time is counted.
+
+    Args:
+        space: where it is to walk.
+        name: as `planish.models.named_policies.policy_named` takes it.
+        context: what was learned before.
+
+    Raises:
+        PlanishError: there is none, or it is for another space.
+    """
+    from planish.models.named_policies import policy_named
+
+    policy = policy_named(space, name, context)
+    return TimedValueHead(policy) if isinstance(policy, ValueHead) else TimedPolicy(policy)

@@ -45,7 +45,7 @@ from planish.search.rounds import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from planish.search.policies import TimedPolicy
+    from planish.search.factory import TimedPolicy
 
 Indices = tuple[int, ...]
 WillDo = Callable[[Sequence[Candidate]], Sequence[bool] | None]
@@ -250,7 +250,7 @@ def policy_proposals(space: Space, name: str, count: int, context: SearchContext
     Raises:
         PlanishError: the named policy cannot be read, or does not fit.
     """
-    from planish.search.policies import timed_policy
+    from planish.search.factory import timed_policy
 
     if name == "none" or not isinstance(space, CanObserve):
         return None

@@ -8,9 +8,7 @@ chapter 5). The seconds that a policy takes are counted apart from those of the 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from itertools import chain, islice
 from typing import Annotated
@@ -27,7 +25,6 @@ from planish.core import (
     PolicyState,
     SearchContext,
     Space,
-    Step,
     TrialPrediction,
     ValueHead,
 )
@@ -41,61 +38,8 @@ from planish.search.decoding import (
     prioritized,
     ranking,
 )
-from planish.search.factory import Option
+from planish.search.factory import Option, TimedPolicy, timed_policy
 from planish.search.rounds import Rounds, RoundSearcher, recording, single_round
-
-
-class TimedPolicy:
-    """Asks another policy, and counts the seconds.
-
-    Args:
-        policy: is asked.
-
-    Attributes:
-        seconds: that its answers took so far.
-    """
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self.seconds = 0.0
-
-    def begin(self, space: Space) -> PolicyState:
-        """Begin as the policy does."""
-        with self._timed():
-            return self._policy.begin(space)
-
-    def extend(self, state: PolicyState, step: Step) -> PolicyState:
-        """Extend as the policy does."""
-        with self._timed():
-            return self._policy.extend(state, step)
-
-    def log_probabilities(self, states: Sequence[PolicyState]) -> Sequence[Mapping[Step | None, float]]:
-        """Return the policy's probabilities."""
-        with self._timed():
-            return self._policy.log_probabilities(states)
-
-    @contextmanager
-    def _timed(self) -> Generator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        # A policy that fails has taken its time as well.
-        finally:
-            self.seconds += time.perf_counter() - started
-
-
-class TimedValueHead(TimedPolicy):
-    """Counts the seconds of the value head, too."""
-
-    def __init__(self, policy: ValueHead) -> None:
-        super().__init__(policy)
-        self._value_head = policy
-
-    def value(self, states: Sequence[PolicyState]) -> Sequence[float]:
-        """Return the policy's values."""
-        with self._timed():
-            return self._value_head.value(states)
-
 
 Name = Annotated[
     str, Option("a policy's name, a file, seeds: of the lists that the space begins with, or auto")
@@ -141,23 +85,6 @@ class PolicySearcher(RoundSearcher):
         candidate = node.candidate
         self._predictions[candidate.hash] = TrialPrediction(math.exp(node.log_probability))
         return candidate
-
-
-def timed_policy(space: CanStep, name: str, context: SearchContext = EMPTY_CONTEXT) -> TimedPolicy:
-    """Find a policy, whose time is counted.
-
-    Args:
-        space: where it is to walk.
-        name: as `planish.models.named_policies.policy_named` takes it.
-        context: what was learned before.
-
-    Raises:
-        PlanishError: there is none, or it is for another space.
-    """
-    from planish.models.named_policies import policy_named
-
-    policy = policy_named(space, name, context)
-    return TimedValueHead(policy) if isinstance(policy, ValueHead) else TimedPolicy(policy)
 
 
 def first_of_each(

@@ -14,8 +14,9 @@ from levels.graph.models import convolutions, write
 from planish.core import Candidate, EvaluatorSpec, Measured, Outcome, StageClock, Task, evaluate_in_order
 from planish.levels.graph.evaluator import GraphEvaluator, GraphEvaluatorSpec
 from planish.levels.graph.level import GraphLevel
+from planish.levels.graph.model_cache import Rewriter
 from planish.levels.graph.passes import Selection, selection_of
-from planish.levels.graph.rewriting import Rewriter, apply_pass
+from planish.levels.graph.rewriting import apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of
 from planish.measure import Timing
 from planish.measure.executors import InlineExecutor

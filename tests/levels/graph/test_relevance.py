@@ -16,11 +16,11 @@ import pytest
 from onnx import helper
 
 from levels.graph.models import constant, convolutions, model, one_node, write
+from planish.levels.graph.model_cache import Rewriter, final_cache_of, model_cache_of
 from planish.levels.graph.pass_probe import Optimized, PassProbe, PassProbeError
 from planish.levels.graph.passes import exclusions, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.relevance import Relevance, analyze, known_relevance, remembered
-from planish.levels.graph.rewriting import Rewriter, final_cache_of, model_cache_of
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.graph.source import read_model
 

@@ -18,17 +18,11 @@ from onnx.reference import ReferenceEvaluator
 from onnxscript.rewriter.rules import common
 
 from levels.graph.models import constant, convolutions, model, one_node, weight, write
+from planish.levels.graph.model_cache import Rewriter, final_cache_of, model_cache_of
 from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.passes import EXACT, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import (
-    RewriteError,
-    Rewriter,
-    apply_pass,
-    final_cache_of,
-    model_cache_of,
-    rewrite,
-)
+from planish.levels.graph.rewriting import RewriteError, apply_pass, rewrite
 from planish.levels.graph.source import read_model
 from planish.sandbox.scratch import shared_cache
 

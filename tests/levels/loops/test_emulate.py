@@ -22,10 +22,10 @@ from planish.levels.loops.ir.annotated import (
     Part,
     Region,
     Vectors,
+    annotated_text,
 )
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.listings import annotated_text
 from planish.levels.loops.lower.regalloc import annotate
 from planish.levels.loops.steps import Reorder, Split
 from planish.levels.loops.testing.annotated_interpreter import emulate

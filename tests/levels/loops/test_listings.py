@@ -10,8 +10,7 @@ import pytest
 from golden_text import Golden
 from planish.core import Candidate
 from planish.levels.loops.lang.parse import parse
-from planish.levels.loops.listings import loop_tree_text
-from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.lowering import loop_tree_text, lower
 from planish.levels.loops.lower.placement import NodeLoops, Placement, Scope, Start, place
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Reorder, Stage, Swap

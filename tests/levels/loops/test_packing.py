@@ -8,11 +8,10 @@ from golden_text import Golden
 from levels.loops.running import wrong_in_tree
 from planish.core import Candidate
 from planish.levels.loops.ir.schedule import Schedule
-from planish.levels.loops.ir.tree import Leaf, leaves, refs
+from planish.levels.loops.ir.tree import Leaf, leaves, pseudocode, refs
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.listings import loop_tree_text, pseudocode
-from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.lower.lowering import loop_tree_text, lower
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Unroll

@@ -9,11 +9,10 @@ from planish.core import Candidate, Step
 from planish.levels.loops.backends import tree_of
 from planish.levels.loops.codegen.kernel import layout
 from planish.levels.loops.codegen.llvm.compile import compile_tree
-from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors
+from planish.levels.loops.ir.annotated import MEMORY, REGISTERS, STACK, AnnotatedTree, Vectors, annotated_text
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
-from planish.levels.loops.listings import annotated_text
 from planish.levels.loops.lower.regalloc import annotate
 from planish.levels.loops.steps import Parallel, Reorder
 from planish.levels.loops.testing.annotated_interpreter import emulate

@@ -12,9 +12,9 @@ from levels.loops.running import Array, check_others, everywhere, run, samples
 from planish.core.errors import ScheduleError
 from planish.levels.loops.backends import available_backends
 from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.ir.tree import pseudocode
 from planish.levels.loops.lang.notation import Tensor, axes, program
 from planish.levels.loops.lang.parse import parse, parse_canonical
-from planish.levels.loops.listings import pseudocode
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference

@@ -9,9 +9,9 @@ import pytest
 from levels.loops.running import Array, both, everywhere, run
 from planish.core.errors import ProgramError
 from planish.levels.loops.ir.schedule import unscheduled
+from planish.levels.loops.ir.tree import pseudocode
 from planish.levels.loops.lang.notation import Tensor, axes, where
 from planish.levels.loops.lang.parse import parse, parse_canonical
-from planish.levels.loops.listings import pseudocode
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.reference import reference

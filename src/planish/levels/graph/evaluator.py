@@ -23,10 +23,11 @@ from planish.levels.graph.feeds import (
     make_feeds,
 )
 from planish.levels.graph.machine import Meter, peak_memory
+from planish.levels.graph.model_cache import Rewriter
 from planish.levels.graph.model_protos import all_nodes
 from planish.levels.graph.passes import Selection, selection_of
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import RewriteError, Rewriter
+from planish.levels.graph.rewriting import RewriteError
 from planish.levels.graph.sessions import (
     ModelSession,
     RefusedError,

@@ -21,9 +21,9 @@ from planish.core import Candidate, Failed, Measured, Outcome, PlanishError, Sta
 from planish.core.disk_cache import DiskCache
 from planish.core.files import copy_regular
 from planish.levels.graph.evaluator import limits_of, sandbox_of
+from planish.levels.graph.model_cache import Rewriter, model_cache_of
 from planish.levels.graph.model_protos import identity, node_counts
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.rewriting import Rewriter, model_cache_of
 from planish.levels.graph.sessions import SessionSettings, first_line, open_session, weights_of
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits

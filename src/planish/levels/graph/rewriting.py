@@ -1,31 +1,288 @@
-"""Application of rewriting passes to ONNX models, with a cache of what they make that processes share."""
+"""Application of rewriting passes to ONNX models; those of planish join parallel convolutions or products."""
 
 from __future__ import annotations
 
-import re
 import tempfile
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planish.core import PlanishError, content_hash
-from planish.core.disk_cache import DiskCache
-from planish.levels.graph.feeds import Feed, make_feeds
-from planish.levels.graph.model_protos import identity
-from planish.levels.graph.parallel_branches import PASSES, join
+from planish.core import PlanishError
+from planish.levels.graph.feeds import Feed
+from planish.levels.graph.model_protos import all_nodes, bodies, names_read
 from planish.levels.graph.passes import find_pass
-from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.source import load_checked
-from planish.sandbox.scratch import shared_cache
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from numpy.typing import NDArray
+    from onnx import ModelProto, NodeProto, TensorProto
     from onnxscript import ir
     from onnxscript.rewriter import RewriteRuleSet
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A node that may be joined with those of the same key.
+
+    Args:
+        key: what joined nodes have in common: the value, the attributes, types, and whether there is a bias.
+        joined: index of a constant input to the axis along which it is joined with the others'.
+        axis: of the result, along which it is cut again.
+        width: the result's extent there.
+        bias: whether an addition of constants of one dimension, right after it, may be joined too.
+    """
+
+    node: NodeProto
+    key: Hashable
+    joined: Mapping[int, int]
+    axis: int
+    width: int
+    bias: bool = False
+
+
+Constants = Mapping[str, "TensorProto"]
+"""The weights, but those that a caller may replace by an input of his own: name to tensor."""
+Describe = Callable[["NodeProto", Constants, int], Branch | None]
+"""Returns the branch of a node, by the model's constants and its opset; None where it may not be joined."""
+
+
+def _attributes(node: NodeProto) -> dict[str, Any]:
+    """Return a node's attributes: name to value."""
+    from onnx import helper
+
+    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+
+def _is_standard(node: NodeProto, *operators: str) -> bool:
+    """Return whether a node is one of ONNX's own operators."""
+    return node.op_type in operators and node.domain in ("", "ai.onnx")
+
+
+_CHANNELS = 1
+
+
+def convolution(node: NodeProto, constants: Constants, opset: int) -> Branch | None:
+    """Describe a convolution that may be joined with others along its output channels.
+
+    Kernel sizes, strides, dilations and paddings have to be the same, and all of them have a bias, or none.
+    Grouped convolutions are left alone: more output channels would belong to other groups. So are quantized
+    ones, whose weights come with scales.
+    """
+    del opset
+    named = _attributes(node)
+    weights = [constants.get(name) for name in node.input[1:]]
+    known = [each for each in weights if each is not None]
+    if not _is_standard(node, "Conv") or named.get("group", 1) != 1 or len(known) < len(weights):
+        return None
+    filters, *rest = known
+    sides = len(filters.dims) - 2
+    window = (
+        tuple(filters.dims[2:]),
+        tuple(named.get("strides", [1] * sides)),
+        tuple(named.get("dilations", [1] * sides)),
+        tuple(named.get("pads", [0] * 2 * sides)),
+        named.get("auto_pad", b"NOTSET"),
+    )
+    key = (node.input[0], window, tuple(filters.dims[1:2]), filters.data_type, len(rest))
+    return Branch(node, key, dict.fromkeys(range(1, 1 + len(weights)), 0), _CHANNELS, filters.dims[0])
+
+
+_NEGATIVE_AXES = 11
+"""The first opset whose Split counts axes from the end."""
+
+
+def product(node: NodeProto, constants: Constants, opset: int) -> Branch | None:
+    """Describe a product that may be joined with others along its columns.
+
+    A bias is joined where each has one of its own columns' length; products of quantized numbers are other
+    operators, and are left alone.
+    """
+    weights = constants.get(node.input[1]) if len(node.input) > 1 else None
+    if weights is None or len(weights.dims) != 2:
+        return None
+    if _is_standard(node, "MatMul") and opset >= _NEGATIVE_AXES:
+        key = (node.input[0], "MatMul", weights.dims[0], weights.data_type)
+        return Branch(node, key, {1: 1}, -1, weights.dims[1], bias=True)
+    if not _is_standard(node, "Gemm"):
+        return None
+    named = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0} | _attributes(node)
+    columns = 0 if named["transB"] else 1
+    key = (node.input[0], "Gemm", weights.dims[1 - columns], weights.data_type, *sorted(named.items()))
+    width = weights.dims[columns]
+    if len(node.input) < 3 or not node.input[2]:
+        return Branch(node, (*key, 0), {1: columns}, 1, width)
+    bias = constants.get(node.input[2])
+    if bias is None or not bias.dims or bias.dims[-1] != width or max(bias.dims[:-1], default=1) > 1:
+        return None
+    return Branch(node, (*key, len(bias.dims)), {1: columns, 2: len(bias.dims) - 1}, 1, width)
+
+
+_POINTWISE = (
+    *("Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softplus"),
+    *("Softsign", "Erf", "Gelu", "Clip", "Mish", "Celu"),
+)
+"""What computes each number by itself: it may come before a split as well as after it."""
+_SPLIT_BY_INPUT = 13
+"""The first opset whose Split takes the extents as an input."""
+
+
+def join(model: ModelProto, describe: Describe) -> ModelProto:
+    """Join nodes that read the same value, with the functions and biases that follow each of them.
+
+    Returns:
+        A new model; the one that was given, where there is nothing to join.
+    """
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    given = {value.name for value in model.graph.input}
+    constants = {each.name: each for each in model.graph.initializer if each.name not in given}
+    groups: defaultdict[Hashable, list[Branch]] = defaultdict(list)
+    for node in model.graph.node:
+        branch = describe(node, constants, opset)
+        if branch is not None:
+            groups[branch.key].append(branch)
+    several = [group for group in groups.values() if len(group) > 1]
+    return _Joining(model, constants, opset).joined(several) if several else model
+
+
+class _Joining:
+    """Puts wide nodes at the indices of the first of those that they stand for."""
+
+    def __init__(self, model: ModelProto, constants: Constants, opset: int) -> None:
+        self._model, self._constants, self._opset = model, constants, opset
+        self._readers: defaultdict[str, list[NodeProto]] = defaultdict(list)
+        for node in model.graph.node:
+            for name in node.input:
+                self._readers[name].append(node)
+        inner = [names_read(body) for node in model.graph.node for body in bodies(node)]
+        # What a caller or a body of a loop reads by its name has to stay there.
+        self._seen = {value.name for value in model.graph.output}.union(*inner)
+        # Those within bodies too, for a body sees the names of the graph around it.
+        self._names = Counter(
+            name for node in all_nodes(model) for name in (*node.input, *node.output)
+        ) + Counter(each.name for each in model.graph.initializer)
+        self._placed: dict[str, list[NodeProto]] = {}
+        self._gone: set[str] = set()
+        self._tensors: list[TensorProto] = []
+
+    def joined(self, groups: Sequence[Sequence[Branch]]) -> ModelProto:
+        """Join each group; return a new model."""
+        from onnx import ModelProto
+
+        for group in groups:
+            self._join(group)
+        made = ModelProto()
+        made.CopyFrom(self._model)
+        del made.graph.node[:], made.graph.initializer[:]
+        for node in self._model.graph.node:
+            made.graph.node.extend(self._placed.get(node.output[0], []))
+            if node.output[0] not in self._gone:
+                made.graph.node.append(node)
+        made.graph.initializer.extend(self._tensors)
+        used = {name for node in all_nodes(made) for name in node.input} | self._seen
+        # What is still read, or may be given by a caller.
+        made.graph.initializer.extend(
+            each
+            for each in self._model.graph.initializer
+            if each.name in used or each.name not in self._constants
+        )
+        there = {name for node in made.graph.node for name in node.output}
+        shapes = [each for each in made.graph.value_info if each.name in there or each.name not in self._gone]
+        del made.graph.value_info[:]
+        made.graph.value_info.extend(shapes)
+        return made
+
+    def _join(self, group: Sequence[Branch]) -> None:
+        import numpy as np
+        from onnx import helper
+
+        first, widths = group[0], [branch.width for branch in group]
+        nodes = [branch.node for branch in group]
+        wide = [self._wide(nodes, first.joined, {})]
+        while (following := self._following(nodes, group)) is not None:
+            before, (nodes, joined) = nodes[0].output[0], following
+            wide.append(self._wide(nodes, joined, {before: wide[-1].output[0]}))
+        value, outputs = wide[-1].output[0], [node.output[0] for node in nodes]
+        if self._opset < _SPLIT_BY_INPUT:
+            split = helper.make_node("Split", [value], outputs, axis=first.axis, split=widths)
+        else:
+            extents = self._tensor(f"{value}_widths", np.array(widths, np.int64))
+            split = helper.make_node("Split", [value, extents], outputs, axis=first.axis)
+        self._placed[first.node.output[0]] = [*wide, split]
+
+    def _wide(
+        self, nodes: Sequence[NodeProto], joined: Mapping[int, int], renamed: Mapping[str, str]
+    ) -> NodeProto:
+        """Make one node of several, which reads some values by other names than the first of them."""
+        import numpy as np
+        from onnx import NodeProto, numpy_helper
+
+        made = NodeProto()
+        made.CopyFrom(nodes[0])
+        for index, name in enumerate(nodes[0].input):
+            if index in joined:
+                parts = [numpy_helper.to_array(self._constants[node.input[index]]) for node in nodes]
+                made.input[index] = self._tensor(f"{name}_joined", np.concatenate(parts, joined[index]))
+            else:
+                made.input[index] = renamed.get(name, name)
+        made.output[0] = self._name(f"{nodes[0].output[0]}_joined")
+        made.name = self._name(f"{nodes[0].name}_joined") if nodes[0].name else ""
+        self._gone.update(node.output[0] for node in nodes)
+        return made
+
+    def _following(
+        self, nodes: Sequence[NodeProto], group: Sequence[Branch]
+    ) -> tuple[list[NodeProto], Mapping[int, int]] | None:
+        """Find the same function, or an addition of a bias, after each node and nowhere else."""
+        values = [node.output[0] for node in nodes]
+        readers = [self._readers[name] for name in values]
+        if any(len(each) != 1 or name in self._seen for each, name in zip(readers, values, strict=True)):
+            return None
+        after = [each[0] for each in readers]
+        first = after[0]
+        alike = all(
+            (node.op_type, node.domain, len(node.input)) == (first.op_type, first.domain, len(first.input))
+            and list(node.attribute) == list(first.attribute)
+            for node in after
+        )
+        if not alike:
+            return None
+        if _is_standard(first, *_POINTWISE):
+            bounds = [list(node.input[1:]) for node in after]
+            # What is computed may come too late: the wide node stands where the first branch was.
+            fixed = all(not name or name in self._constants for name in bounds[0])
+            return (after, {}) if fixed and all(each == bounds[0] for each in bounds) else None
+        if group[0].bias and _is_standard(first, "Add"):
+            for index in (0, 1):
+                found = [self._constants.get(node.input[index]) for node in after]
+                if all(
+                    each is not None and tuple(each.dims) == (branch.width,)
+                    for each, branch in zip(found, group, strict=True)
+                ):
+                    return after, {index: 0}
+        return None
+
+    def _tensor(self, wanted: str, array: NDArray[Any]) -> str:
+        """Add a tensor; return its name."""
+        from onnx import numpy_helper
+
+        name = self._name(wanted)
+        self._tensors.append(numpy_helper.from_array(array, name))
+        return name
+
+    def _name(self, wanted: str) -> str:
+        name, number = wanted, 0
+        while name in self._names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._names[name] += 1
+        return name
+
+
+PASSES = {"combine_parallel_conv": convolution, "combine_parallel_dense": product}
+"""Name of a pass, without its library's, to a function that finds the nodes it joins."""
 
 
 class RewriteError(PlanishError):
@@ -251,138 +508,3 @@ def _special() -> Mapping[str, Change]:
         "fuse_matmul": _tidied(fused_matmul_rule_sets.fused_matmul_rule_sets()),
         "optimize_shapes": _tidied(shape_optimization.rules),
     }
-
-
-CAPACITY = 1 << 30
-"""Bytes of models that are kept in memory; those that were used longest ago go."""
-_SEARCH_CAPACITY, _WHOLE_CAPACITY = 2 << 30, 4 << 30
-"""Bytes of models on disk, as the search may fill them, and all: finalists of some 300 MB have the rest."""
-_KEY = re.compile(rb"[0-9a-f]{32}")
-
-Rewrites = tuple[str, ...]
-
-
-# Programs are searched one after the other: of several, the oldest cache goes with its folder.
-@lru_cache(maxsize=2)
-def model_cache_of(_program: GraphProgram) -> DiskCache:
-    """Return the cache of a program's rewritten models, which all processes of a search share."""
-    return shared_cache(_SEARCH_CAPACITY, evicts=False)
-
-
-def final_cache_of(program: GraphProgram) -> DiskCache:
-    """Return the same cache, with room that is left for the models that are compared at the end."""
-    return replace(model_cache_of(program), capacity=_WHOLE_CAPACITY)
-
-
-@dataclass(frozen=True)
-class RewrittenModel:
-    """A file of a model, and the model's identity: equal keys mean equal models."""
-
-    file: Path
-    key: str
-
-
-class Rewriter:
-    """Applies rewriting passes to one model; lists that begin alike share their beginnings.
-
-    A pass that changes nothing, but names and the order of nodes, leaves the model as it is.
-
-    Args:
-        cache: of models and their identities, which other processes may share.
-        folder: where files are written that the cache has no room for; it is not removed.
-        capacity: bytes of models that are kept in memory.
-        apply: applies one pass, as `apply_pass` does.
-
-    Attributes:
-        original: the model as it came.
-
-    Raises:
-        ProgramError: the file was moved or changed.
-    """
-
-    def __init__(
-        self,
-        program: GraphProgram,
-        cache: DiskCache,
-        folder: Path,
-        capacity: int = CAPACITY,
-        apply: Callable[..., ModelProto] = apply_pass,
-    ) -> None:
-        self.original, self._apply = load_checked(program), apply
-        self._program, self._cache, self._folder = program, cache, folder
-        self._capacity, self._count = capacity, 0
-        self._keys: dict[Rewrites, str] = {(): identity(self.original)}
-        self._broken: dict[Rewrites, RewriteError] = {}
-        self._models: OrderedDict[str, ModelProto] = OrderedDict()
-
-    def model_key(self, rewrites: Sequence[str]) -> str:
-        """Return the identity of the model after these passes; raises RewriteError where one fails."""
-        wanted = tuple(rewrites)
-        if wanted not in self._keys:
-            key_file = f"{content_hash(' '.join(wanted))}.key"
-            known = self._cache.get(key_file) or b""
-            if _KEY.fullmatch(known):
-                self._keys[wanted] = known.decode()
-            else:
-                self.model(wanted)
-                self._cache.put(key_file, self._keys[wanted].encode())
-        return self._keys[wanted]
-
-    def rewritten(self, rewrites: Sequence[str]) -> RewrittenModel:
-        """Return the file of the model after these passes; raises RewriteError where one fails.
-
-        Where the cache has no room for it, it is there until the next call.
-        """
-        key = self.model_key(rewrites)
-        # The user's own file: no copy of a large model is written.
-        if key == self._keys[()]:
-            return RewrittenModel(self._program.file, key)
-        name = f"{key}.onnx"
-        file = self._cache.find(name)
-        if file is None:
-            content = self.model(rewrites).SerializeToString()
-            file = self._cache.put(name, content)
-            if file is None:
-                file = self._folder / "rewritten.onnx"
-                file.write_bytes(content)
-        return RewrittenModel(file, key)
-
-    def model(self, rewrites: Sequence[str]) -> ModelProto:
-        """Return the model after these passes, not to be changed; raises RewriteError where one fails."""
-        wanted = tuple(rewrites)
-        known = self._keys.get(wanted)
-        if known == self._keys[()]:
-            return self.original
-        if known in self._models:
-            self._models.move_to_end(known)
-            return self._models[known]
-        if wanted in self._broken:
-            raise self._broken[wanted]
-        before = self.model(wanted[:-1])
-        try:
-            after = self._apply(before, wanted[-1], *([self._feeds] if wanted[-1] in NEEDS_INPUTS else []))
-        except RewriteError as error:
-            # Kept, too: lists that begin with a failing one need not try it again.
-            self._broken[wanted] = error
-            raise
-        # To hash large weights takes a while: not for a pass that returned the model that it was given.
-        old = self.model_key(wanted[:-1])
-        new = self._keys[wanted] = old if after is before else identity(after)
-        # The same but for names: the model before is kept, so that what follows is shared.
-        if new == old:
-            return before
-        models = self._models
-        models[new] = after
-        # The newest stays, however large it is.
-        while len(models) > 1 and sum(each.ByteSize() for each in models.values()) > self._capacity:
-            models.popitem(last=False)
-        return after
-
-    def new_file(self) -> Path:
-        """Name a file that is not there yet."""
-        self._count += 1
-        return self._folder / f"{self._count}.onnx"
-
-    @cached_property
-    def _feeds(self) -> Sequence[Feed]:
-        return make_feeds(self._program, self.original)

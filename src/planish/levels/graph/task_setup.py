@@ -19,11 +19,11 @@ from planish.core import (
 )
 from planish.levels.graph.evaluator import LAST_TIMING, TIMING, GraphEvaluatorSpec, limits_of
 from planish.levels.graph.machine import QUANTITIES, counters
+from planish.levels.graph.model_cache import final_cache_of, model_cache_of
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.passes import RUNTIME, Selection, passes_of_kind, selection_of
 from planish.levels.graph.program import GraphProgram, user_cache
 from planish.levels.graph.relevance import cache_key
-from planish.levels.graph.rewriting import final_cache_of, model_cache_of
 from planish.levels.graph.space import fitting, settings_of
 from planish.levels.graph.starting_lists import class_lists
 from planish.measure import SharedBaselineTime

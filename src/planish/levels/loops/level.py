@@ -226,7 +226,9 @@ class LoopsLevel(Level["TensorProgram"]):
 
             return describe_gpu(task.program, candidate, task.target)
         from planish.levels.loops.backends import annotated_of, library_of, schedule_of, tree_of
-        from planish.levels.loops.listings import annotated_text, loop_tree_text, pseudocode
+        from planish.levels.loops.ir.annotated import annotated_text
+        from planish.levels.loops.ir.tree import pseudocode
+        from planish.levels.loops.lower.lowering import loop_tree_text
 
         library = library_of(candidate)
         if library:

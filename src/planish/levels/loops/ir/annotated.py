@@ -16,7 +16,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves
+from planish.levels.loops.ir.schedule import loop_text
+from planish.levels.loops.ir.tree import (
+    Leaf,
+    Loop,
+    LoopTree,
+    Node,
+    Ref,
+    leaves,
+    loops,
+)
 from planish.levels.loops.lang.program import Const
 
 # Annotated trees
@@ -276,3 +285,82 @@ def entry_groups(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     if any(isinstance(n, Loop) and n.concurrent for n in nodes):
         return [(node,) for node in nodes]
     return [nodes] if nodes else []
+
+
+# Annotated trees
+
+
+# Listing
+
+
+def annotated_text(annotated: AnnotatedTree) -> str:
+    """Write an annotated tree: a line for each part of a loop, and for what is held around its body.
+
+    `m:12: 16 counted` is a loop whose body stands once; `k: 300 counted by 4` one whose body stands four
+    times in each iteration; `n: 2 vectors of 16, unrolled` one that is no loop any more.
+    """
+    vectors = annotated.vectors
+    lines = [f"{vectors.registers} vector registers of {vectors.lanes} lanes", *_spaces(annotated)]
+    for title, functions in (("once, ahead of the first call", annotated.ahead), ("", annotated.body)):
+        for function in functions:
+            lines += [f"# {title}"] if title else []
+            lines += _item(function.item, "")
+    return "\n".join(lines) + "\n"
+
+
+def _spaces(annotated: AnnotatedTree) -> Iterator[str]:
+    """Describe where the kernel's own buffers are."""
+    for buffer in annotated.tree.buffers:
+        if buffer.kind == "temporary":
+            on = "on the" if annotated.spaces[buffer.name] == STACK else "in"
+            yield f"{buffer.name}: {buffer.size} of {buffer.dtype} {on} {annotated.spaces[buffer.name]}"
+    for name in sorted(annotated.nontemporal_stores):
+        yield f"{name}: written past the caches"
+
+
+def _item(item: Item, indent: str) -> Iterator[str]:
+    match item:
+        case Unrolled(node=node):
+            yield indent + _unrolled(node)
+        case AnnotatedLoop(parts=parts):
+            for part in parts:
+                yield f"{indent}{loop_text(item.loop.id)}: {_part(part)}"
+                yield from _item(part.body, indent + "  ")
+        case Block(items=items):
+            for inner in items:
+                yield from _item(inner, indent)
+        case Region(items=items):
+            yield from _held(indent, item)
+            for inner in items:
+                yield from _item(inner, indent)
+
+
+def _unrolled(node: Node) -> str:
+    if isinstance(node, Leaf):
+        return f"{node.target.buffer}[...]"
+    below = [*dict.fromkeys([loop_text(loop.id) for loop in (node, *loops(node.body))])]
+    vectors = ", in vectors" if any(loop.side_by_side for loop in (node, *loops(node.body))) else ""
+    written = dict.fromkeys([leaf.target.buffer for leaf in leaves((node,))])
+    return f"{', '.join(below)} unrolled{vectors}: {', '.join(f'{name}[...]' for name in written)}"
+
+
+def _part(part: Part) -> str:
+    if part.lanes > 1:
+        active = "" if part.width == part.lanes else f" ({part.width} count)"
+        what = f"{part.passes} vectors of {part.lanes}{active}"
+    else:
+        what = f"{part.passes} of {part.width}" if part.width > 1 else str(part.passes)
+    by = f" by {part.copies}" if part.kind == "counted" and part.copies > 1 else ""
+    fetched = dict.fromkeys([ref.buffer for ref in part.fetched])
+    early = f", asks early for {', '.join(fetched)}" if fetched else ""
+    comma = "," if part.lanes > 1 else ""
+    return f"{what}{comma} {part.kind}{by}{early}"
+
+
+def _held(indent: str, region: Region) -> Iterator[str]:
+    """Describe what is held; of a buffer in brackets memory sees nothing."""
+    if region.registers:
+        names = [(f"({name})" if name in region.local else name, name) for name in region.registers]
+        words = [f"{len(region.registers[name])} of {text}" for text, name in names]
+        times = f", sums in up to {region.copies} parts" if region.copies > 1 else ""
+        yield f"{indent}in registers: {', '.join(words)}{times}"

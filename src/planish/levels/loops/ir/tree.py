@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planish.levels.loops.lang.program import INDICES, Const, lazy
+from planish.levels.loops.lang.program import COMPARISONS, INDICES, Const, lazy
 
 KINDS = ("serial", "unroll", "parallel")
 """How a loop is executed: in order, by repeating the body if that pays, or by threads."""
@@ -311,3 +311,79 @@ def iterations(tree: LoopTree, inside: Remaining, loop: Loop) -> tuple[int, int]
 def within(inside: Remaining, axis: str, rest: int) -> dict[str, int]:
     """Return what remains inside an iteration of a loop over `axis`, of whose axis `rest` elements remain."""
     return {**inside, axis: rest}
+
+
+# Schedules
+
+# Listing
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_UPDATE = {
+    "add": "{0} += {1}",
+    "mul": "{0} *= {1}",
+    "max": "{0} = max({0}, {1})",
+    "min": "{0} = min({0}, {1})",
+}
+
+
+def pseudocode(tree: LoopTree) -> str:
+    """Write a tree as pseudo-code, with the counters of loops and flat subscripts.
+
+    A loop over tiles is written `for m.12 in 0..16 of 12 (tail 8)`: sixteen iterations of twelve elements,
+    and one of eight. `m.12` is its iteration number, `m` that of the loop of step 1.
+    """
+    lines: list[str] = []
+    for b in tree.buffers:
+        where = f", new in each iteration of {b.scope} loops" if b.scope else ""
+        lines.append(f"{b.kind} {b.name}: {b.dtype}[{b.size}]{where}")
+    for title, nodes in (("once, ahead of the first call", tree.ahead), ("each call", tree.body)):
+        if nodes and tree.ahead:
+            lines += ["", f"# {title}"]
+        elif nodes:
+            lines.append("")
+        lines += _nodes(tree, nodes, {}, "")
+    return "\n".join(lines) + "\n"
+
+
+def _nodes(tree: LoopTree, nodes: tuple[Node, ...], inside: Remaining, indent: str) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, Leaf):
+            target, value = _ref(node.target), _value(node.value)
+            value = value[1:-1] if value.startswith("(") and value.endswith(")") else value
+            update = _UPDATE[node.reduce] if node.reduce else "{0} = {1}"
+            yield indent + update.format(target, value)
+            continue
+        full, tail = iterations(tree, inside, node)
+        kind = "" if node.kind == "serial" else f"{node.kind} "
+        of = f" of {node.step}" if node.step > 1 else ""
+        rest = f" (tail {tail})" if tail else ""
+        yield f"{indent}{kind}for {_counter(node.axis, node.step)} in 0..{full}{of}{rest}:"
+        inner = within(inside, node.axis, node.step if full else tail)
+        yield from _nodes(tree, node.body, inner, indent + "  ")
+
+
+def _value(value: Value) -> str:
+    match value:
+        case Const():
+            return str(value)
+        case Ref():
+            return _ref(value)
+        case _:
+            args = [_value(v) for v in value.args]
+            if value.function in _INFIX:
+                return f"({args[0]} {_INFIX[value.function]} {args[1]})"
+            if value.function in COMPARISONS:
+                return f"where({args[0]} {value.function} {args[1]}, {args[2]}, {args[3]})"
+            return f"{value.function}({', '.join(args)})"
+
+
+def _ref(ref: Ref) -> str:
+    counters = [(stride, _counter(axis, step)) for (axis, step), stride in ref.strides]
+    terms = [counter if stride == 1 else f"{stride}*{counter}" for stride, counter in counters]
+    if ref.offset or not terms:
+        terms.append(str(ref.offset))
+    return f"{ref.buffer}[{' + '.join(terms).replace('+ -', '- ')}]"
+
+
+def _counter(axis: str, step: int) -> str:
+    return axis if step == 1 else f"{axis}.{step}"

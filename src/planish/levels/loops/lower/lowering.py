@@ -13,13 +13,13 @@ Where a loop inside does move the expression, it is computed by a loop of its ow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from typing import Literal, NamedTuple
 
-from planish.levels.loops.ir.schedule import Graph, Nest, Operand, Order, Schedule, plain_axis
+from planish.levels.loops.ir.schedule import Graph, Nest, Operand, Order, Schedule, loop_text, plain_axis
 from planish.levels.loops.ir.tree import (
     Buffer,
     Call,
@@ -478,3 +478,42 @@ class _Lowering:
             if path and (source, path[0].loop) in schedule.parallel and not path[0].reduces:
                 kinds[id(path[0])] = "parallel"
         return kinds
+
+
+# Listing
+
+
+def loop_tree_text(schedule: Schedule) -> str:
+    """Write which nests share which loops, in the manner of the thesis's listings 1 to 5.
+
+    Below the loops stands how many elements each intermediate tensor, tile and copy takes.
+    """
+    memory = Memory(schedule)
+    lines = [f"ahead: {_copy_text(memory, n)}" for n, copy in memory.plan.copies.items() if copy.ahead]
+    lines += _items(memory, memory.placement.root, "")
+    lines += [f"%{name}: no buffer" for name in sorted(memory.inlined)]
+    lines += [f"%{b.name}: {b.size}" for b in memory.buffers if b.kind in ("temporary", "ahead")]
+    return "\n".join(lines) + "\n"
+
+
+def _items(memory: Memory, scope: Scope, indent: str) -> Iterator[str]:
+    for item in scope.items:
+        if isinstance(item, Scope):
+            yield f"{indent}iter {loop_text(item.loop)}:"
+            yield from _items(memory, item, indent + "  ")
+        elif isinstance(item, Start):
+            statement = memory.graph.nests[memory.graph.nest[item.node]].statement
+            yield f"{indent}%{statement.target} = {IDENTITY[statement.reduce or 'add']:g}"
+        elif item in memory.plan.copies:
+            yield indent + _copy_text(memory, item)
+        elif item in memory.graph.nest:
+            yield f"{indent}%{memory.graph.nests[memory.graph.nest[item]].statement}"
+        else:
+            tile = item.removeprefix("write ")
+            yield f"{indent}{memory.graph.nests[memory.graph.nest[tile]].statement.target} = %{tile}.tile"
+
+
+def _copy_text(memory: Memory, name: str) -> str:
+    copy = memory.plan.copies[name]
+    loops = ", ".join(loop_text(run.loop) for run in copy.packed.runs)
+    return f"%{name}[{loops}] = %{copy.source}"
