@@ -7,7 +7,7 @@ accumulator that is NaN already is left alone: two instructions, on two ports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
@@ -238,32 +238,3 @@ def minmax(
         asm.emit(code, v(target), v(new), v(old))
         # The mask's lanes are all ones, which is not a number either: no copy of `new` is needed.
         asm.emit(forms.bit_or, v(target), v(target), v(spare))
-
-
-# Reduction of lanes
-
-
-def reduce_lanes(asm: Assembler, isa: Isa, register: int, function: str) -> None:
-    """Reduce all lanes into the lowest one; registers 0 and 1 are overwritten.
-
-    Args:
-        register: holds the vector; not 0 or 1.
-        function: "add", "mul", "max" or "min".
-    """
-    forms, xmm, ymm = isa.forms, isa.xmm, isa.ymm
-
-    def combine(part: Callable[[int], int], codes: Mapping[str, int]) -> None:
-        if function in MINMAX:
-            minmax(asm, isa, function, register, register, 0, spare=1)
-        else:
-            asm.emit(codes[function], part(register), part(register), part(0))
-
-    if isa.wide:
-        asm.emit(forms.upper_half, ymm(0), isa.vector(register), Imm(1))
-        combine(ymm, forms.functions_ymm)
-    asm.emit(forms.upper_quarter, xmm(0), ymm(register), Imm(1))
-    combine(xmm, forms.functions_xmm)
-    # The pairs are exchanged, then the neighbors.
-    for permutation in (0b01001110, 0b10110001) if isa.itemsize == 4 else (0b01,):
-        asm.emit(forms.permute, xmm(0), xmm(register), Imm(permutation))
-        combine(xmm, forms.functions_xmm)

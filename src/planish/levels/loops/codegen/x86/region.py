@@ -11,8 +11,9 @@ from itertools import count, repeat
 from typing import NamedTuple, TypeGuard
 
 from planish.levels.loops.codegen.x86.basic_block import BasicBlock
-from planish.levels.loops.codegen.x86.isa import MINMAX, Isa, minmax, reduce_lanes
+from planish.levels.loops.codegen.x86.isa import MINMAX, Isa, minmax
 from planish.levels.loops.codegen.x86.pointers import Counting, Pointer, Pointers, prefetch
+from planish.levels.loops.codegen.x86.transfers import reduce_lanes
 from planish.levels.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
 from planish.levels.loops.ir.annotated import AnnotatedLoop, Block, Inside, Item, Part, Region, Slot, Unrolled
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, remaining

@@ -1,4 +1,4 @@
-"""Loads and stores of vectors that take several instructions.
+"""Loads and stores of vectors that take several instructions, and the reduction of lanes.
 
 A load of every second element, as in a convolution of stride 2, is two contiguous loads and one permutation.
 The first begins at the first element and the second ends at the last one: nothing beyond the array is read,
@@ -15,7 +15,7 @@ is read.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import copysign
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from iced_x86 import Code, Register
 
 from planish.core import TargetError
 from planish.levels.loops.codegen.x86.assembler import Address, Assembler, Imm, Mem
-from planish.levels.loops.codegen.x86.isa import K7, UNORDERED, Isa
+from planish.levels.loops.codegen.x86.isa import K7, MINMAX, UNORDERED, Isa, minmax
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
 from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
 from planish.levels.loops.lang.element_types import nearest_integer
@@ -520,3 +520,32 @@ def _load_row(transfers: Transfers, result: int, value: Gathered) -> None:
     emit(Code.ADD_R64_RM64, SCRATCH, pointer.register or Mem(RSP, pointer.slot))
     here = Pointer(pointer.buffer, pointer.dtype, {}, 0, SCRATCH)
     transfers.load(result, Element(here, element.disp, element.stride, element.lanes))
+
+
+# Reduction of lanes
+
+
+def reduce_lanes(asm: Assembler, isa: Isa, register: int, function: str) -> None:
+    """Reduce all lanes into the lowest one; registers 0 and 1 are overwritten.
+
+    Args:
+        register: holds the vector; not 0 or 1.
+        function: "add", "mul", "max" or "min".
+    """
+    forms, xmm, ymm = isa.forms, isa.xmm, isa.ymm
+
+    def combine(part: Callable[[int], int], codes: Mapping[str, int]) -> None:
+        if function in MINMAX:
+            minmax(asm, isa, function, register, register, 0, spare=1)
+        else:
+            asm.emit(codes[function], part(register), part(register), part(0))
+
+    if isa.wide:
+        asm.emit(forms.upper_half, ymm(0), isa.vector(register), Imm(1))
+        combine(ymm, forms.functions_ymm)
+    asm.emit(forms.upper_quarter, xmm(0), ymm(register), Imm(1))
+    combine(xmm, forms.functions_xmm)
+    # The pairs are exchanged, then the neighbors.
+    for permutation in (0b01001110, 0b10110001) if isa.itemsize == 4 else (0b01,):
+        asm.emit(forms.permute, xmm(0), xmm(register), Imm(permutation))
+        combine(xmm, forms.functions_xmm)
