@@ -28,6 +28,7 @@ from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
@@ -388,7 +389,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
         export_kernel(task, Candidate(), tmp_path / "file")
 
 
-def test_a_kernel_with_a_wrong_answer_is_not_exported(
+def test_a_kernel_with_a_wrong_answer_is_not_exported_and_is_no_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel of another program takes the place of this one's, as a mistake of a generator would."""
@@ -402,3 +403,5 @@ def test_a_kernel_with_a_wrong_answer_is_not_exported(
     with pytest.raises(PlanishError, match=r"this kernel computes a wrong answer: C\[\d, \d\] is "):
         exported(program, (), "portable", tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(PlanishError, match="this kernel computes a wrong answer: C"):
+        LoopsLevel().function(task_of(program, "portable"), Candidate())
