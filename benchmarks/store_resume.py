@@ -114,7 +114,7 @@ def measure(place: Path, trials: int, searcher: str) -> list[tuple[str, float]]:
         begun = time.perf_counter()
         tuned(store, trials + NEW, searcher)
         something_new = time.perf_counter() - begun
-    run = "from planish.cli import main; main()"
+    run = "from planish.cli.script import main; main()"
     show = [sys.executable, "-c", run, "show", run_id, "--store", str(place)]
     showing = seconds(lambda: subprocess.run(show, check=True, env=COMPILED, stdout=subprocess.DEVNULL))
     listing = seconds(

@@ -113,7 +113,14 @@ async def improve(client: Client) -> None:
 
 async def main(words: Sequence[str]) -> None:
     """Start the service of a program, and improve it."""
-    service = [sys.executable, "-c", "from planish.cli import main; main()", "serve", *words, "--stdio"]
+    service = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        "serve",
+        *words,
+        "--stdio",
+    ]
     server = StdioServerParameters(command=service[0], args=service[1:], env=dict(os.environ))
     async with Client(server, read_timeout_seconds=600) as client:
         await improve(client)

@@ -167,7 +167,7 @@ def test_what_is_known_loads_nothing_heavy(words: Place) -> None:
 
 
 def test_a_build_is_reported_by_file_and_function(words: Place) -> None:
-    report = [sys.executable, "-c", "from planish.cli import main; main()", "report", "."]
+    report = [sys.executable, "-c", "from planish.cli.script import main; main()", "report", "."]
     words.cc("-Oz", "-c", "words.c", **ENOUGH)
     words.cc("-Oz", "-c", "-fprofile-generate", "mixed.c")
     done = words.run(report)
@@ -180,7 +180,7 @@ def test_a_build_is_reported_by_file_and_function(words: Place) -> None:
 
 
 def test_a_folder_that_nothing_was_compiled_into_has_no_report(place: Place) -> None:
-    done = place.run([sys.executable, "-c", "from planish.cli import main; main()", "report", "."])
+    done = place.run([sys.executable, "-c", "from planish.cli.script import main; main()", "report", "."])
     assert done.returncode == 2
     assert "planish cc" in done.stderr
 

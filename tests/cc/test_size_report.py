@@ -10,7 +10,7 @@ import pytest
 from cc.conftest import Place
 from planish.levels.llvm.bindings.elf import function_bytes, loaded_bytes
 
-SIZE = [sys.executable, "-c", "from planish.cli import main; main()", "size"]
+SIZE = [sys.executable, "-c", "from planish.cli.script import main; main()", "size"]
 
 
 @pytest.fixture

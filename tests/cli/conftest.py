@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli import lattices
-from planish.cli import app
+from planish.cli.commands import app
 from planish.store import open_store
 from planish.tuning import engine
 from planish.tuning.api import tune

@@ -186,7 +186,7 @@ def install(
 
 if __name__ == "__main__":
     from cli import lattices  # not __main__: workers must find the evaluator
-    from planish.cli import main
+    from planish.cli.script import main
     from planish.tuning import progress
 
     lattices.install()

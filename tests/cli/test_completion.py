@@ -19,7 +19,9 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 def completed(line: str, at: int, tmp_path: Path) -> list[str]:
     command = tmp_path / "planish"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from planish.cli import main; main()" "$@"\n')
+    command.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -c "from planish.cli.script import main; main()" "$@"\n'
+    )
     command.chmod(0o755)
     environment = {**os.environ, "PLANISH": str(command), "LINE": line, "AT": str(at)}
     done = subprocess.run(

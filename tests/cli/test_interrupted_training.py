@@ -18,7 +18,15 @@ from store.mounts import grow, small_disk
 pytest.importorskip("torch")
 SMALL = 600
 """Kilobytes: room for one checkpoint, and not for two."""
-TRAIN = [sys.executable, "-c", "from planish.cli import main; main()", "policy", "train", "--level", "llvm"]
+TRAIN = [
+    sys.executable,
+    "-c",
+    "from planish.cli.script import main; main()",
+    "policy",
+    "train",
+    "--level",
+    "llvm",
+]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from planish.models.trees import can_grow
 from planish.store import open_store
 
 pytestmark = pytest.mark.skipif(not can_grow(), reason="XGBoost is not installed")
-LEARN = [sys.executable, "-c", "from planish.cli import main; main()", "learn"]
+LEARN = [sys.executable, "-c", "from planish.cli.script import main; main()", "learn"]
 
 
 def test_ctrl_c_loses_nothing_and_the_same_command_goes_on(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_every_option_is_documented(planish: Planish, command: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import sys; from planish.cli import app; app(['--help'])"
+    code = "import sys; from planish.cli.commands import app; app(['--help'])"
     show = f"try:\n    {code.replace('; ', chr(10) + '    ')}\nfinally:\n    print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
     assert "Usage: planish" in done.stdout

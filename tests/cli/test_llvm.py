@@ -315,7 +315,7 @@ def test_ctrl_c_keeps_the_functions_that_are_done(module: Path, place: Path) -> 
     module.write_text(many)
     words = ["tune", str(module), "--per-function", "--seconds", "0.5", "--workers", "1"]
     with subprocess.Popen(
-        [sys.executable, "-c", "from planish.cli import main; main()", *words],
+        [sys.executable, "-c", "from planish.cli.script import main; main()", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -19,7 +19,7 @@ from store.mounts import grow, small_disk
 
 TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
-REAL = [sys.executable, "-c", "from planish.cli import main; main()"]
+REAL = [sys.executable, "-c", "from planish.cli.script import main; main()"]
 LONG = ["tune", "lattice 20x20x20", "--option", "pause=0.02", "--seconds", "60", "--workers", "1"]
 
 

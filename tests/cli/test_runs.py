@@ -61,7 +61,14 @@ def test_all_runs_are_found_before_the_first_is_deleted(kept: Kept, planish: Pla
 @pytest.mark.parametrize("answer", [b"n\n", b"\x04"])
 def test_a_run_stays_where_the_user_does_not_agree(kept: Kept, answer: bytes) -> None:
     terminal, window = pty.openpty()
-    command = [sys.executable, "-c", "from planish.cli import main; main()", "runs", "delete", kept.run]
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        "runs",
+        "delete",
+        kept.run,
+    ]
     with subprocess.Popen(command, stdin=window, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         os.write(terminal, answer)
         out, err = process.communicate()

@@ -15,7 +15,7 @@ import typer
 import planish.cli
 from cli.conftest import PROGRAM, Kept, Planish
 from planish.cli.commands import app, load_command
-from planish.core.documents import SCHEMA_VERSION
+from planish.core.hashing import SCHEMA_VERSION
 
 CHEAP = {
     "tune": [PROGRAM, "--trials", "3"],

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.conftest import PROGRAM
-from planish.cli import app
+from planish.cli.commands import app
 from planish.core.errors import redact
 from planish.measure.machine_lock import holder_of, opened_lock
 

@@ -11,7 +11,7 @@ import pytest
 from cli.conftest import PROGRAM, Kept, Planish
 from dashboard import stores
 from planish.core import StoreError
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.store import open_store
 from report.planks import measured, save_run
 

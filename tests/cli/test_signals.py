@@ -15,7 +15,7 @@ from cli.conftest import Planish
 from planish.core import StoppedError
 from planish.store import open_store
 
-REAL = [sys.executable, "-c", "from planish.cli import main; main()"]
+REAL = [sys.executable, "-c", "from planish.cli.script import main; main()"]
 TUNE = ["tune", "C[m,n] += A[m,k] * B[k,n]", "--size", "m=24,n=32,k=16", "--workers", "1"]
 STRANGE = ("Traceback", "Exception ignored", "error in planish", "Error:")
 

@@ -14,8 +14,8 @@ import pytest
 import typer
 
 from cli.conftest import Planish
-from planish.cli import app, options
-from planish.cli.commands import load_command
+from planish.cli import options
+from planish.cli.commands import app, load_command
 from planish.cli.options import ProgramOptions
 
 REFUSED: dict[tuple[str, ...], str] = {

@@ -209,7 +209,7 @@ def test_what_planish_cc_compiled(tmp_path: Path, dashboard: Start, monkeypatch:
 
 
 def test_the_libraries_may_be_missing() -> None:
-    code = "import sys; sys.modules['uvicorn'] = None; from planish.cli import main; main()"
+    code = "import sys; sys.modules['uvicorn'] = None; from planish.cli.script import main; main()"
     command = [sys.executable, "-c", code, "dashboard"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert ended.returncode == 5

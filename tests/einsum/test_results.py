@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from planish import tune
-from planish.cli import app
+from planish.cli.commands import app
 from planish.core import Candidate, PlanishError, ProgramError, Task
 from planish.core.registry import level_named
 from planish.einsum.backends import EinsumBackend, compile_kernel, contraction_of, multiplication

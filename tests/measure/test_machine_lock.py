@@ -123,7 +123,13 @@ def test_a_name_that_cannot_be_a_lock_is_an_error(
     assert ("it is a folder" in str(error.value)) == (name == "folder")
     if name != "folder":  # one is enough to see that it is a command's only error
         return
-    command = [sys.executable, "-c", "from planish.cli import main; main()", "tune", "Y[i] = X[i] + X[i]"]
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        "tune",
+        "Y[i] = X[i] + X[i]",
+    ]
     done = subprocess.run([*command, "--size", "i=8"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("error:")) == (2, 1)
     assert f"PLANISH_LOCK={own / name} cannot be used" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from levels.loops.running import wrong_in_tree
 from network_models import ModelWriter
-from planish.core.cores import usable_cores
+from planish.core.task import usable_cores
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine, tree_of
 from planish.levels.loops.ir.tree import Loop

@@ -294,7 +294,15 @@ def test_inputs_that_are_outputs(tmp_path: Path, kind: int) -> None:
 
 def test_interrupted_tuning_is_resumed(tmp_path: Path) -> None:
     path, net = small_model(tmp_path / "m.onnx"), tmp_path / "net"
-    command = [sys.executable, "-c", "from planish.cli import main; main()", "compile", path, "-o", net]
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        "compile",
+        path,
+        "-o",
+        net,
+    ]
     command += ["--store", tmp_path / "a.db"]
     with subprocess.Popen([*command, "--seconds", "60"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -15,7 +15,7 @@ from onnx import TensorProto
 import planish
 from network.compiled import assert_same, compiled, shared_library, small_model
 from network_models import ModelWriter, resnet18
-from planish.core.cores import usable_cores
+from planish.core.task import usable_cores
 from planish.network.library.runtime import CompiledNetwork
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core")

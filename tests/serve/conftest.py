@@ -17,7 +17,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
 """planish, with the level of lattices alone."""
-PLANISH = [sys.executable, "-c", "from planish.cli import main; main()"]
+PLANISH = [sys.executable, "-c", "from planish.cli.script import main; main()"]
 TOKENS = {"agent": "a" * 24, "other": "b" * 24}
 
 

@@ -79,7 +79,14 @@ def test_a_flipped_byte_is_reported_or_changes_nothing(whole: Path, tmp_path: Pa
 
 
 def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from planish.cli import main; main()", *words, "--store", str(location)]
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        *words,
+        "--store",
+        str(location),
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=location.parent)
 
 
@@ -317,6 +324,13 @@ def test_commands_on_a_damaged_log_end_with_code_4(killed: Path, tmp_path: Path)
     content = bytearray(log.read_bytes())
     content[5 * FRAME] ^= 1
     log.write_bytes(content)
-    command = [sys.executable, "-c", "from planish.cli import main; main()", "show", "--store", str(location)]
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        "show",
+        "--store",
+        str(location),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)

@@ -223,7 +223,7 @@ def test_an_interrupted_command_leaves_no_process(number: signal.Signals, tmp_pa
     command = [
         sys.executable,
         "-c",
-        "from planish.cli import main; main()",
+        "from planish.cli.script import main; main()",
         "tune",
         PROGRAM,
         "--size",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from planish.cli import app
+from planish.cli.commands import app
 from planish.core.registry import load_program
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.store import open_store

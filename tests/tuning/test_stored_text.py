@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from levels.llvm.modules import require_linker
-from planish.cli import app
+from planish.cli.commands import app
 from planish.core import Objective
 from planish.levels.llvm.level import LlvmLevel
 from planish.sandbox.confinement import sandbox_status

@@ -20,7 +20,7 @@ def main() -> None:
     leave_at_once()
     os.write(1, READY)
     from cli import lattices
-    from planish.cli import main as planish
+    from planish.cli.script import main as planish
     from planish.tuning import progress
     from planish.tuning.recorder import Progress
 

@@ -31,8 +31,8 @@ from planish.core import (
     evaluate,
     stopped_by,
 )
-from planish.core.cores import usable_cores
 from planish.core.process import processor_s
+from planish.core.task import usable_cores
 from planish.levels.llvm.bindings.elf import function_bytes
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.functions import HOT

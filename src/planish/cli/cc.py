@@ -1,4 +1,4 @@
-"""`planish cc` and `planish c++`, as the list of commands has them; `planish.cli.main` runs them sooner."""
+"""`planish cc` and `planish c++`, as the list of commands has them; `planish.cli.script` runs them sooner."""
 
 from __future__ import annotations
 

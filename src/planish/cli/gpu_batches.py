@@ -43,8 +43,8 @@ def batch(
     from planish.cli.output import say
     from planish.cli.request import level_options
     from planish.core import PlanishError
+    from planish.levels.loops.backends import is_gpu
     from planish.levels.loops.gpu.batch import write_batch
-    from planish.levels.loops.gpu.devices import is_gpu
     from planish.levels.loops.level import LoopsLevel
     from planish.tuning.api import task_of
     from planish.tuning.settings import Settings

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.exceptions import TyperException
 
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,17 +8,19 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planish.cli.options import ProgramOptions
 from planish.core import ExecutorFactory, PlanishError
 from planish.core.errors import redact
-from planish.sandbox.fork_pool import Forked
 from planish.search import split_settings
 from planish.tuning.api import DEFAULT_BUDGET
 from planish.tuning.remeasure import seconds_for_all
 from planish.tuning.result import Result
 from planish.tuning.settings import Budget, Settings
+
+if TYPE_CHECKING:
+    from planish.sandbox.fork_pool import Forked
 
 
 def check_output_paths(report: Path | None, export: Path | None) -> None:

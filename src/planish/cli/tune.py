@@ -258,9 +258,12 @@ def _files(result: Result, output: Output) -> list[Path]:
     """Write the report and the winner, where they are wanted, or are what the level is used for."""
     from planish.cli.output import writing
     from planish.cli.summary import report_stand_in
-    from planish.report import write_report
 
-    files = [] if output.report is None else [write_report(result, output.report)]
+    files = list[Path]()
+    if output.report is not None:
+        from planish.report import write_report
+
+        files.append(write_report(result, output.report))
     if output.export is not None:
         with writing(output.export):
             winner = result.export(output.export)

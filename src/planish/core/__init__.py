@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         PartGroup,
         ValueHead,
     )
-    from planish.core.cores import caches, processor, usable_cores
     from planish.core.errors import (
         AllFailedError,
         ArgumentError,
@@ -72,7 +71,17 @@ if TYPE_CHECKING:
         evaluate_in_order,
     )
     from planish.core.step import Candidate, Step, candidate_from_json, step_from_json, stored_candidate
-    from planish.core.task import Cache, Machine, Objective, Program, Target, Task
+    from planish.core.task import (
+        Cache,
+        Machine,
+        Objective,
+        Program,
+        Target,
+        Task,
+        caches,
+        processor,
+        usable_cores,
+    )
     from planish.core.trial import (
         STAGES,
         Evaluation,
@@ -222,7 +231,6 @@ _MODULES = {
         "CanCompile CanEnumerate CanEvolve CanFeaturize CanObserve CanSample CanSeed CanShrink "
         "CanStep CanVaryParts HasNotes HasParts MultiTurnPolicy NeedsBaseline PartGroup ValueHead"
     ),
-    "cores": "caches processor usable_cores",
     "errors": (
         "AllFailedError ArgumentError LostError MismatchError MissingFileError PlanishError "
         "ProgramError ScheduleError StoppedError StoreError TargetError UnknownNameError "
@@ -238,7 +246,7 @@ _MODULES = {
         "StageClock Tried evaluate evaluate_in_order"
     ),
     "step": "Candidate Step candidate_from_json step_from_json stored_candidate",
-    "task": "Cache Machine Objective Program Target Task",
+    "task": "Cache Machine Objective Program Target Task caches processor usable_cores",
     "trial": (
         "STAGES Evaluation Failed Lost Measured Outcome Stage Trial TrialPrediction best_trial "
         "outcome_from_json outcome_to_json"

@@ -1,13 +1,19 @@
-"""Canonical JSON, content hashes and random streams: the same in every process."""
+"""Canonical JSON, content hashes and random streams: the same in every process; the version of documents.
+
+What the version of JSON documents that commands print and exports write promises is in
+docs/reference/stability.md.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
@@ -43,3 +49,12 @@ def rng(seed: int, *index: int) -> Generator:
     import numpy as np
 
     return np.random.default_rng((seed, *index))
+
+
+SCHEMA_VERSION = 1
+"""It is raised when a key of any document is removed or changes its meaning; a new key does not raise it."""
+
+
+def versioned(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with its version as the first key, `schema_version`."""
+    return {"schema_version": SCHEMA_VERSION, **document}

@@ -9,10 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
 
-from planish.core.cores import processor
 from planish.core.errors import PlanishError, StoreError
 from planish.core.step import Candidate, Step
-from planish.core.task import Objective, ProgramT, Target, Task
+from planish.core.task import Objective, ProgramT, Target, Task, processor
 from planish.core.verdicts import FinalChecks
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from planish.core import StoreError
 from planish.core.arguments import check_number, check_path, check_type
 from planish.core.errors import redact
 from planish.core.files import StrPath
-from planish.core.installation import install_command
 from planish.store.locks import AdvisoryLocks, FileLocks
 from planish.store.schema import SCHEMA, damaged, metadata, schema_version
 from planish.store.session import PATIENCE_S, StoreSession, explained, persist
@@ -352,6 +351,8 @@ def open_postgres(url: URL, *, read_only: bool, timeout: float, patience: float)
     try:
         engine = create_engine(_with(url, limits, max(2, round(timeout))), poolclass=NullPool)
     except ModuleNotFoundError as error:
+        from planish.core.installation import install_command
+
         hint = f"Install it: {install_command('postgres')}."
         raise StoreError(f"the store {name} needs psycopg, which is missing here", hint) from error
 

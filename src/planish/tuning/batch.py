@@ -30,8 +30,8 @@ from planish.core import (
     Task,
     evaluate,
 )
-from planish.core.documents import SCHEMA_VERSION, versioned
 from planish.core.files import StrPath, replace_text
+from planish.core.hashing import SCHEMA_VERSION, versioned
 from planish.core.registry import load_program
 from planish.core.trial import checked_for
 from planish.measure.executors import LocalExecutor

@@ -16,7 +16,7 @@ from onnx import helper
 from levels.graph.models import constant, convolutions, model, write
 from levels.graph.tasks import make
 from planish.core import Candidate, EvaluatorSpec, Task
-from planish.core.documents import SCHEMA_VERSION
+from planish.core.hashing import SCHEMA_VERSION
 from planish.levels.graph.level import GraphLevel
 from planish.levels.graph.passes import Disable, Selection, selection, selection_of
 from planish.levels.graph.program import GraphProgram

@@ -94,7 +94,14 @@ def test_a_killed_search_goes_on_in_the_same_state(tmp_path: Path) -> None:
     module = write_all(tmp_path / "net", STEP, TRAINING)
     path = tmp_path / "store.db"
     words = ["--objective", "time,error", "--set", "population=4", "--workers", "1", "--store", str(path)]
-    command = [sys.executable, "-c", "from planish.cli import main; main()", "tune", str(module), *words]
+    command = [
+        sys.executable,
+        "-c",
+        "from planish.cli.script import main; main()",
+        "tune",
+        str(module),
+        *words,
+    ]
 
     def stored() -> list[tuple[int, str]]:
         with open_store(path, read_only=True) as store:
@@ -192,7 +199,7 @@ def test_without_jaxlib_the_other_levels_work(tmp_path: Path) -> None:
     code = """
 import sys
 sys.modules["jaxlib"] = None
-from planish.cli import main
+from planish.cli.script import main
 sys.argv = ["planish", *sys.argv[1:]]
 main()
 """

@@ -18,7 +18,7 @@ import pytest
 
 from levels.llvm.passes.test_breaking import MUSTTAIL, PLAIN, WRONG, wrong_after
 from planish.core import Candidate, Measured, PlanishError, Space, TargetError, Task
-from planish.core.documents import SCHEMA_VERSION
+from planish.core.hashing import SCHEMA_VERSION
 from planish.core.step import candidate_from_json
 from planish.levels.llvm.bindings import elf
 from planish.levels.llvm.bindings.libraries import open_bindings

@@ -51,7 +51,7 @@ def command(out: Path, folders: list[Path]) -> list[str]:
     return [
         sys.executable,
         "-c",
-        "from planish.cli import main; main()",
+        "from planish.cli.script import main; main()",
         "corpus",
         "build",
         str(out),

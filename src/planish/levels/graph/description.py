@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Candidate, Executor, Measured, Task, evaluate
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.levels.graph.installed import OPENVINO, versions
 from planish.levels.graph.pass_probe import PassProbe, PassProbeError
 from planish.levels.graph.passes import IN_BFLOAT16, Disable, Offline, Selection, selection_of

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from planish.core import Candidate, PlanishError, Task
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.c_source import SourceBuild, SourceBuilder, is_source, source_of
 from planish.levels.llvm.function_steps import is_of_functions, plan_of

@@ -29,7 +29,7 @@ from planish.core import (
     unknown,
     usable_cores,
 )
-from planish.core.cores import cpu_features
+from planish.core.task import cpu_features
 from planish.levels.loops.ir.schedule import Schedule
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.cursor import resolve
@@ -51,6 +51,12 @@ GROUP = "planish.loops.backends"
 PREFERRED = ("x86-avx512", "x86-avx2", "portable")
 """Where none is asked for, the first of these that works is taken: LoopNest for x86-64 by instruction set,
 and LLVM for any processor. Others must be asked for by name."""
+GPU_KINDS = ("opencl", "cuda")
+
+
+def is_gpu(backend: str) -> bool:
+    """Return whether a target's back end makes kernels of blocks and threads."""
+    return backend.partition(":")[0] in GPU_KINDS
 
 
 class BoundKernel(Protocol):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import Candidate, PlanishError, ProgramError, Target, Task, content_hash
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.levels.loops.backends import (
     available_backends,
     backend_of,

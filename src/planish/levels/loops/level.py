@@ -23,8 +23,7 @@ from planish.core import (
     usable_cores,
 )
 from planish.core.step import steps_from_text
-from planish.levels.loops.backends import available_backends, this_machine
-from planish.levels.loops.gpu.devices import is_gpu
+from planish.levels.loops.backends import available_backends, is_gpu, this_machine
 
 if TYPE_CHECKING:
     from planish.levels.loops.evaluator import LoopsEvaluator

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from planish.core import Target
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.levels.loops.backends import backend_of
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import Section

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 
 from planish.core import ProgramError
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import RELOCATED, Relocation, Section, Symbol, read_object
 from planish.network.library.assembly import Built

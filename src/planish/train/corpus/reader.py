@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import PlanishError, unknown
-from planish.core.documents import versioned
 from planish.core.files import replace_text
+from planish.core.hashing import versioned
 from planish.train.corpus.shards import (
     DATA,
     MANIFEST,

@@ -25,7 +25,7 @@ from planish.core import (
     rng,
     usable_cores,
 )
-from planish.core.documents import versioned
+from planish.core.hashing import versioned
 from planish.levels.loops.gpu.cuda import CompiledCuda, compile_cuda, cubin_path
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.evaluator import source_for

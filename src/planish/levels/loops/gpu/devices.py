@@ -12,16 +12,9 @@ from typing import Any
 
 from planish.core import Target
 
-KINDS = ("opencl", "cuda")
-
-
-def is_gpu(backend: str) -> bool:
-    """Return whether a target's back end makes kernels of blocks and threads."""
-    return backend.partition(":")[0] in KINDS
-
 
 def kind_and_name(target: Target) -> tuple[str, str]:
-    """Return a target's kind, one of `KINDS`, and the rest of its name: a device or an architecture."""
+    """Return a target's kind, one of `GPU_KINDS`, and the rest of its name: a device or an architecture."""
     kind, _, name = target.toolchain["backend"].partition(":")
     return kind, name
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Register
 
 from planish.core import TargetError
-from planish.core.cores import cpu_features
+from planish.core.task import cpu_features
 from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.levels.loops.codegen.x86.basic_block import NO_CONSTANTS, constants_of
