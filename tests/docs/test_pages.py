@@ -17,6 +17,30 @@ PAGES = sorted(
 )
 
 
+SHORT = f"""#!{sys.executable}
+import sys
+
+if "tune" in sys.argv[1:2]:
+    sys.path.append("{ROOT / "tests"}")
+    from short_comparisons import shorten_comparisons
+
+    shorten_comparisons(setattr)
+from planish.cli.script import main
+
+main()
+"""
+"""The command `planish`, which compares shortly: pages show no result of a comparison that is fixed."""
+
+
+@pytest.fixture(scope="module")
+def commands_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install `planish` with short comparisons."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "planish").write_text(SHORT, encoding="utf-8")
+    (folder / "planish").chmod(0o755)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the plug-ins of the examples."""
@@ -27,12 +51,12 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
-def test_what_a_page_says_works(page: Path, plugins: Path, tmp_path: Path) -> None:
+def test_what_a_page_says_works(page: Path, plugins: Path, commands_folder: Path, tmp_path: Path) -> None:
     if page.name == "cluster.md":
         pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
     for folder in ("benchmarks", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(commands_folder), str(Path(sys.executable).parent), os.environ["PATH"]])
     place = {"PATH": path, "PYTHONPATH": str(plugins), "PLANISH_STORE": str(tmp_path / "planish.db")}
     done = subprocess.run(
         [sys.executable, pages.__file__, str(page)], cwd=tmp_path, env=os.environ | place,
