@@ -6,9 +6,9 @@ from math import prod
 import pytest
 from hypothesis import Phase, find, given, settings
 
+from levels.loops.random_programs import programs
 from planish.core import Candidate, Failed, Space, Step
 from planish.levels.loops.lang.program import Access, Apply, Expr, Program, accesses
-from planish.levels.loops.testing.programs import programs
 from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
 from planish.testing.searchers import drive
 from planish.testing.spaces import SpaceConformance

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from levels.loops.chains import chains
 from levels.loops.odd_trees import TREES, A, Z, along, call, tree
+from levels.loops.random_programs import programs
+from levels.loops.random_schedules import schedules
 from levels.loops.random_trees import random_trees
 from levels.loops.running import GENERATORS, Generate, wrong
 from levels.loops.trees import Kind, buffers, execute, integers, matmul, ref
@@ -23,8 +25,6 @@ from planish.levels.loops.reference.inputs import aligned
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split
 from planish.levels.loops.testing.interpreter import interpret
-from planish.levels.loops.testing.programs import programs
-from planish.levels.loops.testing.schedules import schedules
 
 FAMILIES = {
     family: st.sampled_from([g for name, g in GENERATORS.items() if name.startswith(family)])

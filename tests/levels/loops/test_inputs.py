@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levels.loops.random_programs import programs
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.inputs import (
@@ -21,7 +22,6 @@ from planish.levels.loops.reference.inputs import (
     make_inputs,
 )
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.testing.programs import programs
 from planish.levels.loops.workloads import matmul
 
 

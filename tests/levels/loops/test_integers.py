@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from levels.loops.random_schedules import schedules
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, ProgramError
 from planish.levels.loops.backends import available_backends, supported_isas, tree_of
@@ -26,7 +27,6 @@ from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.steps import Reorder
 from planish.levels.loops.testing.interpreter import UNWRITTEN, interpret
-from planish.levels.loops.testing.schedules import schedules
 
 Array = NDArray[Any]
 GEMM = "C[m,n] += A[m,k] * B[k,n]"

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levels.loops.random_programs import programs
+from levels.loops.random_schedules import schedules
 from levels.loops.running import wrong_in_tree
 from planish.core import Candidate
 from planish.levels.loops.ir.schedule import Schedule, unscheduled
@@ -17,8 +19,6 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import LoopStep, Pack, Parallel, Reorder, Split, Stage, Swap, Unroll
-from planish.levels.loops.testing.programs import programs
-from planish.levels.loops.testing.schedules import schedules
 
 CHAINS = {
     "softmax": (

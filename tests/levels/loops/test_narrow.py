@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from levels.loops.random_programs import programs
+from levels.loops.random_schedules import schedules
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, PlanishError, ProgramError, Target, TargetError
 from planish.levels.loops.backends import Library, available_backends, compile_with, tree_of
@@ -29,8 +31,6 @@ from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split
-from planish.levels.loops.testing.programs import programs
-from planish.levels.loops.testing.schedules import schedules
 
 Array = NDArray[Any]
 GEMM = "C[m,n] += A[m,k] * B[k,n]"

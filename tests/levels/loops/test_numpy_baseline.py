@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levels.loops.random_programs import programs
 from planish.levels.loops.lang.parse import parse, read_sizes
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.testing.programs import programs
 
 
 def wrong(program: Program, seed: int = 0) -> str | None:

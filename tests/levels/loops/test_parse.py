@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from golden_text import Golden
+from levels.loops.random_programs import programs
 from planish.core import PlanishError
 from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes, read_sizes
 from planish.levels.loops.lang.program import Access, Apply, Const, Index, Program
-from planish.levels.loops.testing.programs import programs
 
 
 @settings(max_examples=300)

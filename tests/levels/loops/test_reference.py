@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from levels.loops import brute
+from levels.loops.random_programs import programs
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.cases import choose_cases, special_cases
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
-from planish.levels.loops.testing.programs import programs
 from planish.levels.loops.workloads import RESNET18, matmul, workload
 
 BLOCKS = [7, 100, 1 << 20]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from levels.loops.mutants import mutants, some_mutants
+from levels.loops.random_programs import programs
 from planish.core import Candidate, Failed, Measured, ProgramError, Stage, Task
 from planish.levels.loops import evaluator
 from planish.levels.loops.backends import compile_with, kernel_of, schedule_of, this_machine, tree_of
@@ -39,7 +40,6 @@ from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Pack, Reorder, Split, Vectorize
 from planish.levels.loops.testing.interpreter import TreeFault, interpret
-from planish.levels.loops.testing.programs import programs
 from planish.levels.loops.workloads import matmul
 from planish.measure import Clocks
 from planish.measure.executors import InlineExecutor

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levels.loops.random_programs import programs
 from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import CUDA, OPENCL
@@ -42,7 +43,6 @@ from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.testing.gpu_interpreter import execute
 from planish.levels.loops.testing.interpreter import TreeFault
-from planish.levels.loops.testing.programs import programs
 
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 11, "k": 10})
 TILED = (

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levels.loops.random_programs import programs
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
 from planish.levels.loops.backends import UseBackend, backend_of, schedule_steps
 from planish.levels.loops.lang.parse import parse
@@ -22,7 +23,6 @@ from planish.levels.loops.space.cursor import STEPS, resolve
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.steps import Split, Unroll
 from planish.levels.loops.testing.interpreter import interpret
-from planish.levels.loops.testing.programs import programs
 from planish.testing.spaces import SpaceConformance
 
 AVX512 = Target("a processor", frozenset({"x86-avx512"}))
