@@ -20,11 +20,11 @@ PAGE = Path(__file__).parent / "reference" / "cli.md"
 HEAD = """\
 # Command line
 
-<!-- Written by docs/commands.py from the definitions of the commands: change these, and run it. -->
+<!-- Written by docs/commands.py from the definitions of the commands: change these, and run it again. -->
 
-`planish COMMAND --help` prints what this page says of a command. Results go to standard output, progress and errors to
+`planish COMMAND --help` prints the same text as this page. Results go to standard output, progress and errors to
 standard error. With `--format json`, a command prints one [JSON document](json.md) and no progress. An error is one line,
-and its kind has an [exit code](exit-codes.md); `--debug`, anywhere on the line, adds the traceback. `planish --version` prints the
+and each kind of error has an [exit code](exit-codes.md); `--debug` adds the traceback. `planish --version` prints the
 version. `planish --install-completion` installs completion of commands, options, levels, searchers and ids of runs for
 bash, zsh and fish.
 

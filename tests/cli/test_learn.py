@@ -27,7 +27,7 @@ def test_ctrl_c_loses_nothing_and_the_same_command_goes_on(tmp_path: Path) -> No
     assert os.getpriority(os.PRIO_PROCESS, begun.pid) == 19
     begun.send_signal(signal.SIGINT)
     _, said = begun.communicate(timeout=60)
-    assert "Stopped. The same command goes on." in said
+    assert "Run the same command again to continue." in said
     assert "Traceback" not in said
     with open_store(store) as opened:
         before = {run.id: run.trials for run in opened.runs()}

@@ -51,11 +51,11 @@ def compile_(
 ) -> None:
     """Compile a network to one shared library, which needs no planish, no Python and no compiler to run.
 
-    The library's answers are compared with those of ONNX Runtime without optimizations; one that differs is
-    not written, and the command ends with exit code 3. Then it is timed beside ONNX Runtime with all
-    optimizations, and beside OpenVINO and onnxslim where these are installed, on as many cores. With
-    --target, the library is for another processor: it is verified under qemu, where qemu-user is installed,
-    and not timed.
+    The library's outputs are compared with those of ONNX Runtime without optimizations. If they differ, the
+    library is not written, and the command ends with exit code 3. Then it is timed alternately with ONNX
+    Runtime with all optimizations, and with OpenVINO and onnxslim if these are installed, on the same number
+    of cores. With --target, the library is for another processor: it is verified under QEMU, if qemu-user is
+    installed, and not timed.
     """
     from planish.cli.output import remark, say
     from planish.cli.request import executors

@@ -45,12 +45,12 @@ def learn(
     ] = None,
     form: given.Format = "text",
 ) -> None:
-    """Improve what searches begin with on this machine, at the lowest priority.
+    """Improve the model or table with which searches on this machine begin, at the lowest priority.
 
-    Programs are tuned and recorded; after every few of them, what searches of the level begin with is fitted:
-    for `loops` a cost model, for `llvm` the first lists, for `hlo` what kinds of edits gain. Searches use it
-    only if it is better on programs that were held back. The same command goes on where it was stopped. The
-    level `loops` needs the extra `learn`.
+    Programs are tuned and recorded. After every few of them, the model or table is fitted again: for `loops`
+    a cost model, for `llvm` the first lists, for `hlo` the gains of each kind of edit. Searches use it only
+    if it is better on held-out programs. The same command continues where it was stopped. The level `loops`
+    needs the extra `learn`.
 
         planish learn --seconds 3600
         planish learn --level llvm src/*.ll
@@ -86,7 +86,7 @@ def learn(
         held_out = None if fitted is None or fitted.held_out is None else vars(fitted.held_out)
         document({"recorded": recorded, "held_out": held_out, "stopped": stopped})
     elif stopped:
-        remark("Stopped. The same command goes on.")
+        remark("Stopped. Run the same command again to continue.")
 
 
 def judged(fitted: Fitted) -> str:

@@ -148,7 +148,7 @@ Run = Annotated[
     typer.Option(
         "--run",
         help="llvm: run each candidate and compare its output, even if no time is measured. "
-        "`--run './prog 5 < input'` says how, instead of --args and --stdin.",
+        "`--run './prog 5 < input'` combines --args and --stdin.",
     ),
 ]
 Link = Annotated[
@@ -178,14 +178,14 @@ Backend = Annotated[
         "--target",
         metavar="NAME",
         help="Code generator, one of the level's; loops: opencl, opencl:NAME or cuda:ARCH for a GPU. "
-        "all, with --executor ray: this machine's, with a run for each kind of machine of the cluster.",
+        "all, with --executor ray: the usual one, with a run for each kind of machine in the cluster.",
     ),
 ]
 PerFunction = Annotated[
     bool,
     typer.Option(
         "--per-function",
-        help="llvm: tune each function by itself; with `--objective time`, those that take the time.",
+        help="llvm: tune each function separately; with `--objective time`, only the hot functions.",
     ),
 ]
 LevelOption = Annotated[
@@ -276,8 +276,8 @@ RayAddress = Annotated[
     typer.Option(
         "--ray",
         metavar="HOST:PORT",
-        help="Address of the cluster of `--executor ray`. Default: RAY_ADDRESS, or a Ray that is started for "
-        "this command on this machine.",
+        help="Address of the cluster for `--executor ray`. Default: RAY_ADDRESS, or Ray is started on this "
+        "machine for the duration of the command.",
     ),
 ]
 Workers = Annotated[

@@ -21,9 +21,9 @@ def passes(
     objective: given.Objective = "",
     form: given.Format = "text",
 ) -> None:
-    """Show what a pass list does to a module: its size beside the baseline's, and the effect of each pass.
+    """Show the effect of a pass list on a module, and of each of its passes.
 
-    The size is that without optimization, of the baseline, and after the list.
+    The size of the module is shown without optimization, for the baseline, and after the list.
 
         planish passes examples/llvm/inflate.ll 'sroa<modify-cfg>,gvn,default<Oz>'
     """
