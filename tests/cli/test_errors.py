@@ -45,6 +45,9 @@ WRONG = {
     "--finalists 0": (USAGE, "Invalid value for '--finalists'"),
     "--format xml": (USAGE, "'xml' is not one of 'text', 'json'. See 'planish tune --help'."),
     "--sedd 1": (USAGE, "No such option: --sedd"),
+    "--timeout 5": (USAGE, "No such option: --timeout. Did you mean '--seconds'? See"),
+    "--n-trials 5": (USAGE, "No such option: --n-trials. Did you mean '--trials'? See"),
+    "--json": (USAGE, "No such option: --json. Did you mean '--format json'? See"),
 }
 
 
@@ -107,6 +110,8 @@ def test_an_unknown_command_names_the_nearest(planish: Planish) -> None:
     said = planish("tunne")
     assert said.code == USAGE
     assert said.error == "No such command 'tunne'. Did you mean 'tune'? See 'planish --help'."
+    said = planish("list")
+    assert said.error == "No such command 'list'. Did you mean 'planish runs'? See 'planish --help'."
     assert planish("tune").error == "Missing argument 'PROGRAM'. See 'planish tune --help'."
 
 

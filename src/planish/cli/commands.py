@@ -44,6 +44,28 @@ COMMANDS = {
 }
 """Name to the module and its function or group of commands, and the line of `planish --help`."""
 
+_OTHER_COMMANDS = {
+    "autotune": "tune",
+    "benchmark": "compare",
+    "build": "compile",
+    "check": "validate",
+    "delete": "runs delete",
+    "help": "--help",
+    "list": "runs",
+    "ls": "runs",
+    "optimize": "tune",
+    "plot": "report",
+    "run": "tune",
+    "search": "tune",
+    "studies": "runs",
+    "train": "policy train",
+    "trials": "show",
+    "ui": "dashboard",
+    "verify": "validate",
+    "version": "--version",
+}
+"""Commands of other tools, each with what is called so here."""
+
 
 def open_closed_streams() -> None:
     """Open those that are closed, on nothing.
@@ -121,6 +143,8 @@ class Front(TyperGroup):
         """Import a command, so that it can be invoked."""
         if args[0] in COMMANDS:
             self.commands[args[0]] = load_command(args[0])
+        elif args[0] in _OTHER_COMMANDS:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean 'planish {_OTHER_COMMANDS[args[0]]}'?")
         return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, **_: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -398,6 +398,34 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+_MEANT = {
+    "trials": "--trials",
+    "seconds": "--seconds",
+    "target": "--target-value",
+    "searcher": "--searcher",
+    "searcher_options": "--set",
+    "objective": "--objective",
+    "cores": "--cores",
+    "workers": "--workers",
+    "seed": "--seed",
+    "store": "--store",
+    "remeasure": "--remeasure",
+}
+"""Arguments in Python, each with its option."""
+_ALSO = {"json": "--format json", "out": "--output", "out_dir": "--export"}
+"""Options of other tools, each with the option here."""
+
+
+def option_for(word: str, command: Any) -> str:
+    """Return the option of a command that is called by a word in other tools; empty where there is none."""
+    from planish.tuning.settings import synonyms_of
+
+    name = word.lstrip("-").replace("-", "_")
+    found = _ALSO.get(name) or _MEANT.get(synonyms_of(_MEANT).get(name, ""), "")
+    known = {option for parameter in command.params for option in parameter.opts}
+    return found if found.partition(" ")[0] in known else ""
+
+
 def refuse_unread(
     command: typer.Context, what: str, read: Container[str], hint: str = "Leave it out."
 ) -> None:

@@ -191,7 +191,7 @@ def _described(error: BaseException) -> tuple[int, str]:
             where = " --debug shows where it failed." if isinstance(error, PluginError) else ""
             return error.exit_code, f"{as_options(str(error))}{where}"
         case TyperException():
-            return error.exit_code, f"{_ended(error.format_message())} {_help_hint(error)}"
+            return error.exit_code, f"{_ended(_usage(error))} {_help_hint(error)}"
         case KeyboardInterrupt():
             return _signalled(), "interrupted. What was measured before is stored."
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
@@ -209,6 +209,17 @@ def _signalled() -> int:
     from planish.core import stopped_by
 
     return 128 + stopped_by()
+
+
+def _usage(error: TyperException) -> str:
+    """Return what is wrong with the words of a command; an option of another tool is named as it is here."""
+    from planish.cli.options import option_for
+
+    context: typer.Context | None = getattr(error, "ctx", None)
+    if not (context and error.message.startswith("No such option")):
+        return error.format_message()
+    meant = option_for(getattr(error, "option_name", ""), context.command)
+    return f"{error.message}. Did you mean '{meant}'?" if meant else error.format_message()
 
 
 def _ended(sentence: str) -> str:
