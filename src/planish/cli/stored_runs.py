@@ -53,7 +53,7 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
     from planish.cli.summary import run_document, task_document
     from planish.core import gc_paused
     from planish.core.wording import improvement, one_line, title, when
-    from planish.tuning.result import listed_verdict
+    from planish.tuning.result import EINSUM, listed_verdict
 
     with gc_paused():
         from planish.store import open_store
@@ -83,7 +83,7 @@ def list_runs(limit: int, store: str | None, form: given.Form) -> None:
             run.id,
             run.status,
             when(run.started),
-            f"{run.trials:,}",
+            "" if run.searcher == EINSUM else f"{run.trials:,}",
             ""
             if (gain := found[run.id].gain) is None
             else improvement(gain, tasks[run.task_key].objectives[0]),

@@ -32,7 +32,7 @@ from planish.tuning.comparison_codec import (
     medians,
     secondary_baseline_to_json,
 )
-from planish.tuning.result import NOT_DESCRIBED, Result
+from planish.tuning.result import EINSUM, NOT_DESCRIBED, Result
 from planish.tuning.stored_run import TrialSources, failure_groups, flops_of, stage_times
 from planish.tuning.verdict import continuation, verdict_of
 
@@ -311,7 +311,7 @@ def show_run(result: Result) -> None:
             "run": f"{run.id}, {run.status}, started {when(run.started)} on {run.host}",
             "objective": ", ".join(o.name for o in result.stored.objectives),
             "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
-            "trials": f"{len(result.stored_trials):,}{known}",
+            **({} if run.searcher == EINSUM else {"trials": f"{len(result.stored_trials):,}{known}"}),
             **TrialSources().add(result.stored_trials).texts(),
             "time": ", ".join(f"{s.stage} {duration(s.total_s)}" for s in stages if s.total_s) or "unknown",
         }

@@ -15,6 +15,7 @@ from planish.plot import PLAIN, compare_runs
 from planish.plot.runs import check_comparable
 from planish.report import differences
 from planish.report.page import provenance
+from planish.tuning.result import EINSUM
 
 SORTS: Mapping[str, Callable[[RunSummary], Any]] = {
     "age": lambda each: -each.run.started if each.run else 0.0,
@@ -133,6 +134,7 @@ def _run_row(each: RunSummary) -> Mapping[str, Any]:
     return {
         "summary": each,
         "value": value,
+        "trials": "" if each.run is None or each.run.searcher == EINSUM else f"{each.run.trials:,}",
         "gain": gain,
         "kind": kind,
         "word": verdict_word(kind, objective) if objective else kind,

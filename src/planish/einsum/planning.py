@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 NUMPY = Candidate((Library("numpy"),))
 MODEL_SEARCHER = "model-guided"
 """The searcher that has a model."""
+OF_WHOLE_CALLS = "planish.einsum selected this backend by timing whole calls; the kernels are from other runs"
+"""Note of a run that holds a selection."""
 ATTEMPTS = 3
 """After so many in which no kernel could be measured within the budget, the last selection is kept."""
 COMPARISONS = 10
@@ -277,7 +279,7 @@ def record(store: Store, task: Task, selection: Selection, kernels: int, history
         history: what the store had before.
     """
     from planish.store import HeldError
-    from planish.tuning.result import OF_CALLS
+    from planish.tuning.result import EINSUM, OF_CALLS
 
     backend, samples = selection.backend, selection.samples
     compared = [
@@ -296,7 +298,7 @@ def record(store: Store, task: Task, selection: Selection, kernels: int, history
     run = next((run.id for run in store.runs(task.key) if run.options == OF_CALLS), None)
     try:
         if run is None:
-            run = store.begin_run(task, searcher=MODEL_SEARCHER, space="template", seed=0, options=OF_CALLS)
+            run = store.begin_run(task, searcher=EINSUM, space="template", seed=0, options=OF_CALLS)
         else:
             store.resume_run(run)
     except HeldError:  # another process stores its selection just now
@@ -326,7 +328,8 @@ def _row(task: Task, backend: EinsumBackend, samples: Mapping[EinsumBackend, Seq
         base, median=statistics.median(own), ratio=over, verdict=over.verdict(objective), samples=tuple(own)
     )
     chosen = Finalist(candidate=backend.candidate or NUMPY, measured={objective.name: found})
-    (row,) = encode(Comparison((chosen,), Compared(name="baseline", measured={objective.name: base})))
+    baseline = Compared(name="baseline", measured={objective.name: base})
+    (row,) = encode(Comparison((chosen,), baseline, notes=(OF_WHOLE_CALLS,)))
     return row
 
 

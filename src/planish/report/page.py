@@ -26,7 +26,7 @@ from planish.core.wording import amount, duration, label, multiple, number, outc
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.constraint import WHERE
 from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
-from planish.tuning.result import Result
+from planish.tuning.result import EINSUM, Result
 from planish.tuning.stored_run import (
     MEANING,
     FailureGroup,
@@ -388,13 +388,14 @@ def repeat(result: Result) -> str:
     """Write the Python lines that search again by the same seed, and measure everything anew."""
     run, task = result.run, result.stored
     short, constrained = len(task.program) <= _LONG, WHERE in run.options
-    submitted = run.searcher not in registry.names(_SEARCHERS)
+    selected = run.searcher == EINSUM
+    submitted = not selected and run.searcher not in registry.names(_SEARCHERS)
     settings = {
         "level": task.level,
         "objectives": tuple(o.name for o in task.objectives),
-        "searcher": run.searcher,
+        "searcher": "" if selected else run.searcher,
         "space": run.space,
-        "searcher_options": {name: value for name, value in run.options.items() if name != WHERE},
+        "searcher_options": {} if selected else {k: v for k, v in run.options.items() if k != WHERE},
         "seed": run.seed,
         "cores": task.target.cores,
         "remeasure": True,

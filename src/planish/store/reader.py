@@ -7,7 +7,18 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, Table, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    case,
+    func,
+    select,
+)
 
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
 from planish.store.schema import (
@@ -42,7 +53,11 @@ _NEWEST = (runs.c.started.desc(), runs.c.id)
 _RUNS = select(runs).order_by(*_NEWEST)
 _IDS = select(runs.c.id).order_by(*_NEWEST)
 _LAST_TRIAL = select(func.max(trials.c.time)).where(trials.c.run_id == runs.c.id).scalar_subquery()
-_BY_WORK = select(runs).order_by(func.coalesce(runs.c.ended, _LAST_TRIAL, runs.c.started).desc(), runs.c.id)
+_BY_WORK = select(runs).order_by(
+    case((and_(runs.c.stored == 0, runs.c.ended.is_not(None)), 1), else_=0),
+    func.coalesce(runs.c.ended, _LAST_TRIAL, runs.c.started).desc(),
+    runs.c.id,
+)
 _TRIALS, _RESULTS = select(trials), select(results)
 
 
@@ -185,7 +200,10 @@ class Reader:
         return self._session.read(read)
 
     def last_run(self) -> Run | None:
-        """Return the run that was begun, resumed or ended last; None in an empty store."""
+        """Return the run that was begun, resumed or ended last; None in an empty store.
+
+        Runs that ended without a trial come last: they hold the backend that `planish.einsum` selected.
+        """
         return next(iter(self._runs(_BY_WORK, 1)), None)
 
     def trials(self, task_key: str, steps: Steps) -> list[Trial]:

@@ -37,6 +37,8 @@ from planish.tuning.verdict import heading, html, summary
 
 OF_CALLS = {"selects": "einsum"}
 """Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
+EINSUM = "einsum"
+"""What such a run has in place of a searcher; it has no trials."""
 
 
 NOT_DESCRIBED = "not described"
