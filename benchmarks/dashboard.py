@@ -1,19 +1,23 @@
 """How much a dashboard with 20 clients slows a search down, and how soon they see a new trial.
 
-    python benchmarks/dashboard.py [--trials 1500] [--rounds 12] [--clients 20] [--delays 60]
+    python benchmarks/dashboard.py [--rounds 3] [--slices 8] [--trials 2500] [--clients 20] [--delays 40]
 
-First a run gets a trial every second or two, and the time until a client is sent it is measured. Then the
-same search (the same trials of the same seed, without a comparison at its end) is timed with a dashboard that
-all clients look at, and without one, in an order that alternates from round to round. The figures are:
+First a run gets a trial every second or two, and the time until a client is sent it is measured. Then a search
+is made twice in each round, with the same trials, while clients look at it in every other slice of it: in the
+first search in slices 1, 3, 5, ..., in the second one in the others. Meanwhile the dashboard and its clients are
+stopped (SIGSTOP). So each slice is compared with one of the same trials, and differences between processes and
+slow changes of the machine cancel out. The figures are:
 
-- the share of a core that the dashboard takes while the search goes on. It has hardly any noise, and where
-  the machine has no other work, the search cannot be slower by more than this share;
+- the share of a core that the dashboard takes while clients look. It has hardly any noise, and where the
+  machine has no other work, the search cannot be slower by more than this share;
 - the processor time of the search, with the dashboard relative to without: what sharing caches costs;
 - the wall time of the search, in the same way.
 
-Targets, on two cores: at most 2 % slower, and a trial within a second. Clients read what they are sent, as
-browsers on other machines do; their own process has the lowest priority. What a dashboard does once, as it
-opens its first page (load code and compile templates), comes before the search; its cost is printed, too.
+Targets, on two cores: at most 2 % slower, with a standard error below 0.7 %, and a trial within a second. Clients
+read what they are sent, as browsers on other machines do; their own process has the lowest priority. What a
+dashboard does once, as it opens its first page (load code and compile templates), comes before the slices; its
+cost is printed, too. What became due while it was stopped is rendered as soon as it continues, so the figures
+are upper limits.
 """
 
 from __future__ import annotations
@@ -23,84 +27,109 @@ import math
 import os
 import random
 import re
-import resource
 import selectors
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 from planish import Budget, Settings, load_run
+from planish.core import Trial
 from planish.core.registry import load_program
 from planish.store import open_store
 from planish.tuning.api import tune_program
+from planish.tuning.recorder import Progress, Silent
 
 PLANISH = str(Path(sys.executable).with_name("planish"))
 PROGRAM, SIZE = "C[m,n] += A[m,k] * B[k,n]", {"size": "m=192,n=192,k=192"}
-FIRST = 20
-"""Trials before the clock starts: workers are started and libraries loaded by then."""
 SPAWN = get_context("spawn")
 
 
-@dataclass(frozen=True)
-class Searched:
-    """What a search took.
+class Slice(NamedTuple):
+    """Part of a search.
 
     Args:
-        wall_s: from the end of the trial `FIRST` to that of the last one.
-        cpu_s: processor time of all its processes, from their start to their end.
+        wall_s: from its first trial to its last one.
+        cpu_s: processor time of the processes that search.
+        dashboard_s: processor time of the dashboard.
+        seen: whether clients looked at it.
     """
 
     wall_s: float
     cpu_s: float
+    dashboard_s: float
+    seen: bool
 
 
-def search(store: Path, trials: int, seed: int, answer: Connection | None = None) -> Searched:
-    """Search for so many trials; return, and send, what it took.
+class Slicer(Silent):
+    """Divides a search into slices of equally many trials, and stops the dashboard in every other one.
 
-    The answer begins with None, once the search is over.
+    The first slice, in which libraries are loaded, is always seen, and not counted.
+
+    Args:
+        size: trials of a slice.
+        first: whether the slice after the first one is seen.
+        other: where the id of the run is sent; it answers with the numbers of the dashboard's process and of
+            the clients'.
     """
+
+    def __init__(self, size: int, first: bool, other: Connection) -> None:
+        self.slices = list[Slice]()
+        self._size, self._seen, self._other = size, not first, other
+        self._processes: Sequence[int] = ()
+        self._count, self._before = 0, (0.0, 0.0, 0.0)
+
+    def started(self, progress: Progress) -> None:
+        """Have the clients look at the run."""
+        self._other.send(progress.run_id)
+        self._processes = self._other.recv()
+
+    def trial(self, trial: Trial, progress: Progress) -> None:  # noqa: ARG002
+        """Count a trial; end a slice with the last one of it."""
+        self._count += 1
+        if self._count % self._size:
+            return
+        now = time.monotonic(), family_s(os.getpid()), cpu_seconds(self._processes[0])
+        took = [after - before for after, before in zip(now, self._before, strict=True)]
+        if self._count > self._size:
+            self.slices.append(Slice(*took, self._seen))
+        self._before, self._seen = now, not self._seen
+        self.signal(signal.SIGCONT if self._seen else signal.SIGSTOP)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Stop the dashboard and its clients, or let them continue."""
+        for process in self._processes:
+            os.kill(process, number)
+
+
+def search(store: Path, trials: int, seed: int = 0, slicer: Slicer | None = None) -> None:
+    """Search for so many trials, without a comparison at the end."""
     level, program = load_program(PROGRAM, "loops", SIZE)
     settings = Settings(searcher="random", seed=seed)
-    result = tune_program(
-        level, program, budget=Budget(trials=trials), settings=settings, store=store, compares=False
-    )
-    if answer is not None:
-        answer.send(None)
-    with open_store(store, read_only=True) as opened:
-        ends = sorted(trial.time for trial in load_run(result.run.id, store=opened).stored_trials)
-    used = [resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    found = Searched(ends[-1] - ends[min(FIRST, trials) - 1], sum(u.ru_utime + u.ru_stime for u in used))
-    if answer is not None:
-        answer.send(found)
-    return found
+    tune_program(
+        level, program, budget=Budget(trials=trials), settings=settings, store=store, listener=slicer,
+        compares=False,
+    )  # fmt: skip
 
 
-def searched(
-    store: Path,
-    trials: int,
-    seed: int,
-    begun: Callable[[], None] = lambda: None,
-    ended: Callable[[], None] = lambda: None,
-) -> Searched:
-    """Search in a fresh process; `begun` is called while it searches, and `ended` once it does no more."""
-    receiving, sending = SPAWN.Pipe(duplex=False)
-    process = SPAWN.Process(target=search, args=(store, trials, seed, sending))
-    process.start()
-    begun()
-    receiving.recv()
-    ended()
-    found = receiving.recv()
-    process.join()
-    return found
+def sliced(store: Path, size: int, slices: int, seed: int, first: bool, other: Connection) -> None:
+    """Search in slices; send them."""
+    slicer = Slicer(size, first, other)
+    try:
+        search(store, size * (slices + 1), seed, slicer)
+    finally:
+        slicer.signal(signal.SIGCONT)
+    other.send(slicer.slices)
 
 
 @contextmanager
@@ -138,20 +167,25 @@ def read_events(port: int, path: str, clients: int, end: Connection) -> None:
     end.send(read)
 
 
-def newest_run(store: Path) -> str:
-    """Wait until a run has begun; return its id."""
-    while True:
-        with open_store(store, read_only=True) as opened:
-            found = [run.id for run in opened.runs(limit=1) if run.status == "running"]
-        if found:
-            return found[0]
-        time.sleep(0.05)
-
-
 def cpu_seconds(pid: int) -> float:
     """Return the processor time that a process has taken."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def family_s(process: int) -> float:
+    """Return the processor time that a process and all that it started have taken."""
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended: its parent counts its time
+        children = [
+            child
+            for task in Path(f"/proc/{process}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK") + sum(
+            family_s(int(c)) for c in children
+        )
+    return 0.0
 
 
 def open_pages(port: int, store: Path) -> None:
@@ -171,44 +205,38 @@ def open_pages(port: int, store: Path) -> None:
 
 @dataclass(frozen=True)
 class Watched:
-    """A search that clients look at.
+    """A search that clients look at in every other slice.
 
     Args:
-        searched: what it took.
-        share: of a core that the dashboard took meanwhile.
+        slices: of the search.
         opened_s: processor time of the dashboard for its first pages, before the search.
         read: bytes that the clients were sent.
     """
 
-    searched: Searched
-    share: float
+    slices: Sequence[Slice]
     opened_s: float
     read: int
 
 
-def watched(store: Path, trials: int, seed: int, clients: int) -> Watched:
-    """Search while clients look at the run."""
+def watched(store: Path, size: int, slices: int, seed: int, first: bool, clients: int) -> Watched:
+    """Search while clients look at every other slice of the run."""
     with dashboard(store) as (port, pid):
         opened_s = -cpu_seconds(pid)
         open_pages(port, store)
         opened_s += cpu_seconds(pid)
+        here, there = SPAWN.Pipe()
+        searching = SPAWN.Process(target=sliced, args=(store, size, slices, seed, first, there))
+        searching.start()
+        path = f"/s/main/runs/{here.recv()}/events"
         ours, theirs = SPAWN.Pipe()
-        began, spent, share = 0.0, 0.0, 0.0
-
-        def look() -> None:
-            nonlocal began, spent
-            path = f"/s/main/runs/{newest_run(store)}/events"
-            SPAWN.Process(target=read_events, args=(port, path, clients, theirs), daemon=True).start()
-            began, spent = time.monotonic(), cpu_seconds(pid)
-
-        def count() -> None:
-            nonlocal share
-            share = (cpu_seconds(pid) - spent) / (time.monotonic() - began)
-
-        found = searched(store, trials, seed, look, count)
+        looking = SPAWN.Process(target=read_events, args=(port, path, clients, theirs), daemon=True)
+        looking.start()
+        here.send((pid, looking.pid))
+        found = here.recv()
+        searching.join()
         ours.send(None)
         read = ours.recv()
-    return Watched(found, share, opened_s, read)
+    return Watched(found, opened_s, read)
 
 
 def delays(store: Path, clients: int, count: int) -> list[float]:
@@ -244,24 +272,41 @@ def _delay(client: socket.socket, index: int) -> float:
     return time.monotonic() - began
 
 
-def _slower(name: str, ratios: Sequence[float]) -> str:
+def effects(one: Sequence[float], other: Sequence[float], seen: Sequence[bool]) -> list[float]:
+    """Return the logarithms of how much longer slices take where they are seen, each of two neighbors.
+
+    What makes one of the searches slower throughout cancels out between neighbors.
+
+    Args:
+        one: what each slice took in one search.
+        other: what the same slices took in the other one, where those are seen that are not in the first.
+        seen: which are seen in the first search.
+    """
+    logs = [
+        math.log(mine / theirs) * (1 if looked else -1)
+        for mine, theirs, looked in zip(one, other, seen, strict=True)
+    ]
+    return [statistics.fmean(pair) for pair in zip(logs[::2], logs[1::2], strict=False)]
+
+
+def _slower(name: str, found: Sequence[float]) -> str:
     """Describe how much slower a search is, with the standard error of the mean of its logarithms."""
-    logs = [math.log(each) for each in ratios]
-    mean = statistics.fmean(logs)
-    error = statistics.stdev(logs) / len(logs) ** 0.5 if len(logs) > 1 else math.nan
-    percent = [100 * (math.exp(each) - 1) for each in (mean, statistics.median(logs))]
+    error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else math.nan
+    percent = [100 * (math.exp(each) - 1) for each in (statistics.fmean(found), statistics.median(found))]
     return f"{name}: {percent[0]:+.2f} % (median {percent[1]:+.2f} %; standard error {100 * error:.2f} %)"
 
 
 def main() -> None:
     """Print the figures."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--trials", type=int, default=1500, help="of each search")
-    given.add_argument("--rounds", type=int, default=12, help="pairs of searches")
+    given.add_argument("--rounds", type=int, default=3, help="pairs of searches")
+    given.add_argument("--slices", type=int, default=8, help="of each search, an even number")
+    given.add_argument("--trials", type=int, default=2500, help="of each slice")
     given.add_argument("--clients", type=int, default=20)
-    given.add_argument("--delays", type=int, default=60, help="trials whose delay is measured")
+    given.add_argument("--delays", type=int, default=40, help="trials whose delay is measured")
     asked = given.parse_args()
-    rounds = list[tuple[Searched, Watched]]()
+    walls, processors, shares = list[float](), list[float](), list[float]()
+    opened = list[float]()
     with tempfile.TemporaryDirectory() as folder:
         if asked.delays:
             taken = sorted(delays(Path(folder) / "delays.db", asked.clients, asked.delays))
@@ -272,32 +317,31 @@ def main() -> None:
                 flush=True,
             )
         for number in range(asked.rounds):
-            alone_store, seen_store = (Path(folder) / f"{name}-{number}.db" for name in ("alone", "seen"))
-            # A store has to exist before it is looked at; its first run is another one.
-            for store in (seen_store, alone_store):
-                search(store, 1, 1000)
-            if number % 2:
-                seen = watched(seen_store, asked.trials, number, asked.clients)
-                alone = searched(alone_store, asked.trials, number)
-            else:
-                alone = searched(alone_store, asked.trials, number)
-                seen = watched(seen_store, asked.trials, number, asked.clients)
-            rounds.append((alone, seen))
+            pair = list[Watched]()
+            for first in (True, False) if number % 2 == 0 else (False, True):
+                store = Path(folder) / f"{number}-{first}.db"
+                search(store, 1, 1000)  # a store has to exist before it is looked at
+                pair.append(watched(store, asked.trials, asked.slices, number, first, asked.clients))
+            one, other = (each.slices for each in pair)
+            seen = [each.seen for each in one]
+            walls += effects([each.wall_s for each in one], [each.wall_s for each in other], seen)
+            processors += effects([each.cpu_s for each in one], [each.cpu_s for each in other], seen)
+            shares += [100 * each.dashboard_s / each.wall_s for each in (*one, *other) if each.seen]
+            opened += [each.opened_s for each in pair]
             print(
-                f"round {number + 1}: {alone.wall_s:.2f} s ({alone.cpu_s:.2f} s of CPU) alone, "
-                f"{seen.searched.wall_s:.2f} s ({seen.searched.cpu_s:.2f} s) with {asked.clients} clients, "
-                f"which were sent {seen.read / 1e6:.1f} MB; dashboard {100 * seen.share:.2f} % of a core",
+                f"round {number + 1}: {sum(each.wall_s for each in (*one, *other)):.0f} s; "
+                f"{asked.clients} clients were sent {sum(each.read for each in pair) / 1e6:.1f} MB; "
+                f"{_slower('wall time so far', walls)}",
                 flush=True,
             )
-    if not rounds:
+    if not walls:
         return
-    shares = [100 * seen.share for _, seen in rounds]
-    opened_s = statistics.median(seen.opened_s for _, seen in rounds)
-    print(f"the dashboard takes {statistics.median(shares):.2f} % of a core (worst {max(shares):.2f} %),")
-    print(f"  after {opened_s:.2f} s of CPU for its first pages; target 2 %")
-    pairs = [(alone, seen.searched) for alone, seen in rounds]
-    print(_slower("processor time of the search", [seen.cpu_s / alone.cpu_s for alone, seen in pairs]))
-    print(_slower("wall time of the search", [seen.wall_s / alone.wall_s for alone, seen in pairs]))
+    print(
+        f"the dashboard takes {statistics.fmean(shares):.2f} % of a core (worst slice {max(shares):.2f} %),"
+    )
+    print(f"  after {statistics.median(opened):.2f} s of CPU for its first pages; target 2 %")
+    print(_slower("processor time of the search", processors))
+    print(_slower("wall time of the search", walls))
 
 
 if __name__ == "__main__":
