@@ -193,6 +193,10 @@ program: mixed.o says.o answer.o
 """
 
 
+WORDCOUNT = Path(__file__).parents[2] / "examples" / "wordcount"
+WORDS_OF_TEXT = {"und": 27, "äpfel": 18, "birnen": 9}
+
+
 @pytest.fixture
 def sources(place: Place, tmp_path: Path) -> Path:
     """Have a tree that no user may write to, beside the folder that is built in, and our scripts on PATH."""
@@ -236,6 +240,20 @@ def test_make(place: Place, sources: Path) -> None:
     place.as_clang("-Oz", "-c", "../sources/mixed.c", "-o", "clang.o")
     assert text(place.folder / "mixed.o") <= text(place.folder / "clang.o")
     assert "mixed.c" in (place.folder / "mixed.d").read_text()
+
+
+@pytest.mark.usefixtures("sources")  # for our scripts on PATH
+def test_the_example_is_smaller_and_counts_the_words(place: Place) -> None:
+    shutil.copytree(WORDCOUNT, place.folder, dirs_exist_ok=True)
+    place.write("text", "Äpfel und Birnen, und ÄPFEL; und\n" * 9)
+    sizes: list[int] = []
+    for compiler in (shlex.join(place.clang.command), "planish cc"):
+        built = place.run(["make", "-B", f"CC={compiler}"])
+        assert (built.returncode, built.stderr) == (0, "")
+        counted = place.run(["./wordcount", "text"]).stdout.split()
+        assert dict(zip(counted[1::2], map(int, counted[::2]), strict=True)) == WORDS_OF_TEXT
+        sizes.append(sum(text(place.folder / f"{name}.o") for name in ("main", "table", "text", "order")))
+    assert sizes[1] < sizes[0]
 
 
 def test_without_clang_the_error_says_how_to_fix_it(place: Place) -> None:
