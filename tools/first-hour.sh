@@ -1,5 +1,6 @@
 #!/bin/bash
-# Everything of docs/first-hour.md, in a fresh environment; prints what each step takes.
+# Everything of docs/first-hour.md, in a fresh environment; prints what each step takes, and the rows of the
+# page's table with these times.
 #
 #     tools/first-hour.sh [FOLDER]      FOLDER: for the environment and all files; a temporary one by default
 #
@@ -10,6 +11,7 @@ checkout=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 export PLANISH_STORE=$folder/planish.db PLANISH_CACHE=$folder/cache
+times=()
 
 step() {
     local name=$1 began=$EPOCHREALTIME
@@ -23,8 +25,8 @@ step() {
         tail -n 20 "$folder/$name.log" >&2
         exit "$code"
     fi
-    awk -v name="$name" -v began="$began" -v ended="$EPOCHREALTIME" \
-        'BEGIN { printf "%-12s %7.1f s\n", name, ended - began }'
+    times+=("$(awk -v began="$began" -v ended="$EPOCHREALTIME" 'BEGIN { printf "%.0f", ended - began }')")
+    printf '%-12s %5d s\n' "$name" "${times[-1]}"
 }
 
 install() {
@@ -33,12 +35,15 @@ install() {
 }
 
 from_python() {
-    python - <<'PYTHON'
+    python - "$folder/run" <<'PYTHON'
+import sys
+
 import numpy as np
 import planish
 
 result = planish.tune("C[m,n] += A[m,k] * B[k,n]", size={"m": 192, "n": 192, "k": 192}, seconds=20)
 print(result)
+open(sys.argv[1], "w").write(result.run.id)
 a, b = (np.random.rand(192, 192).astype("float32") for _ in range(2))
 np.testing.assert_allclose(result(a, b), a @ b, rtol=1e-4)
 np.testing.assert_allclose(planish.einsum("mk,kn->mn", a, b), a @ b, rtol=1e-4)
@@ -46,10 +51,7 @@ PYTHON
 }
 
 from_c() {
-    planish export "$(planish show --format json | python -c '
-import json, sys
-runs = json.load(sys.stdin)["runs"]
-print(next(run["id"] for run in runs if run["trials"]))')" "$folder/kernel" --name kernel
+    planish export "$(cat "$folder/run")" "$folder/kernel" --name kernel
     cat >"$folder/main.c" <<'C'
 #include <stdio.h>
 #include "kernel.h"
@@ -102,7 +104,10 @@ step python from_python
 step c from_c
 step smaller smaller
 step network network
-step report planish report -o "$folder/report.html"
+step report planish report "$(cat "$folder/run")" -o "$folder/report.html"
 step live live
 step searcher searcher
 echo "All files are in $folder."
+echo
+awk -v times="${times[*]}" 'BEGIN { split(times, time, " ") }
+    /^\| / && !/^\| you get/ { sub(/\| [^|]*\|$/, "| " time[++row] " s |"); print }' "$checkout/docs/first-hour.md"
