@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import plotly.io as pio
 
@@ -17,6 +18,7 @@ from planish.core.wording import HOUR_S, MINUTE_S, scale
 
 _WIDE = 5.0  # of linear axes, values further apart would leave most in one corner
 _FINE_DECADES = 2.5
+_LISTED = 100
 
 # Each has a contrast of 3 to 1 with the backgrounds of both templates, as WCAG 2.1 asks of graphics, and
 # differs from the others also for readers who cannot distinguish red from green, or blue from yellow.
@@ -190,8 +192,13 @@ def blank(template: str, height: int, *, legend: bool = True) -> go.Figure:
     )
 
 
-def put(values: Sequence[float], axis: PlotAxis) -> list[float]:
-    """Scale values for an axis; six digits are more than can be seen."""
+def put(values: Sequence[float], axis: PlotAxis) -> Any:
+    """Scale values for an axis; six digits are more than can be seen.
+
+    Many values become an array of four bytes each: plotly checks, copies and writes each item of a list.
+    """
+    if len(values) > _LISTED:
+        return (np.asarray(values) * axis.factor).astype(np.float32)
     return [float(f"{value * axis.factor:.6g}") for value in values]
 
 

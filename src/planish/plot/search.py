@@ -220,7 +220,7 @@ def _crosses(axes: Axes, failed: Sequence[float]) -> None:
     if failed:
         axes.figure.add_scatter(
             x=put(failed, axes.across),
-            y=[0.0] * len(failed),
+            y=put([0.0] * len(failed), axes.up),
             yaxis="y2",
             mode="markers",
             name="failed",
