@@ -2,22 +2,22 @@
 
     python benchmarks/dashboard.py [--rounds 3] [--slices 8] [--trials 2500] [--clients 20] [--delays 40]
 
-First a run gets a trial every second or two, and the time until a client is sent it is measured. Then a search
-is made twice in each round, with the same trials, while clients look at it in every other slice of it: in the
-first search in slices 1, 3, 5, ..., in the second one in the others. Meanwhile the dashboard and its clients are
-stopped (SIGSTOP). So each slice is compared with one of the same trials, and differences between processes and
-slow changes of the machine cancel out. The figures are:
+First a run gets a trial every second or two, and the time until a client is sent it is measured. Then a
+search is made twice in each round, with the same trials, while clients look at it in every other slice of
+it: in the first search in slices 1, 3, 5, ..., in the second one in the others. Meanwhile the dashboard and
+its clients are stopped (SIGSTOP). So each slice is compared with one of the same trials, and differences
+between processes and slow changes of the machine cancel out. The figures are:
 
 - the share of a core that the dashboard takes while clients look. It has hardly any noise, and where the
   machine has no other work, the search cannot be slower by more than this share;
 - the processor time of the search, with the dashboard relative to without: what sharing caches costs;
 - the wall time of the search, in the same way.
 
-Targets, on two cores: at most 2 % slower, with a standard error below 0.7 %, and a trial within a second. Clients
-read what they are sent, as browsers on other machines do; their own process has the lowest priority. What a
-dashboard does once, as it opens its first page (load code and compile templates), comes before the slices; its
-cost is printed, too. What became due while it was stopped is rendered as soon as it continues, so the figures
-are upper limits.
+Targets, on two cores: at most 2 % slower, with a standard error below 0.7 %, and a trial within a second.
+Clients read what they are sent, as browsers on other machines do; their own process has the lowest
+priority. What a dashboard does once, as it opens its first page (load code and compile templates), comes
+before the slices; its cost is printed, too. What became due while it was stopped is rendered as soon as it
+continues, so the figures are upper limits.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class Slicer(Silent):
         if self._count % self._size:
             return
         now = time.monotonic(), family_s(os.getpid()), cpu_seconds(self._processes[0])
-        took = [after - before for after, before in zip(now, self._before, strict=True)]
+        wall_s, cpu_s, dashboard_s = (after - before for after, before in zip(now, self._before, strict=True))
         if self._count > self._size:
-            self.slices.append(Slice(*took, self._seen))
+            self.slices.append(Slice(wall_s, cpu_s, dashboard_s, self._seen))
         self._before, self._seen = now, not self._seen
         self.signal(signal.SIGCONT if self._seen else signal.SIGSTOP)
 
