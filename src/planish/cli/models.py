@@ -85,8 +85,8 @@ def fit(
     """Fit a cost model on the trials of a level in the store.
 
     Searches for the same objective, element type, cores and vector width use it together with the one that
-    comes with planish, unless it does not improve the predictions for held-out programs. With --set model=NAME
-    a search uses it alone. It needs the extra `learn`; `--model tree-gru` needs `train`.
+    comes with planish, unless it does not improve the predictions for held-out programs. With
+    --set model=NAME a search uses it alone. It needs the extra `learn`; `--model tree-gru` needs `train`.
 
         planish models fit --level loops
     """
