@@ -86,7 +86,7 @@ def rewritten(network: Network, used: Configuration, target: Target) -> Network:
         return rewrite_layouts(network)
     if used.tunes:
         return choose_algorithms(network, TOLERANCE, target, report)
-    return rewrite(network, TOLERANCE)
+    return rewrite(network, TOLERANCE, target)
 
 
 def report(line: str) -> None:

@@ -15,6 +15,7 @@ from planish.levels.loops.backends import this_machine
 from planish.levels.loops.space.template import TemplateSpace
 from planish.network.compiler import Compilation, compile_model
 from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.ir import Network
 from planish.network.library.assembly import Built, build
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
@@ -73,7 +74,13 @@ def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArra
 
 def built_library(path: Path, cores: int = 1) -> Built:
     """Compile a model by default schedules; threads share all loops that can be, whether it pays or not."""
-    network = rewrite(read_network(read_model(path, {}))[0], TOLERANCE)
+    return built_network(
+        rewrite(read_network(read_model(path, {}))[0], TOLERANCE, this_machine(cores)), cores
+    )
+
+
+def built_network(network: Network, cores: int) -> Built:
+    """Compile a network likewise, as it is rewritten."""
     kernels, target = kernels_of(network), this_machine(cores)
     schedules = {
         kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)

@@ -56,8 +56,9 @@ def test_kernel_leaves_the_division_of_the_others_only_for_a_clear_gain(
     x = w.add("Relu", w.conv(w.input("x", (1, 8, 24, 24)), 8, 8, 3))
     path = w.save(tmp_path / "m.onnx", w.conv(x, 8, 16, 1))
     network, _ = read_network(read_model(path, {}))
-    network = rewrite(network, 1e-4)
-    target, kernels = this_machine(2), kernels_of(network)
+    target = this_machine(2)
+    network = rewrite(network, 1e-4, target)
+    kernels = kernels_of(network)
     fused = [kernel for kernel in kernels if isinstance(kernel, FusedKernel)]
     texts = [kernel.program.text for kernel in fused]
     shared = {

@@ -16,6 +16,7 @@ from network_models import resnet18
 from planish.core import Candidate, Failed, Measured
 from planish.core.wording import multiple
 from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import this_machine
 from planish.measure import PairedSamples
 from planish.network.compiler import compile_model, describe_peers
 from planish.network.fusion import kernels_of
@@ -27,7 +28,7 @@ from planish.network.timing import NetworkEvaluator, Runtime
 
 def test_layers_are_matched_by_the_tensors_that_they_compute(tmp_path: Path) -> None:
     network, model = read_network(read_model(resnet18(tmp_path / "m.onnx", 32, 8), {}))
-    kernels = kernels_of(rewrite(network, 1e-4))
+    kernels = kernels_of(rewrite(network, 1e-4, this_machine(1)))
     # One node for each of the model, none of which is fused.
     nodes = [PeerNode(node.name, node.op_type, list(node.output), 1.0) for node in model.graph.node]
     matches = match_layers(model, kernels, [2.0] * len(kernels), nodes)

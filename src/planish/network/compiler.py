@@ -267,7 +267,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     if request.seconds and not is_foreign(target):
         network = choose_algorithms(network, limit, target, on_progress)
     else:
-        network = rewrite(network, limit)
+        network = rewrite(network, limit, target)
     kernels = kernels_of(network, fuse=request.fuse)
     distinct = {kernel.program.text for kernel in kernels}
     on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")

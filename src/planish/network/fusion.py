@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planish.levels.loops.lang.program import Program
-from planish.network.ir import VIEW, Array, Network, Node
+from planish.network.ir import JOIN, PART, VIEW, Array, Network, Node
 from planish.network.operators.builder import FixedTree, KernelBuilder, PartialBroadcastError, join_axes
 from planish.network.operators.tiled_convolutions import build_depthwise, is_depthwise
 from planish.network.python_kernels.program import PythonKernel
@@ -72,7 +72,7 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | Pyt
     order = {node.output: index for index, node in enumerate(network.nodes)}
     taken, found = set[str](), list[tuple[int, FusedKernel | PythonKernel]]()
     for node in network.nodes:
-        if node.operator == VIEW or node.output in taken:
+        if node.operator in (VIEW, PART, JOIN) or node.output in taken:
             continue
         if write := python_writer(node.operator):
             found.append((order[node.output], write(network, node)))

@@ -18,6 +18,10 @@ Shape = tuple[int, ...]
 
 VIEW = "View"
 """The operator of a node that changes a shape and moves nothing."""
+PART = "Part"
+"""The operator of a node whose output lies within its input's memory: attribute `offset`, in elements."""
+JOIN = "Join"
+"""The operator of a node whose inputs lie one after another in its output's memory."""
 STRIDED_SLICE = "StridedSlice"
 """The operator of a node that reads a part of a tensor: attributes `starts` and `steps`."""
 
@@ -50,7 +54,7 @@ class Node:
     """Application of an operator.
 
     Args:
-        operator: ONNX's name, or `VIEW` or `STRIDED_SLICE`.
+        operator: ONNX's name, or `VIEW`, `PART`, `JOIN` or `STRIDED_SLICE`.
         name: for messages.
         inputs: names of tensors; empty for an optional one that is left out.
         output: name of the tensor that it computes.
@@ -131,6 +135,31 @@ class Network:
         while (node := self.producers.get(name)) is not None and node.operator == VIEW:
             name = node.inputs[0]
         return name
+
+    @cached_property
+    def _joined(self) -> Mapping[str, tuple[str, int]]:
+        """Return the inputs of joins, each with the output and where in it the input begins, in elements."""
+        found = dict[str, tuple[str, int]]()
+        for node in self.nodes:
+            offset = 0
+            for name in node.inputs if node.operator == JOIN else ():
+                found[self.root(name)] = node.output, offset
+                offset += self.types[name].size
+        return found
+
+    def memory(self, name: str) -> tuple[str, int]:
+        """Return the tensor in whose memory another lies, and where it begins there, in elements."""
+        offset = 0
+        while True:
+            name = self.root(name)
+            node = self.producers.get(name)
+            if node is not None and node.operator == PART:
+                name, start = node.inputs[0], node.attributes["offset"]
+            elif name in self._joined:
+                name, start = self._joined[name]
+            else:
+                return name, offset
+            offset += start
 
     def constant(self, node: Node, index: int) -> Array | None:
         """Return the value of a constant input; None where it is missing.

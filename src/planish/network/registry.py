@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planish.network.ir import STRIDED_SLICE, VIEW, Network, Node
+from planish.network.ir import JOIN, PART, STRIDED_SLICE, VIEW, Network, Node
 from planish.network.onnx import arithmetic_rules as computing
 from planish.network.onnx import movement_rules as moving
 from planish.network.onnx.translator import FLOAT, Rule, Translator
@@ -235,6 +235,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Sum": _folded("({0}+{1})", scalars.add),
     "Swish": Operator(value=elementwise.swish),
     tiled.SUM: Operator(build=tiled.build_tap_sum),
+    contractions.GATED: Operator(build=contractions.build_gated_convolution),
     "Tan": _mapped(scalars.tangent),
     "Tanh": _value("tanh({0})"),
     "ThresholdedRelu": Operator(value=elementwise.thresholded),
@@ -293,7 +294,7 @@ def is_covered(operator: str) -> bool:
     """Return whether an operator of a network is computed."""
     found = OPERATORS.get(operator)
     computed = found is not None and (found.build or found.value) is not None
-    return computed or operator == VIEW or python_writer(operator) is not None
+    return computed or operator in (VIEW, PART, JOIN) or python_writer(operator) is not None
 
 
 def translate(translator: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:

@@ -46,7 +46,8 @@ from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import Schedule, compile_schedule, is_foreign
 from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
 from planish.network.python_kernels.program import PythonKernel
-from planish.network.rewrites.pipeline import rewrite_layouts
+from planish.network.rewrites.pipeline import rewrite_algorithms, rewrite_layouts
+from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
 from planish.network.timing import interleaved_times, layer_times
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
@@ -350,10 +351,16 @@ def _in_child(times: Callable[[], list[float]]) -> Sequence[float]:
     return found
 
 
+def _default_schedules(kernels: Sequence[FusedKernel | PythonKernel], target: Target) -> dict[str, Schedule]:
+    """Compile the default schedule of each distinct kernel."""
+    distinct = {kernel.program.text: kernel for kernel in kernels if isinstance(kernel, FusedKernel)}
+    return {text: compile_schedule(k, _default(k, target), target) for text, k in distinct.items()}
+
+
 def choose_algorithms(
     network: Network, tolerance: float, target: Target, on_progress: Callable[[str], None]
 ) -> Network:
-    """Choose the algorithm of each convolution by measurement; equal layers have the same.
+    """Choose the algorithm of each convolution, and strips, by measurement; equal layers have the same.
 
     Args:
         network: as it was read.
@@ -379,12 +386,8 @@ def choose_algorithms(
             continue
         variant = rewrite_winograd(network, chosen if tile else {})
         kernels = kernels_of(variant)
-        schedules = {
-            k.program.text: compile_schedule(k, _default(k, target), target)
-            for k in kernels
-            if isinstance(k, FusedKernel)
-        }
-        for kernel, seconds in zip(kernels, _times(variant, kernels, schedules, target), strict=True):
+        times = _times(variant, kernels, _default_schedules(kernels, target), target)
+        for kernel, seconds in zip(kernels, times, strict=True):
             name = convolution_of(kernel.nodes[0].output)
             if name in layers and (name in chosen or not tile):
                 cost = costs[layers[name]]
@@ -392,4 +395,31 @@ def choose_algorithms(
     best = {layer: min(cost, key=lambda tile: cost[tile]) for layer, cost in costs.items()}
     count = sum(best[layer] > 0 for layer in layers.values())
     on_progress(f"{count} of {len(layers)} convolutions of 3x3 are quicker by Winograd's algorithm")
-    return rewrite_winograd(network, {name: best[layer] for name, layer in layers.items() if best[layer]})
+    return _choose_strips(
+        network, {name: best[layer] for name, layer in layers.items() if best[layer]}, target, on_progress
+    )
+
+
+def _choose_strips(
+    network: Network, tiles: Mapping[str, int], target: Target, on_progress: Callable[[str], None]
+) -> Network:
+    """Choose the strips of each chain of kernels by measurement; equal chains have the same."""
+    chains = find_chains(network, tiles)
+    owners = {node.output: chain for chain in chains for node in chain.nodes}
+    options = {chain: [None, *list_rows(network, chain, tiles, target)] for chain in chains}
+    costs: dict[object, dict[int | None, float]] = {chain.kind(network): {} for chain in chains}
+    for index in range(max(map(len, options.values()), default=0)):
+        rows = {c.output: options[c][index] for c in chains if index < len(options[c])}
+        variant = rewrite_algorithms(network, tiles, chains, rows)
+        kernels = kernels_of(variant)
+        times = _times(variant, kernels, _default_schedules(kernels, target), target)
+        for kernel, seconds in zip(kernels, times, strict=True):
+            chain = owners.get(chain_tensor(convolution_of(kernel.output)))
+            if chain is not None and chain.output in rows:
+                cost, key = costs[chain.kind(network)], rows[chain.output]
+                cost[key] = cost.get(key, 0.0) + seconds
+    best = {kind: min(cost, key=lambda rows: cost[rows]) for kind, cost in costs.items()}
+    chosen = {chain.output: best[chain.kind(network)] for chain in chains}
+    count = sum(rows is not None for rows in chosen.values())
+    on_progress(f"{count} of {len(chains)} chains of kernels are quicker by strips of rows")
+    return rewrite_algorithms(network, tiles, chains, chosen)

@@ -191,7 +191,7 @@ class _Writer:
         self.names, self.divided = _names(kernels), _divided(network, kernels, target.cores)
         shared = [s.cores for s in schedules.values() if s.is_shared]
         self.cores = target.cores if self.divided else max(shared, default=1)
-        written = {name for kernel in kernels for name in _outputs(kernel)}
+        written = {network.memory(name)[0] for kernel in kernels for name in _outputs(kernel)}
         self.direct: dict[str, int] = {}
         self.copies: list[tuple[str, int]] = []
         for index, name in enumerate(network.outputs):
@@ -200,16 +200,20 @@ class _Writer:
                 self.direct[root] = index
             elif network.types[name].size:
                 self.copies.append((name, index))
+        self.packed: dict[tuple[str, tuple[int, ...]], tuple[Sequence[Array], Mapping[str, bytes]]] = {}
         self.arena = plan_arena(list(self._lifetimes(kernels)))
 
     def _lifetimes(self, kernels: Sequence[FusedKernel | PythonKernel]) -> Iterator[Lifetime]:
-        last: dict[str, int] = {}
-        for index, kernel in enumerate(kernels):
-            last |= dict.fromkeys(map(self.network.root, kernel.operands.values()), index)
+        first, last = dict[str, int](), dict[str, int]()
         for index, kernel in enumerate(kernels):
             for name in _outputs(kernel):
-                if name not in self.direct:
-                    yield Lifetime(name, self.network.types[name].bytes, index, last.get(name, index))
+                first.setdefault(self.network.memory(name)[0], index)
+            for name in (*kernel.operands.values(), *_outputs(kernel)):
+                last[self.network.memory(name)[0]] = index
+        for name, index in first.items():
+            if name not in self.direct:
+                yield Lifetime(name, self.network.types[name].bytes, index, last[name])
+        for index, kernel in enumerate(kernels):
             if scratch := self._scratch(kernel):
                 yield Lifetime(f"{_SCRATCH} {index}", scratch, index, index)
 
@@ -270,18 +274,19 @@ class _Writer:
 
     def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
         """Return the address of a tensor."""
-        root = self.network.root(tensor)
+        root, start = self.network.memory(tensor)
         if root in self.network.types and not self.network.types[root].size:
             return Address(OWN, NONE)
         if root in own or root in self.network.constants:
             array = own.get(root, self.network.constants.get(root))
             assert array is not None
             return Address(OWN, WEIGHTS, self.weights.add(np.ascontiguousarray(array).tobytes()))
+        offset = start * np.dtype(self.network.types[root].dtype).itemsize
         if root in self.network.inputs:
-            return Address(INPUTS, self.network.inputs.index(root))
+            return Address(INPUTS, self.network.inputs.index(root), offset)
         if root in self.direct:
-            return Address(OUTPUTS, self.direct[root])
-        return Address(OWN, WORKSPACE, self.arena.offsets[root])
+            return Address(OUTPUTS, self.direct[root], offset)
+        return Address(OWN, WORKSPACE, self.arena.offsets[root] + offset)
 
     def step(self, index: int, kernel: FusedKernel | PythonKernel) -> DispatchStep:
         """Make the step of a kernel."""
@@ -339,11 +344,11 @@ class _Writer:
         """Run the part of a kernel that goes ahead of all calls; return what it fills."""
         if not schedule.packs.ahead_entries:
             return {}
-        constants = {
-            local: self._array(kernel, local)
-            for local in kernel.operands
-            if local in kernel.program.constants
-        }
+        constants = {local: self._array(kernel, local) for local in kernel.program.constants}
+        # The strips of an image have the same weights.
+        key = kernel.program.text, tuple(array.ctypes.data for array in constants.values())
+        if key in self.packed:
+            return self.packed[key][1]
         made = LoopsKernel(kernel.program, schedule.tree, schedule.packs)
         lanes, owned = made.thread_arguments(constants)
         for memory in owned:
@@ -351,7 +356,10 @@ class _Writer:
             memory.fill(0)
         LaunchRecord(schedule.packs.ahead_entries, lanes).run(1)
         ahead = [buffer.name for buffer in schedule.tree.buffers if buffer.kind == "ahead"]
-        return {name: memory.tobytes() for name, memory in zip(ahead, owned, strict=False)}
+        found = {name: memory.tobytes() for name, memory in zip(ahead, owned, strict=False)}
+        # With the arrays: their addresses are not those of others as long as they live.
+        self.packed[key] = list(constants.values()), found
+        return found
 
     def _array(self, kernel: FusedKernel, local: str) -> Array:
         tensor, wanted = kernel.operands[local], kernel.program.type[local]

@@ -6,6 +6,8 @@ import string
 from collections.abc import Mapping, Sequence
 from math import prod
 
+import numpy as np
+
 from planish.network.ir import Network, Node, Shape
 from planish.network.operators.builder import PART, Axis, KernelBuilder, align_shape, number
 
@@ -85,6 +87,32 @@ def build_convolution(network: Network, node: Node) -> KernelBuilder:
     axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
     axes = builder.order_axes(axes, node.output)
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{weight}")
+    return _with_bias(builder, node, out, axes, result)
+
+
+GATED = "GatedConv"
+"""The operator of a pointwise convolution whose image is multiplied by its last input, for each channel."""
+
+
+def build_gated_convolution(network: Network, node: Node) -> KernelBuilder:
+    """Build a pointwise convolution of one image whose weights are multiplied by a gate in each call.
+
+    They have fewer elements than the image, and (x[p, c] * g[c]) * w[c, k] is x[p, c] * (g[c] * w[c, k]).
+    """
+    image, gate, out = node.inputs[0], node.inputs[-1], network.shape(node.output)
+    weights = network.constants[node.inputs[1]]
+    name = f"{node.inputs[1]} by channel"
+    builder = KernelBuilder(network.with_constant(name, np.ascontiguousarray(weights[:, :, 0, 0].T)))
+    p, c, k = (
+        builder.axis(*pair) for pair in zip("pck", (prod(out[2:]), weights.shape[1], out[1]), strict=True)
+    )
+    channel, filters = ((builder.subscript({axis: 1}), builder.sizes[axis]) for axis in (c, k))
+    weight = builder.access(name, [channel, filters])
+    scaled = builder.write("S", [c, k], "=", f"{weight}*{builder.access(gate, [channel])}")
+    pixels = builder.subscript({p: 1}), builder.sizes[p]
+    read = builder.access(image, [channel, pixels], dims=[1, 2])
+    axes = builder.order_axes([Axis(k, out[1], (1,)), Axis(p, builder.sizes[p], (2, 3))], node.output)
+    result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{scaled}")
     return _with_bias(builder, node, out, axes, result)
 
 

@@ -322,6 +322,7 @@ def rewrite_winograd(network: Network, tiles: Mapping[str, int]) -> Network:
         tiles: names of the results of convolutions that are covered to results of a tile in each dimension.
     """
     nodes, types, constants = list[Node](), dict(network.types), dict(network.constants)
+    transformed = dict[tuple[str, int], Array]()
     for node in network.nodes:
         tile = tiles.get(node.output)
         if tile is None:
@@ -335,7 +336,11 @@ def rewrite_winograd(network: Network, tiles: Mapping[str, int]) -> Network:
         types[names[0]] = TensorType((points, geometry.count, channels))
         types[names[1]] = TensorType((points, channels, filters))
         types[names[2]] = TensorType((points, geometry.count, filters))
-        constants[names[1]] = transform_weights(network.constants[node.inputs[1]], tile)
+        # The strips of an image have the same weights.
+        key = node.inputs[1], tile
+        if key not in transformed:
+            transformed[key] = transform_weights(network.constants[node.inputs[1]], tile)
+        constants[names[1]] = transformed[key]
         pads = tuple(node.attributes.get("pads") or [0] * 4)[:2]
         attributes = {"geometry": geometry, "pads": pads}
         nodes += [

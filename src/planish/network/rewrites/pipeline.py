@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from planish.core import Target
 from planish.network.ir import VIEW, Network, Node, Shape, TensorType
 from planish.network.operators.builder import align_shape
 from planish.network.operators.contractions import pads_of
 from planish.network.operators.tiled_convolutions import rewrite_transposed_convolutions
 from planish.network.operators.winograd import expect_tiles, rewrite_winograd
 from planish.network.registry import is_elementwise
+from planish.network.rewrites.gates import fold_gates
 from planish.network.rewrites.layouts import store_channels_last
+from planish.network.rewrites.strips import Chain, expect_rows, find_chains, rewrite_strips
 
 _SHAPED = ("Expand",)
 """Element-wise operators one of whose inputs is a shape."""
@@ -83,18 +87,41 @@ def _without_unread(network: Network) -> Network:
 
 def rewrite_layouts(network: Network) -> Network:
     """Return a network with its layouts, whose convolutions are direct."""
-    return rewrite_transposed_convolutions(store_channels_last(trim_windows(sink_views(network))))
+    network = store_channels_last(trim_windows(sink_views(network)))
+    return rewrite_transposed_convolutions(fold_gates(network))
 
 
-def rewrite(network: Network, tolerance: float) -> Network:
+def rewrite(network: Network, tolerance: float, target: Target) -> Network:
     """Return a network that computes the same, in fewer or quicker kernels.
 
     Args:
         network: as it was read.
         tolerance: largest difference of an output, as a share of its largest number.
+        target: the machine.
     """
     network = rewrite_layouts(network)
-    return rewrite_winograd(network, expect_tiles(network, tolerance))
+    tiles = expect_tiles(network, tolerance)
+    chains = find_chains(network, tiles)
+    rows = {chain.output: expect_rows(network, chain, tiles, target) for chain in chains}
+    return rewrite_algorithms(network, tiles, chains, rows)
+
+
+def rewrite_algorithms(
+    network: Network,
+    tiles: Mapping[str, int],
+    chains: Sequence[Chain] = (),
+    rows: Mapping[str, int | None] | None = None,
+) -> Network:
+    """Return a network with its algorithms: tiles of convolutions, and strips of chains.
+
+    Args:
+        network: with its layouts.
+        tiles: as of `rewrite_winograd`.
+        chains: of `find_chains`.
+        rows: the output of a chain to the rows of it in a strip; None where it has no strips.
+    """
+    chosen = {name: count for name, count in (rows or {}).items() if count}
+    return rewrite_winograd(*rewrite_strips(network, tiles, chains, chosen))
 
 
 def trim_windows(network: Network) -> Network:
