@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planish.levels.loops.lang.program import Program
-from planish.network.ir import JOIN, PART, VIEW, Array, Network, Node
+from planish.network.ir import JOIN, PART, REORDER, VIEW, Array, Network, Node
 from planish.network.operators.builder import FixedTree, KernelBuilder, PartialBroadcastError, join_axes
 from planish.network.operators.tiled_convolutions import build_depthwise, is_depthwise
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.registry import OPERATORS, is_covered, is_elementwise, python_writer
-from planish.network.rewrites.layouts import REORDER
 
 LONGEST = 12
 """Element-wise operators that are looked ahead over until one value is left of them."""

@@ -22,6 +22,8 @@ PART = "Part"
 """The operator of a node whose output lies within its input's memory: attribute `offset`, in elements."""
 JOIN = "Join"
 """The operator of a node whose inputs lie one after another in its output's memory."""
+REORDER = "Reorder"
+"""The operator of a node that copies a tensor to its other layout."""
 STRIDED_SLICE = "StridedSlice"
 """The operator of a node that reads a part of a tensor: attributes `starts` and `steps`."""
 
@@ -54,7 +56,7 @@ class Node:
     """Application of an operator.
 
     Args:
-        operator: ONNX's name, or `VIEW`, `PART`, `JOIN` or `STRIDED_SLICE`.
+        operator: ONNX's name, or `VIEW` or another one of this module.
         name: for messages.
         inputs: names of tensors; empty for an optional one that is left out.
         output: name of the tensor that it computes.

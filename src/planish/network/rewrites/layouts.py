@@ -11,11 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from planish.network.ir import STRIDED_SLICE, Network, Node
+from planish.network.ir import REORDER, STRIDED_SLICE, Network, Node
 from planish.network.registry import is_elementwise
-
-REORDER = "Reorder"
-"""The operator of a node that copies a tensor to its other layout."""
 
 _POOLS = ("AveragePool", "MaxPool")
 _MOVES = ("Concat", "Resize", "Upsample", STRIDED_SLICE)
