@@ -1,4 +1,4 @@
-"""Depthwise convolutions of images with channels last, computed by tiles."""
+"""Depthwise convolutions and pooling of images with channels last, computed by tiles."""
 
 from __future__ import annotations
 
@@ -53,6 +53,37 @@ def test_depthwise_convolutions(
         )  # fmt: skip
     # A value that is read twice, by what follows.
     y = w.add("Mul", x, w.add("Sigmoid", x))
+    path = w.save(tmp_path_factory.mktemp("net") / "m.onnx", w.add("ReduceMean", y, axes=[1], keepdims=0))
+    assert_same(compiled(path).network, path)
+
+
+@settings(max_examples=6)
+@given(
+    size=st.tuples(*[st.integers(3, 17)] * 2),
+    channels=st.sampled_from([2, 5, 40]),
+    window=st.tuples(*[st.integers(1, 4)] * 2),
+    strides=st.tuples(*[st.integers(1, 3)] * 2),
+    ceil=st.integers(0, 1),
+    kind=st.sampled_from(["greatest", "all", "inside"]),
+)
+def test_pooling(
+    tmp_path_factory: pytest.TempPathFactory,
+    size: tuple[int, int],
+    channels: int,
+    window: tuple[int, int],
+    strides: tuple[int, int],
+    ceil: int,
+    kind: str,
+) -> None:
+    w = ModelWriter()
+    x = w.add("Conv", w.input("x", (1, 3, *size)), w.weight(channels, 3, 1, 1))
+    facts = {"kernel_shape": window, "strides": strides, "ceil_mode": ceil}
+    facts["pads"] = [(n - 1) // 2 for n in window] * 2
+    if kind == "greatest":
+        y = w.add("MaxPool", x, **facts)
+    else:
+        y = w.add("AveragePool", x, count_include_pad=int(kind == "all"), **facts)
+    y = w.add("Mul", y, w.add("Sigmoid", y))
     path = w.save(tmp_path_factory.mktemp("net") / "m.onnx", w.add("ReduceMean", y, axes=[1], keepdims=0))
     assert_same(compiled(path).network, path)
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from planish.levels.loops.lang.program import Program
 from planish.network.ir import JOIN, PART, REORDER, VIEW, Array, Network, Node
 from planish.network.operators.builder import FixedTree, KernelBuilder, PartialBroadcastError, join_axes
-from planish.network.operators.tiled_convolutions import build_depthwise, is_depthwise
+from planish.network.operators.tiled_convolutions import (
+    build_depthwise,
+    build_tiled_pooling,
+    is_depthwise,
+    is_tiled_pooling,
+)
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.registry import OPERATORS, is_covered, is_elementwise, python_writer
 
@@ -91,6 +96,8 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | Pyt
 def _first(network: Network, node: Node) -> KernelBuilder:
     if is_depthwise(network, node):
         return build_depthwise(network, node)
+    if is_tiled_pooling(network, node):
+        return build_tiled_pooling(network, node)
     operator = OPERATORS.get(node.operator)
     if operator is not None and operator.build is not None:
         return operator.build(network, node)

@@ -404,12 +404,13 @@ def _choose_strips(
     network: Network, tiles: Mapping[str, int], target: Target, on_progress: Callable[[str], None]
 ) -> Network:
     """Choose the strips of each chain of kernels by measurement; equal chains have the same."""
-    chains = find_chains(network, tiles)
+    listed = {chain: list_rows(network, chain, tiles, target) for chain in find_chains(network, tiles)}
+    chains = [chain for chain, rows in listed.items() if rows]
     owners = {node.output: chain for chain in chains for node in chain.nodes}
-    options = {chain: [None, *list_rows(network, chain, tiles, target)] for chain in chains}
+    options = [[None, *listed[chain]] for chain in chains]
     costs: dict[object, dict[int | None, float]] = {chain.kind(network): {} for chain in chains}
-    for index in range(max(map(len, options.values()), default=0)):
-        rows = {c.output: options[c][index] for c in chains if index < len(options[c])}
+    for index in range(max(map(len, options), default=0)):
+        rows = {c.output: each[index] for c, each in zip(chains, options, strict=True) if index < len(each)}
         variant = rewrite_algorithms(network, tiles, chains, rows)
         kernels = kernels_of(variant)
         times = _times(variant, kernels, _default_schedules(kernels, target), target)

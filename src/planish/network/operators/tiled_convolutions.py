@@ -1,6 +1,6 @@
-"""Depthwise and transposed convolutions of images whose channels are last, as loop trees over tiles.
+"""Depthwise and transposed convolutions, and pooling, of images whose channels are last, over tiles.
 
-Depthwise convolutions of images that are stored with channels last.
+Depthwise convolutions and pooling of images that are stored with channels last.
 
 Each tile is computed for a vector of channels at a time: a row of inputs is loaded once, and multiplied by
 all taps that meet it, into results in registers. There is no copy of the input with edges.
@@ -13,8 +13,10 @@ sum of those that reach it, a stride apart: it gathers them, tile by tile, and i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, product
+from math import inf, prod
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from planish.levels.loops.lang.program import Const, Program
 from planish.network.ir import VIEW, Network, Node, TensorType
 from planish.network.operators.builder import Axis, FixedTree, KernelBuilder
 from planish.network.operators.contractions import pads_of
+from planish.network.operators.reductions import build_pooling
 from planish.network.operators.tiles import Body, Epilogue, TileNest, Window, outside_buffers, spans_of
 
 RESULTS = 14
@@ -67,27 +70,64 @@ def build_depthwise(network: Network, node: Node) -> KernelBuilder:
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{tap}")
     if node.has(2):
         result = f"({result}+{builder.access(node.inputs[2], [(builder.subscript({'k': 1}), out[1])])})"
-    tree = _DepthwiseTree(shape, out, (window[0], window[1]), (strides, dilations, tuple(pads)))
+    tree = _WindowTree(shape, out, (window[0], window[1]), (strides, dilations, tuple(pads)))
     builder.make_tree = tree.build
     return builder.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+
+
+MOST_TAPS = 25
+"""Elements of a window of pooling over tiles: the body is unrolled."""
+
+
+def is_tiled_pooling(network: Network, node: Node) -> bool:
+    """Return whether a node is pooling, by a small window, of images whose channels are last."""
+    if node.operator not in ("MaxPool", "AveragePool"):
+        return False
+    window = node.attributes["kernel_shape"]
+    images = {node.inputs[0], node.output} <= network.channels_last
+    return images and len(window) == 2 and 1 < prod(window) <= MOST_TAPS
+
+
+def build_tiled_pooling(network: Network, node: Node) -> KernelBuilder:
+    """Build MaxPool and AveragePool."""
+    builder, shape, out = (
+        build_pooling(network, node),
+        network.shape(node.inputs[0]),
+        network.shape(node.output),
+    )
+    window = tuple(node.attributes["kernel_shape"])
+    strides = tuple(node.attributes.get("strides") or (1, 1))
+    dilations = tuple(node.attributes.get("dilations") or (1, 1))
+    pads = tuple(before for before, _ in pads_of(node, shape[2:], window, strides, dilations))
+    combine = "max" if node.operator == "MaxPool" else "add"
+    tree = _WindowTree(shape, out, (window[0], window[1]), (strides, dilations, pads), combine)
+    builder.make_tree = tree.build
+    return builder
 
 
 Pair = tuple[int, ...]
 
 
-class _DepthwiseTree:
-    """Builds the tree of a convolution.
+class _WindowTree:
+    """Builds the tree of what combines the elements of windows.
 
     Args:
         shape: of the input.
         out: of the result.
-        window: rows and columns of the taps.
-        steps: strides, dilations, and zeros before the image.
+        window: its rows and columns.
+        steps: strides, dilations, and elements before the image.
+        combine: how the elements are combined; those of a convolution are multiplied by taps and added.
     """
 
     def __init__(
-        self, shape: Pair, out: Pair, window: tuple[int, int], steps: tuple[Pair, Pair, Pair]
+        self,
+        shape: Pair,
+        out: Pair,
+        window: tuple[int, int],
+        steps: tuple[Pair, Pair, Pair],
+        combine: str = "",
     ) -> None:
+        self.combine = combine
         self.shape, self.out, self.window = shape, out, window
         self.strides, self.dilations, self.pads = steps
         width = min(_WIDTHS, key=lambda n: (-(-out[3] // n) * n / out[3], _WIDTHS.index(n)))
@@ -111,14 +151,14 @@ class _DepthwiseTree:
         bodies = dict[tuple[int, int], Body]()
         for i in range(len(spans[0])):
             for j in range(len(spans[1])):
-                bodies[i, j] = self._body(nest, (i, j), program, (names[0], names[1]))
+                bodies[i, j] = self._body(nest, (i, j), program, names)
         return FixedTree(nest.tree(bodies, outside_buffers(program)), nest.operations)
 
     def _reach(self, d: int) -> int:
         """Return how many inputs a tile reaches over, in a dimension."""
         return (self.tile[d] - 1) * self.strides[d] + (self.window[d] - 1) * self.dilations[d] + 1
 
-    def _body(self, nest: TileNest, at: tuple[int, int], program: Program, names: tuple[str, str]) -> Body:
+    def _body(self, nest: TileNest, at: tuple[int, int], program: Program, names: Sequence[str]) -> Body:
         body, results = nest.body(at), dict[tuple[int, int], Ref]()
         channels, width = self.shape[1], self.shape[3]
         rows, columns = (spans[i].valid for spans, i in zip(nest.spans, at, strict=True))
@@ -138,14 +178,18 @@ class _DepthwiseTree:
                             continue
                         offset = (row - self.pads[0]) * width + column - self.pads[1]
                         value = nest.ref(names[0], offset * channels, at, steps)
+                        if self.combine:
+                            known = results.get((i, j))
+                            results[i, j] = body.keep(Call(self.combine, (known, value))) if known else value
+                            continue
                         tap = nest.ref(names[1], (r * self.window[1] + s) * channels, at, {"c": 1})
                         self._add(body, results, (i, j), Call("mul", (value, tap)))
         first, *rest = program.statements
         for element in product(
             compress(range(self.tile[0]), rows[1]), compress(range(self.tile[1]), columns[1])
         ):
-            # Where all of its window is outside of the image, there is no product.
-            result = results[element] if element in results else Const(0.0)
+            # Where all of its window is outside of the image, there is nothing to combine.
+            result = results.get(element, Const(-inf if self.combine == "max" else 0.0))
             epilogue = Epilogue(nest, body, program, rest, at, element)
             if first.target.tensor in program.outputs:
                 epilogue.store(first.target, result)

@@ -40,7 +40,7 @@ LEAST_ROWS = 2
 _IMAGE = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chain:
     """Nodes of which the last one's output alone is read by others.
 
