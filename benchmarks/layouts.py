@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from math import prod
 from pathlib import Path
 
 from planish.levels.graph.source import read_model
-from planish.levels.loops.backends import kernel_of, tree_of
+from planish.levels.loops.backends import kernel_of, this_machine, tree_of
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.space.template import TemplateSpace
 from planish.network.ir import Network, Node
 from planish.network.operators.contractions import pads_of
 from planish.network.reader import read_network
@@ -124,11 +126,15 @@ def _read(network: Network, node: Node) -> Convolution | None:
 
 
 def kernel(program: Program, store: Store, seconds: float) -> Callable[[], object]:
-    """Tune a program, and return its kernel on arrays of its own."""
-    result = tune(program, budget=Budget(seconds=seconds), settings=Settings(), store=store)
-    tree = tree_of(program, result.exported)
+    """Tune a program, if there is time, and return its kernel on arrays of its own."""
+    target = this_machine(1)
+    chosen = TemplateSpace(program, target).start()
+    if seconds:
+        budget = Budget(seconds=seconds)
+        chosen = tune(program, budget=budget, settings=Settings(), store=store).exported
     outputs = {name: aligned(program.type[name]) for name in program.outputs}
-    return kernel_of(program, result.exported, result.task.target, tree).bind(make_inputs(program), outputs)
+    made = kernel_of(program, chosen, target, tree_of(program, chosen))
+    return made.bind(make_inputs(program), outputs)
 
 
 def main() -> None:
@@ -138,7 +144,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("networks", nargs="+", choices=NETWORKS)
-    parser.add_argument("--seconds", type=float, default=4, help="to tune each kernel (default: 4)")
+    parser.add_argument("--seconds", type=float, default=4, help="to tune each (default: 4); 0 for none")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "bench.db") as store:
         for name in args.networks:
@@ -151,7 +157,8 @@ def main() -> None:
                     label: kernel(each.program(layout), store, args.seconds)
                     for label, layout in LAYOUTS.items()
                 }
-                times = interleaved(found, 0.5)
+                # The processor's time: others may run on this machine.
+                times = interleaved(found, 0.5, clock=time.thread_time)
                 for label, seconds in (*times.items(), ("the quickest", min(times.values()))):
                     sums[label] += count * seconds
                 shape = "x".join(map(str, (*each.channels[:2], *each.out, *each.window)))
