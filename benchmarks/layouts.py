@@ -14,7 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
@@ -151,7 +151,7 @@ def main() -> None:
             network, _ = read_network(read_model(NETWORKS[name](Path(folder) / f"{name}.onnx"), {}))
             calls = Counter(convolutions(rewrite_layouts(network)))
             print(f"{name}: {len(calls)} distinct convolutions of {calls.total()}, microseconds a call")
-            sums = Counter[str]()
+            sums = defaultdict[str, float](float)
             for each, count in calls.items():
                 found = {
                     label: kernel(each.program(layout), store, args.seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -77,7 +78,7 @@ def test_pooling(
 ) -> None:
     w = ModelWriter()
     x = w.add("Conv", w.input("x", (1, 3, *size)), w.weight(channels, 3, 1, 1))
-    facts = {"kernel_shape": window, "strides": strides, "ceil_mode": ceil}
+    facts: dict[str, Any] = {"kernel_shape": window, "strides": strides, "ceil_mode": ceil}
     facts["pads"] = [(n - 1) // 2 for n in window] * 2
     if kind == "greatest":
         y = w.add("MaxPool", x, **facts)
