@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -15,10 +16,10 @@ from planish.models import model_files
 from planish.models.model_files import load_model
 from planish.models.trees import can_grow
 from planish.store import open_store
-from planish.train.background import LOOPS, improve, plan_of
+from planish.train.background import LOOPS, Fitted, LearningPlan, improve, plan_of
 from planish.train.cost_models import NAME, SHIPPED, random_programs
-from planish.tuning.batch import record_programs
-from planish.tuning.transfer import known_tasks
+from planish.tuning.batch import RecordedProgram, record_programs
+from planish.tuning.transfer import KnownTask, known_tasks
 
 LEVEL = LoopsLevel()
 SMALL = [matmul(8, 8 + 4 * n, 12) for n in range(12)]
@@ -43,6 +44,30 @@ def test_recording_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
         assert len(store.runs()) == 3
 
 
+def test_programs_of_other_levels_and_versions_are_not_counted(tmp_path: Path) -> None:
+    class Older(LoopsLevel):
+        version = "0"
+
+    with open_store(tmp_path / "store.db") as store:
+        assert len([*record_programs(Older(), SMALL[:2], LOOPS, 8, store)]) == 2
+        assert [one.programs for one in record_programs(LEVEL, SMALL[:2], LOOPS, 8, store)] == [1, 2]
+
+
+def test_what_came_after_the_last_fit_is_learnt_from_at_the_end() -> None:
+    known = cast("list[KnownTask]", [None] * 3)
+    programs = [RecordedProgram(SMALL[number], 8, number + 1) for number in range(3)]
+
+    def fits(count: int, first: int, recorded: int = 3) -> list[tuple[int | None, int | None]]:
+        plan = LearningPlan(LOOPS, 8, first, 2, lambda tasks: Fitted("it", len(tasks), None, True))
+        found = improve(programs[:recorded], lambda: known[:count], plan)
+        return [(one and one.programs, fitted and fitted.programs) for one, fitted in found]
+
+    assert fits(3, 2) == [(1, None), (2, 3), (3, None), (None, 3)]
+    assert fits(3, 3) == [(1, None), (2, None), (3, 3)]
+    assert fits(3, 2, recorded=0) == [(None, 3)]
+    assert fits(3, 4) == [(1, None), (2, None), (3, None)]
+
+
 @pytest.mark.skipif(not can_grow(), reason="XGBoost is not installed")
 def test_a_model_is_fitted_after_every_few_programs_and_judged_on_those_held_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +78,7 @@ def test_a_model_is_fitted_after_every_few_programs_and_judged_on_those_held_bac
         recorded = record_programs(LEVEL, SMALL, LOOPS, 10, store)
         plan = replace(plan_of("loops"), first=10, every=2)
         found = [*improve(recorded, partial(known_tasks, store, LEVEL), plan)]
-        assert [one.programs for one, model in found if model is not None] == [10, 12]
+        assert [one and one.programs for one, model in found if model is not None] == [10, 12]
         model = load_model(path)
     assert (model.level, model.measured, model.programs) == ("loops", "time_s", 12)
     assert model.held_out is not None

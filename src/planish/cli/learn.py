@@ -32,7 +32,7 @@ def learn(
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--seconds", metavar="S", help="Seconds after which it ends. Default: it ends by Ctrl-C."
+            "--seconds", metavar="S", help="Seconds after which nothing more is recorded. Default: no end."
         ),
     ] = None,
     store: Annotated[
@@ -47,10 +47,10 @@ def learn(
 ) -> None:
     """Improve the model or table with which searches on this machine begin, at the lowest priority.
 
-    Programs are tuned and recorded. After every few of them, the model or table is fitted again: for `loops`
-    a cost model, for `llvm` the first lists, for `hlo` the gains of each kind of edit. Searches use it only
-    if it is better on held-out programs. The same command continues where it was stopped. The level `loops`
-    needs the extra `learn`.
+    Programs are tuned and recorded. After every few of them, and at the end, the model or table is fitted
+    again: for `loops` a cost model, for `llvm` the first lists, for `hlo` the gains of each kind of edit.
+    Searches use it only if it is better on held-out programs. The same command continues where it was
+    stopped. The level `loops` needs the extra `learn`.
 
         planish learn --seconds 3600
         planish learn --level llvm src/*.ll
@@ -74,19 +74,23 @@ def learn(
             with stoppable():
                 found = record_programs(found_level, chosen, plan.settings, plan.trials, opened, seconds)
                 for one, new in improve(found, partial(known_tasks, opened, found_level), plan):
-                    recorded, fitted = recorded + 1, new or fitted
-                    if form == "text":
+                    recorded, fitted = recorded + (one is not None), new or fitted
+                    if form == "text" and one is not None:
                         title = getattr(one.program, "title", "") or one.program.text
                         say(f"{one.programs}: {one_line(title, 80)}, {one.trials} trials")
-                        if new is not None:
-                            say(judged(new))
+                    if form == "text" and new is not None:
+                        say(judged(new))
         except (StoppedError, KeyboardInterrupt):
             stopped = True
+        count = len(known_tasks(opened, found_level))
     if form == "json":
         held_out = None if fitted is None or fitted.held_out is None else vars(fitted.held_out)
         document({"recorded": recorded, "held_out": held_out, "stopped": stopped})
     elif stopped:
         remark("Stopped. Run the same command again to continue.")
+    elif fitted is None:
+        fewest = f"{count} programs are recorded, and nothing is fitted to fewer than {plan.first}."
+        remark(f"{fewest} Run the same command again, or name more programs.")
 
 
 def judged(fitted: Fitted) -> str:

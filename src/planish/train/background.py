@@ -201,8 +201,8 @@ def improve(
     recorded: Iterable[RecordedProgram],
     tasks: Callable[[], Sequence[KnownTask]],
     plan: LearningPlan,
-) -> Iterator[tuple[RecordedProgram, Fitted | None]]:
-    """Fit after every few programs that are recorded.
+) -> Iterator[tuple[RecordedProgram | None, Fitted | None]]:
+    """Fit after every few programs that are recorded, and at the end to those that came after that.
 
     Args:
         recorded: programs, each when it is in the store.
@@ -210,14 +210,19 @@ def improve(
         plan: of the level.
 
     Yields:
-        Each program when it is recorded, with what was fitted then; None: nothing was due.
+        Each program when it is recorded, with what was fitted then; None: nothing was due. At the end None,
+        with what was fitted to the rest, unless there are too few programs.
 
     Raises:
         PlanishError: what is fitted cannot be written.
     """
+    is_due = False
     for one in recorded:
         is_due = one.programs >= plan.first and (one.programs - plan.first) % plan.every == 0
         yield one, plan.fit(tasks()) if is_due else None
+    # Where nothing was left to record, too: an earlier command may have ended before it had fitted.
+    if not is_due and len(known := tasks()) >= plan.first:
+        yield None, plan.fit(known)
 
 
 # Tables

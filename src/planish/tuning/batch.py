@@ -286,7 +286,10 @@ def record_programs(
         Each program when all its trials are stored.
     """
     end = inf if seconds is None else time.monotonic() + seconds
-    done = {run.task_key for run in store.runs() if run.status == "finished" and run.trials >= trials}
+    whole = {run.task_key for run in store.runs() if run.status == "finished" and run.trials >= trials}
+    # The store may have programs of other levels, and what an older version of this one measured.
+    version = level.name, level.version
+    done = {key for key in whole if (store.task(key).level, store.task(key).level_version) == version}
     with SharedWorkers(settings, start) as shared:
         for program in programs:
             task = task_of(level, program, settings)
