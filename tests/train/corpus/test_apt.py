@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def apt(tmp_path_factory: pytest.TempPathFactory) -> Apt:
 
 
 def _opened(folder: Path, system: Path, line: str) -> Apt:
-    system.mkdir()
+    system.mkdir(exist_ok=True)
     (system / "sources.list").write_text(line)
     return open_apt(folder / "private", system, codename="./")
 
@@ -68,6 +69,13 @@ def test_a_package_with_its_version_and_licenses(apt: Apt, build: Build, tmp_pat
     ]
     assert {(row.package, row.version, row.kind) for row in rows} == {("little", "1.2", "debian")}
     assert not (tmp_path / "out" / "sources").exists()
+
+
+def test_commands_at_once_share_the_lists(apt: Apt, tmp_path: Path) -> None:
+    line = (apt.folder.parent / "etc" / "sources.list").read_text()
+    with ThreadPoolExecutor() as pool:
+        opened = [pool.submit(_opened, tmp_path, tmp_path / "etc", line) for _ in range(4)]
+    assert [each.result().names() for each in opened] == [{"little"}] * 4
 
 
 def test_names_that_do_not_exist(apt: Apt, build: Build, display: Recording, tmp_path: Path) -> None:

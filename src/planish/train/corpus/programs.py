@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planish.core import PlanishError, TargetError, did_you_mean
+from planish.core.files import replace_text
 from planish.sandbox.scratch import check_room
 from planish.sandbox.tool import Ran, run_tool
 
@@ -37,7 +39,7 @@ class Apt:
     folder: Path
 
     def configure(self, system: Path, codename: str) -> None:
-        """Write the configuration anew.
+        """Write the configuration, where it is not as it is to be.
 
         Args:
             system: where the system's is.
@@ -52,16 +54,21 @@ class Apt:
                 f"{system} names no repository of this distribution", "Name folders of sources instead."
             )
         parts, lists, cache = (self.folder / name for name in ("sources", "lists", "cache"))
-        shutil.rmtree(parts, ignore_errors=True)
         for made in (parts, lists / "partial", cache / "archives" / "partial"):
             made.mkdir(parents=True, exist_ok=True)
-        for number, (suffix, text) in enumerate(texts):
-            (parts / f"{number}{suffix}").write_text(text)
+        wanted = {f"{number}{suffix}": text for number, (suffix, text) in enumerate(texts)}
+        # apt of another command may be reading what is there.
+        if {file.name: file.read_text() for file in parts.iterdir()} != wanted:
+            for file in parts.iterdir():
+                file.unlink()
+            for name, text in wanted.items():
+                (parts / name).write_text(text)
         user = 'APT::Sandbox::User "root";\n' if os.geteuid() == 0 else ""
-        (self.folder / "apt.conf").write_text(
+        conf = (
             f'Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "{parts}";\n'
             f'Dir::State::lists "{lists}";\nDir::Cache "{cache}";\nDebug::NoLocking "true";\n{user}'
         )
+        replace_text(self.folder / "apt.conf", conf)
 
     def update(self) -> None:
         """Fetch the lists of source packages anew."""
@@ -127,12 +134,15 @@ def open_apt(folder: Path, system: Path = _SYSTEM, codename: str = "") -> Apt:
             raise TargetError(
                 what, "On Debian: apt-get install dpkg-dev. Elsewhere: name folders of sources instead."
             )
-    apt = Apt(folder.resolve())  # apt runs in other folders
-    apt.configure(system, codename or _codename())
-    stamp = folder / "updated"
-    if not stamp.exists() or time.time() - stamp.stat().st_mtime > _DAY_S:
-        apt.update()
-        stamp.touch()
+    apt, stamp = Apt(folder.resolve()), folder / "updated"  # apt runs in other folders
+    folder.mkdir(parents=True, exist_ok=True)
+    # Two commands at once would write the configuration and the lists under each other's feet.
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        apt.configure(system, codename or _codename())
+        if not stamp.exists() or time.time() - stamp.stat().st_mtime > _DAY_S:
+            apt.update()
+            stamp.touch()
     return apt
 
 
