@@ -41,7 +41,7 @@ OBJECTIVE = Objective("instructions", exact=True)
 SHARE = 0.95
 
 
-def _never(passes: Sequence[str], values: Mapping[str, float]) -> bool:
+def never(passes: Sequence[str], values: Mapping[str, float]) -> bool:
     """Run no list again: what varies from run to run does so in every arm."""
     del passes, values
     return False
@@ -103,7 +103,7 @@ class Searching:
         options = {"policy": self.arm.policy, **({"proposed": self.arm.lists} if self.arm.lists else {})}
         searcher = Portfolio(space, (OBJECTIVE,), 0, SearchContext(warm_start=warm), **options)  # pyright: ignore[reportArgumentType]
         costs = dict[Candidate, int | None]()
-        executor = FunctionExecutor(bindings, row.ir, [OBJECTIVE.name], _never, watchdog)
+        executor = FunctionExecutor(bindings, row.ir, [OBJECTIVE.name], never, watchdog)
         with closing(executor):
             while len(costs) < self.trials and (asked := searcher.ask(1)):
                 (answer,) = evaluate(executor, asked)
