@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.exceptions import TyperException
 
-from planish.core.hashing import versioned
-
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -92,6 +90,8 @@ def _draw(made: Table) -> None:
 
 def document(value: Mapping[str, Any]) -> None:
     """Write one JSON document to standard output; a number that JSON cannot hold becomes null."""
+    from planish.core.hashing import versioned
+
     say(json.dumps(_finite(versioned(value)), indent=2))
 
 
