@@ -91,15 +91,17 @@ def _family(error: type[PlanishError]) -> Iterator[type[PlanishError]]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site; a warning ends the build."""
+    """Build the site, but for pages of highlighted source; a warning ends the build."""
     if find_spec("sphinx") is None and "CI" not in os.environ:
         pytest.skip("sphinx is not installed: pip install 'planish[docs]'")
     out = tmp_path_factory.mktemp("site")
+    configured: list[str] = run_path(str(ROOT / "docs/conf.py"))["extensions"]
+    extensions = [each for each in configured if each != "sphinx.ext.viewcode"]
     build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]
     # A proxy that nothing answers: what asks the network fails.
     offline = os.environ | dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
     done = subprocess.run(
-        [*build, "-d", str(out / "doctrees"), "docs", str(out)],
+        [*build, "-d", str(out / "doctrees"), "-D", f"extensions={','.join(extensions)}", "docs", str(out)],
         cwd=ROOT, env=offline, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
