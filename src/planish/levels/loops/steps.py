@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     from planish.levels.loops.ir.tree import LoopId
 
 
-def fused_name(outer: str, inner: str) -> str:
-    """Return the name of the axis that two axes become."""
-    return f"{outer}.{inner}"
-
-
 def fusable(program: Program) -> Iterator[tuple[str, str]]:
     """List the pairs of axes, (outer, inner), that can become one; those of equal loops first."""
     pairs = dict.fromkeys(
@@ -66,7 +61,7 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
             # A tensor keeps one type: its accesses must agree where the axes are.
             if dimension == _APART or dimensions.setdefault(access.tensor, dimension) != dimension:
                 return None
-    name = fused_name(outer, inner)
+    name = f"{outer}.{inner}"
     sizes = {axis: n for axis, n in program.sizes if axis not in (outer, inner)}
     sizes[name] = program.size[outer] * program.size[inner]
     types: list[tuple[str, TensorType]] = []

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from planish.levels.loops.ir.annotated import (
@@ -287,12 +287,7 @@ def _overlap(slots: Iterable[Slot], stride: int) -> bool:
     if stride > 1:
         elements = [offset + i * stride for offset, lanes in slots for i in range(lanes)]
         return len(set(elements)) < len(elements)
-    end = None
-    for offset, lanes in sorted(slots):
-        if end is not None and end > offset:
-            return True
-        end = offset + lanes
-    return False
+    return any(first + lanes > second for (first, lanes), (second, _) in pairwise(sorted(slots)))
 
 
 def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:

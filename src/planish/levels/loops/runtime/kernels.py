@@ -182,7 +182,9 @@ def _compiled() -> Native:
     from planish.levels.loops.codegen.llvm.jit import host_machine, load  # LLVM takes long to import
 
     machine = host_machine()
-    owner, addresses = load(_text(machine.triple), ["repeat", "lead", "work", "end"], machine)
+    functions = {name: f"inttoptr (i64 {at} to ptr)" for name, at in _system_functions().items()}
+    text = team_functions(machine.triple, functions)
+    owner, addresses = load(text, ["repeat", "lead", "work", "end"], machine)
     pointer, word = ctypes.c_void_p, ctypes.c_int64
     types = [
         ctypes.CFUNCTYPE(None, pointer, word),
@@ -192,11 +194,6 @@ def _compiled() -> Native:
     ]
     repeat, lead, work, end = (t(a) for t, a in zip(types, addresses, strict=True))
     return Native(repeat, lead, work, end, owner)
-
-
-def _text(triple: str) -> str:
-    functions = _system_functions()
-    return team_functions(triple, {n: f"inttoptr (i64 {a} to ptr)" for n, a in functions.items()})
 
 
 def team_functions(triple: str, functions: Mapping[str, str]) -> str:
@@ -428,10 +425,7 @@ class Kernel:
     """
 
     def __init__(self, program: Program, tree: LoopTree, code: MachineCode, cores: int = 1) -> None:
-        self.program = program
-        self.tree = tree
-        self.code = code
-        self.cores = cores
+        self.program, self.tree, self.code, self.cores = program, tree, code, cores
 
     def bind(self, inputs: Arrays, outputs: Arrays) -> BoundKernel:
         """Attach the kernel to arrays, and run its ahead part, which packs the constant inputs.
@@ -478,8 +472,7 @@ class BoundKernel:
     """
 
     def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
-        self.kernel = kernel
-        self.arrays = dict(arrays)
+        self.kernel, self.arrays = kernel, dict(arrays)
         self._lanes, self._owned = kernel.thread_arguments(arrays)
         self.prepare()
         self._launch = LaunchRecord(kernel.code.entries, self._lanes)
@@ -521,20 +514,18 @@ class LaunchRecord:
     """
 
     def __init__(self, entries: Sequence[Entry], lanes: Sequence[Any]) -> None:
-        self._entries = entries
-        self._lanes = lanes
+        self._entries, self._lanes = entries, lanes
         n, width = len(entries), len(lanes)
         # In integers, so that the ranges of neighboring threads meet, and lengths differ by one at most.
         range_limits = [e.iterations * lane // width for e in entries for lane in range(width + 1)]
-        tables = [
+        # The record has only their addresses.
+        self._tables = [
             (ctypes.c_void_p * width)(*(ctypes.addressof(a) for a in lanes)),
             (ctypes.c_void_p * n)(*(e.address for e in entries)),
             (ctypes.c_int64 * n)(*map(is_shared, entries)),
             (ctypes.c_int64 * len(range_limits))(*range_limits),
         ]
-        # The record has only their addresses.
-        self._tables = tables
-        self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, tables))
+        self._words = (ctypes.c_int64 * 6)(n, width, *map(ctypes.addressof, self._tables))
         self._record = ctypes.c_void_p(ctypes.addressof(self._words))
         self.parallel = width > 1 and any(map(is_shared, entries))
 

@@ -46,11 +46,8 @@ class Items:
     def __init__(
         self, region: Region, registers: Registers, block: BasicBlock, pointers: Pointers, isa: Isa
     ) -> None:
-        self._registers = registers
-        self._region = region
-        self._block = block
-        self._pointers = pointers
-        self._isa = isa
+        self._region, self._registers, self._block = region, registers, block
+        self._pointers, self._isa = pointers, isa
         self._made: dict[tuple[int, int], Make | None] = {}
         self._turns: dict[tuple[str, Slot], int] = {}
 
@@ -101,9 +98,9 @@ class Items:
 
     def _of_words(self, value: Value) -> bool:
         """Return whether it is a product of two elements of int8: 16 bits of either are enough."""
-        if not self._multiplies(value):
-            return False
-        return all(self._pointers.of(f).dtype == "int8" for f in value.args if isinstance(f, Ref))
+        return self._multiplies(value) and all(
+            self._pointers.of(f).dtype == "int8" for f in value.args if isinstance(f, Ref)
+        )
 
     def _product(self, leaf: Leaf, inner: Loop | None, held: Numbers, lanewise: bool) -> Make:
         full, add = self._isa.lanes, self._block.add_products
@@ -407,11 +404,8 @@ class RegionCode:
         masks: dict[int, int],
         constants: Mapping[bytes, int],
     ) -> None:
-        self._region = region
-        self._isa = isa
-        self._counting = counting
-        self._asm = counting.asm
-        self._pointers: Pointers = counting.pointers
+        self._region, self._isa, self._counting = region, isa, counting
+        self._asm, self._pointers = counting.asm, counting.pointers
         free = region.free - len(constants)
         self._block = BasicBlock(self._asm, self._isa, self._pointers, free, masks, constants)
         self._registers = {buffer: dict(groups) for buffer, groups in region.registers.items()}
