@@ -30,8 +30,8 @@ PRODUCT = "T[p, k] += I0[p, c] * I1[k, c]; O[p, k] = relu(T[p, k])"
 
 @pytest.mark.parametrize("rows", [13, 49, 50, 196, 784])
 def test_threads_share_rows_evenly(rows: int) -> None:
-    shapes = {"I0": (rows, 8), "I1": (96, 8)}
-    program = parse(PRODUCT, {"p": rows, "k": 96, "c": 8}, shapes).with_constants(("I1",))
+    shapes = {"I0": (rows, 4), "I1": (32, 4)}
+    program = parse(PRODUCT, {"p": rows, "k": 32, "c": 4}, shapes).with_constants(("I1",))
     start = TemplateSpace(program, this_machine(2)).start()
     tree = tree_of(program, divide_rows(program, start, 2))
     assert wrong_in_tree(tree, program) is None
