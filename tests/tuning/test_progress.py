@@ -184,11 +184,12 @@ with ProgressDisplay() as display:
 """
 
 
-@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
-def test_in_a_terminal_the_state_is_redrawn(term: str, drawn: bool) -> None:
+def in_terminal(program: str, term: str, *, prints: bool) -> bytes:
+    """Run a program whose errors, or all that it writes, go to a terminal; return what is seen there."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": term}
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, env=environment) as process:
+    command, environment = [sys.executable, "-c", program], {**os.environ, "TERM": term}
+    out = theirs if prints else None
+    with subprocess.Popen(command, stdout=out, stderr=theirs, env=environment) as process:
         os.close(theirs)
         seen = b""
         with suppress(OSError):  # the terminal is closed
@@ -196,6 +197,12 @@ def test_in_a_terminal_the_state_is_redrawn(term: str, drawn: bool) -> None:
                 seen += part
     os.close(ours)
     assert process.returncode == 0
+    return seen
+
+
+@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
+def test_in_a_terminal_the_state_is_redrawn(term: str, drawn: bool) -> None:
+    seen = in_terminal(PROGRAM, term, prints=False)
     assert b"a line that stays" in seen
     assert b"writing" in seen
     assert (b"\x1b[2K" in seen) is drawn  # a line is erased
@@ -206,17 +213,7 @@ PRINTING = PROGRAM.replace("status.done = 1", "status.done = 1; time.sleep(0.5);
 
 
 def test_what_is_printed_into_the_same_terminal_stands_on_a_line_of_its_own() -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", PRINTING]
-    environment = {**os.environ, "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
-        os.close(theirs)
-        seen = b""
-        with suppress(OSError):  # the terminal is closed
-            while part := os.read(ours, 1 << 16):
-                seen += part
-    os.close(ours)
-    assert process.returncode == 0
+    seen = in_terminal(PRINTING, "xterm", prints=True)
     before, _, after = seen.partition(b"printed")
     assert before.endswith((b"\x1b[2K", b"\r", b"\n"))
     assert after.startswith(b"\r\n")
