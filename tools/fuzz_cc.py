@@ -3,9 +3,9 @@
     python tools/fuzz_cc.py --programs 200 [--targets thumbv6m rv32imac] [--evaluations 60] [--lto]
 
 Each answer is compared with that of the program as clang -O0 makes it for the same processor. Programs
-for microcontrollers are linked with picolibc by GCC of the target, and print by semihosting. The last line of
-each target has the bytes that objects of clang -Oz and of planish cc load. The exit code is 1 if an answer is
-wrong; the source is kept in the output folder.
+for microcontrollers are linked with picolibc by GCC of the target, or with --lto by lld, and print by
+semihosting. The last line of each target has the bytes that objects (with --lto programs) of clang -Oz and of
+planish cc load. The exit code is 1 if an answer is wrong; the source is kept in the output folder.
 
 The tools are Debian's: csmith, clang-22, gcc-arm-none-eabi, picolibc-arm-none-eabi, qemu-system-arm,
 gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf, qemu-system-misc. A target without them is skipped.
@@ -101,6 +101,48 @@ TARGETS = (
 )
 
 
+def clang_link_words(target: Target, folder: Path) -> list[str]:
+    """Return the words by which clang links a program for a target with -flto: by lld, with picolibc.
+
+    Args:
+        target: it.
+        folder: for the linker script: lld does not know one attribute, and places `.tbss` by itself.
+    """
+    if not target.memory:
+        return ["-fuse-ld=lld"]
+    gcc, *words = target.link
+    library = Path("/usr/lib/picolibc") / gcc.removesuffix("-gcc") / "lib"
+
+    def named(option: str) -> str:
+        found = subprocess.run([gcc, *words, option], capture_output=True, text=True, check=True)
+        return found.stdout.strip()
+
+    own, runtime = library / named("-print-multi-directory"), named("-print-libgcc-file-name")
+    script = folder / "picolibc.ld"
+    text = (library / "picolibc.ld").read_text()
+    script.write_text(text.replace("ALIGN_WITH_INPUT", "").replace(". = ADDR(.tbss);", ""))
+    return [
+        *("-fuse-ld=lld", "-nostdlib", f"-Wl,-T,{script}", f"-L{own}", str(own / "crt0-hosted.o")),
+        *(f"-Wl,--defsym={name}={value:#x}" for name, value in target.memory.items()),
+        *("-Wl,--start-group", "-lc", "-lsemihost", runtime, "-Wl,--end-group"),
+    ]
+
+
+def run_program(target: Target, program: Path) -> str:
+    """Run a program; return its exit code and what it prints, empty where it does not end."""
+    try:
+        ended = subprocess.run(
+            [*target.run, str(program)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return f"{ended.returncode} {ended.stdout.decode()}{ended.stderr.decode()}"
+
+
 @dataclass(frozen=True)
 class Result:
     """What became of a program.
@@ -147,7 +189,7 @@ class Fuzzer:
         clang, planish = ["clang-22", "-Oz", *words], [*_CC, "--planish-objective", "flash", "-Oz", *words]
         if self._lto:
             sizes = [self._linked(command) for command in (clang, planish)]
-            answer = self._run(self._folder / "program")
+            answer = run_program(self._target, self._folder / "program")
         else:
             sizes = [loaded_bytes(self._compiled(command)) for command in (clang, planish)]
             answer = self._answer(planish)
@@ -155,7 +197,8 @@ class Fuzzer:
 
     def _linked(self, command: Sequence[str]) -> int:
         program = self._folder / "program"
-        self._do([*command, "-flto", "-fuse-ld=lld", "-Wl,--gc-sections", "-o", str(program)])
+        link = clang_link_words(self._target, self._folder)
+        self._do([*command, "-flto", *link, "-Wl,--gc-sections", "-o", str(program)])
         return loaded_bytes(program.read_bytes())
 
     def _compiled(self, command: Sequence[str]) -> bytes:
@@ -168,20 +211,7 @@ class Fuzzer:
         memory = [f"-Wl,--defsym={name}={value:#x}" for name, value in self._target.memory.items()]
         program = self._folder / "program"
         self._do([*self._target.link, str(self._folder / "program.o"), *memory, "-o", str(program)])
-        return self._run(program)
-
-    def _run(self, program: Path) -> str:
-        try:
-            ended = subprocess.run(
-                [*self._target.run, str(program)],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return ""
-        return f"{ended.returncode} {ended.stdout.decode()}{ended.stderr.decode()}"
+        return run_program(self._target, program)
 
     def _do(self, command: Sequence[str]) -> None:
         ended = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
@@ -197,13 +227,13 @@ def main() -> int:
     parser.add_argument("--targets", nargs="*", default=[target.name for target in TARGETS])
     parser.add_argument("--evaluations", type=int, default=60, help="budget of each search")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
-    parser.add_argument("--lto", action="store_true", help="search for whole programs; for the host only")
+    parser.add_argument("--lto", action="store_true", help="search for whole programs")
     parser.add_argument("--out", type=Path, default=Path("out/fuzz-cc"), help="for files")
     options = parser.parse_args()
     csmith, headers = find_csmith()
     wrong = 0
     for target in TARGETS:
-        if target.name not in options.targets or (options.lto and target.name != "host"):
+        if target.name not in options.targets:
             continue
         if target.missing:
             print(f"{target.name}: skipped: {target.missing} is not here")

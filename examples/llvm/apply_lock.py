@@ -18,6 +18,12 @@ from pathlib import Path
 
 CLANG, OPT = os.environ.get("CLANG", "clang-22"), os.environ.get("OPT", "opt-22")
 IN_MEMORY = "-preserve-bc-uselistorder"  # what the next pass reads is as if no file were between them
+OUTLINER = {
+    "": [],
+    "always": ["-mllvm", "-enable-machine-outliner=always"],
+    "never": ["-mllvm", "-enable-machine-outliner=never"],
+    "repeated": ["-mllvm", "-enable-machine-outliner=always", "-mllvm", "-machine-outliner-reruns=4"],
+}
 FUNCTION = re.compile(r"^define .*?@([\w.$-]+)\(.*?(?: #(\d+))?(?: [^#\n]*)?\{$", re.MULTILINE)
 ATTRIBUTES = re.compile(r"^attributes #(\d+) = \{(.*)\}$", re.MULTILINE)
 
@@ -79,8 +85,7 @@ def main() -> None:
     lock, source, made, *options = sys.argv[1:]
     name = os.path.relpath(Path(source).absolute(), Path(lock).absolute().parent)
     (entry,) = json.loads(Path(lock).read_text())["sources"][name]
-    outliner = entry.get("outliner", "")
-    code = ["-mllvm", f"-enable-machine-outliner={outliner}"] if outliner else []
+    code = OUTLINER[entry.get("outliner", "")]
     if entry["result"] != "passes":
         level = ["-Os"] if entry["result"] == "-Os" else []
         subprocess.run([CLANG, *options, *level, "-c", source, "-o", made], check=True)

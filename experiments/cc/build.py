@@ -165,7 +165,7 @@ class Bench:
             more += " --planish-objective=flash" if by == "planish" else ""
             # CMake takes one word for a compiler.
             words = {**words, "flags": f"{words['flags']} {more}"}
-            words |= {name: f"{words[name]} {more}" for name in ("cc", "cxx")}
+            words["cc"] += f" {more}"
         done = subprocess.run(
             line.format(**words),
             shell=True,

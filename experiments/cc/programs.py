@@ -10,7 +10,7 @@ class Program:
     """A program.
 
     Commands are lines for the shell, in the folder of the sources, in which `{cc}`, `{cxx}` and `{flags}` are
-    filled in.
+    filled in, and `{cc1}`, a compiler of one word, as `{cxx}` is.
 
     Args:
         name: of Debian's source package.
@@ -48,6 +48,22 @@ local function close() print("closed") end
 local m = setmetatable({{}}, {{__index = function(_, k) return k .. "!" end, __close = close}})
 do local c <close> = m print(m.hello) end
 collectgarbage() print(string.pack("<i4z", 77, "z"):byte(1, -1))
+"""
+
+DASH_SCRIPT = """
+fact() {{ if [ "$1" -le 1 ]; then echo 1; else echo $(( $1 * $(fact $(($1 - 1))) )); fi; }}
+set -- alpha beta "gamma delta"
+for word in "$@"; do printf "%s|" "${{word%a}}" "${{word#*a}}" "${{#word}}"; done; echo
+echo $(fact 10) $((7 % 3 << 4 | 1)) ${{unset:-default}} "$#" "$*"
+case README.txt in *.md) echo no;; R*.t?t) echo matched;; esac
+while read -r a b; do echo "$b-$a"; done <<INPUT
+1 one
+2 two
+INPUT
+(trap 'echo leaving' EXIT; exit 3); echo "code $?"
+echo x y z | {{ read -r p q; echo "$q $p"; }}
+eval 'i=0; until [ $i -ge 3 ]; do i=$((i + 1)); [ $i = 2 ] && continue; echo $i; done'
+alias say=echo; IFS=:; for part in $(echo a:b:c); do echo "<$part>"; done; printf "%05d %x %s\\n" 42 255 end
 """
 
 _BZIP2 = "CC='{cc}' CFLAGS='-Wall -Winline {flags} -D_FILE_OFFSET_BITS=64'"
@@ -94,6 +110,67 @@ PROGRAMS = (
         products=("programs/lz4",),
         test="cat lib/*.c > all.txt && programs/lz4 -9 < all.txt | programs/lz4 -d | cmp - all.txt",
         says="cat lib/*.c programs/*.c | programs/lz4 -12 | cksum",
+    ),
+    Program(
+        "libpng1.6",
+        "libpng 1.6.39",
+        build="cp scripts/pnglibconf.h.prebuilt pnglibconf.h && "
+        "{cc} {flags} -I. png*.c -lz -lm -o pngtest && "
+        "{cc} {flags} -I. contrib/libtests/pngvalid.c $(ls png*.c | grep -v pngtest) -lz -lm -o pngvalid",
+        products=("pngtest", "pngvalid"),
+        test="./pngtest --strict pngtest.png && ./pngvalid --standard && ./pngvalid --progressive-read",
+        says="./pngtest pngtest.png out.png && cksum < out.png",
+    ),
+    Program(
+        "dash",
+        "dash 0.5.12",
+        prepare="test -x configure || autoreconf -i",
+        configure="CC='{cc}' ./configure",
+        build="make CC='{cc} {flags}' CFLAGS= CC_FOR_BUILD=gcc",  # CFLAGS are for its tools, too
+        products=("src/dash",),
+        says=f"cat > check.sh <<'END'\n{DASH_SCRIPT}\nEND\nsrc/dash check.sh",
+    ),
+    Program(
+        "fmtlib",
+        "{fmt} 9.1.0 (C++)",
+        configure="cmake -S . -B build -DCMAKE_CXX_COMPILER='{cxx}' -DCMAKE_BUILD_TYPE=MinSizeRel "
+        "-DCMAKE_CXX_FLAGS_MINSIZEREL='{flags} -DNDEBUG' -DBUILD_SHARED_LIBS=ON -DFMT_TEST=OFF "
+        "-DFMT_DOC=OFF",
+        build="cmake --build build --target fmt",
+        products=("build/libfmt.so.9.1.0",),
+        test="cd test && for name in format-test printf-test; do "
+        "clang++-22 -w -std=c++17 -Igtest -I../include "
+        "-DFMT_SHARED $name.cc gtest/gmock-gtest-all.cc gtest-extra.cc test-main.cc util.cc "
+        "-L../build -lfmt -lpthread -o $name && LD_LIBRARY_PATH=../build ./$name || exit 1; done",
+    ),
+    Program(
+        "fribidi",
+        "GNU FriBidi 1.0.8",
+        configure="CC='{cc}' CFLAGS='{flags}' ./configure --disable-shared",
+        build="make -C lib && make -C bin fribidi",
+        products=("bin/fribidi",),
+        test="cd test && for case in test_*.input; do set -- $(echo $case | tr _. '  '); "
+        "../bin/fribidi --test --charset $2 $case | cmp - ${{case%.input}}.reference || exit 1; done",
+    ),
+    Program(
+        "jq",
+        "jq 1.6",
+        prepare="test -x configure || autoreconf -i",
+        configure="CC='{cc}' CFLAGS='{flags}' ./configure --disable-shared --disable-docs "
+        "--disable-maintainer-mode --without-oniguruma",
+        build="make jq",
+        products=("jq",),
+        test="./jq -L tests/modules --run-tests tests/jq.test && ./jq --run-tests tests/base64.test",
+        says="./jq -n -c '[range(200) | {{a: ., b: (. * 7919 % 1009 | tostring)}}] | group_by(.a % 7) "
+        '| map([.[].b] | sort | join("-") | @base64)\'',
+    ),
+    Program(
+        "mbedtls",
+        "Mbed TLS 2.28",
+        build="{cc} {flags} -Iinclude library/*.c programs/test/selftest.c -o selftest",
+        products=("selftest",),
+        test="./selftest",
+        says="./selftest -x timing entropy | grep -v -i random",
     ),
     Program(
         "cjson",

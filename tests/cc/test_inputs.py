@@ -11,6 +11,7 @@ import pytest
 
 from cc.conftest import CC, Place
 from planish.cc import driver, job
+from planish.cc.arguments import Invocation
 from planish.cc.driver import compile_all
 from planish.levels.llvm.bindings.elf import sections
 
@@ -266,10 +267,18 @@ def test_a_configuration_may_name_files(place: Place, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--config=./given.cfg", "--config ./given.cfg"])
-def test_what_the_command_line_names_is_left_to_clang(place: Place, option: str) -> None:
-    for said, expected in (("-fno-function-sections", False), ("-ffunction-sections", True)):
+def test_what_the_command_line_names_is_read(place: Place, option: str) -> None:
+    for said, expected in (("-fno-function-sections", False), ("# all\n-ffunction-sections", True)):
         place.write("given.cfg", said)
-        done = place.cc(*option.split(), "-Oz", "-c", "mixed.c")
-        assert (done.returncode, done.stderr) == (0, "")
+        done = place.cc(*option.split(), "-Oz", "-c", "mixed.c", "--planish-report")
+        assert (done.returncode, "left to clang" in done.stderr) == (0, False)
         names = {section.name for section in sections((place.folder / "mixed.o").read_bytes())}
         assert (".text.mixed" in names) == expected
+
+
+@pytest.mark.parametrize("said", ["-O1", "-save-temps", "@more.cfg", "-DX <CFGDIR>/x.o"])
+def test_a_configuration_that_does_more_is_left_to_clang(place: Place, said: str) -> None:
+    place.write("given.cfg", f"{said}\n")
+    assert (
+        Invocation(["--config", str(place.folder / "given.cfg"), "-Oz", "-c", "mixed.c"]).keeps == "--config"
+    )

@@ -6,10 +6,12 @@ import json
 import shutil
 from pathlib import Path
 
+import llvmlite.binding
 import pytest
 
 from cc.conftest import CXX, REPEATED, SMALLER, Place
 from cc.test_cache import small_disk
+from fuzz_cc import TARGETS, clang_link_words, run_program
 from planish.cc.clang import Compiler
 from planish.levels.llvm.bindings.elf import code_bytes, interface, loaded_bytes
 
@@ -361,6 +363,46 @@ def test_a_program_for_a_microcontroller_is_linked_by_its_script_and_runs(place:
     semihosting = ("-semihosting-config", "enable=on,target=native")
     ran = place.run(["qemu-system-arm", *machine, *semihosting, "-kernel", "program"])
     assert (ran.returncode, "3254359" in ran.stdout + ran.stderr) == (0, True)
+
+
+def test_a_program_for_riscv_saves_registers_by_the_library(place: Place) -> None:
+    target = next(target for target in TARGETS if target.name == "rv32imac")
+    if not links(place, "lld") or target.missing:
+        pytest.skip(f"lld and {target.missing or 'a library'} are needed")
+    body = "".join(f" int v{i} = make(x + {i});" for i in range(7)) + " return v0"
+    body += "".join(f" ^ v{i} << {i}" for i in range(1, 7)) + ";"
+    many = "".join(f"__attribute__((noinline)) int f{n}(int x) {{ x *= {n};{body} }}\n" for n in range(2, 9))
+    called = " + ".join(f"f{n}(argc)" for n in range(2, 9))
+    place.write(
+        "saved.c",
+        "#include <stdio.h>\n__attribute__((noinline)) int make(int x) { return getchar() + x * 77; }\n"
+        f'{many}int main(int argc, char **v) {{ printf("%d\\n", {called}); return 0; }}\n',
+    )
+    words = (*target.clang, "-Oz", "-flto", "saved.c", *clang_link_words(target, place.folder.parent))
+    assert place.as_clang(*words, "-o", "own").returncode == 0
+    asked = ("--planish-objective", "flash", "--planish-lock", "program.lock", "--planish-strict")
+    done = place.cc(*words, "-o", "program", *asked, **FEW)
+    assert (done.returncode, done.stderr) == (0, "")
+    own, made = ((place.folder / name).read_bytes() for name in ("own", "program"))
+    assert loaded_bytes(made) < loaded_bytes(own)
+    (entry,) = json.loads((place.folder / "program.lock").read_text())["sources"]["program"]
+    assert "+save-restore" in dict(entry["attributes"])
+    assert run_program(target, place.folder / "program") == run_program(target, place.folder / "own")
+
+
+def test_bitcode_of_another_llvm_is_linked(place: Place) -> None:
+    if not links(place, "lld"):
+        pytest.skip("clang does not link bitcode by lld here")
+    begins = place.as_clang("-S", "-emit-llvm", "mixed.c", "-o", "-").stdout.splitlines()
+    module = llvmlite.binding.parse_assembly(
+        "\n".join(line for line in begins if line.startswith("target "))
+        + "\ndefine i32 @mixed(ptr %s, i32 %n) minsize optsize { %x = mul i32 %n, 7\n ret i32 %x }\n"
+    )
+    (place.folder / "older.o").write_bytes(module.as_bitcode())
+    assert place.cc("-Oz", "-flto", "-c", "main.c").returncode == 0
+    done = place.cc("-Oz", "-flto", "-fuse-ld=lld", "main.o", "older.o", "-o", "program", **FEW)
+    assert (done.returncode, done.stderr.count("\n") <= 1) == (0, True), done.stderr
+    assert place.run(["./program"]).stdout == "35\n"
 
 
 def test_exceptions_are_thrown_and_caught(place: Place) -> None:

@@ -221,6 +221,21 @@ def split(text: str) -> list[str]:
     return words if word is None else [*words, "".join(word)]
 
 
+def _configured(path: str) -> list[str]:
+    """Return the words of a configuration file.
+
+    Raises:
+        ResponseError: it cannot be read, or clang would look for it in its own folders, or it names others.
+    """
+    if "/" not in path:
+        raise ResponseError(f"{path} has no folder")
+    lines = _read(path).replace("\\\n", " ").splitlines()
+    words = split("\n".join(line for line in lines if not line.lstrip().startswith("#")))
+    if any(word.startswith("@") or "<CFGDIR>" in word for word in words):
+        raise ResponseError(f"{path} names other files")
+    return words
+
+
 def translated(words: list[str]) -> list[str]:
     """Spell out `-Wp,-MD,FILE` as clang does: Linux, BusyBox and U-Boot compile everything with it."""
     found: list[str] = []
@@ -307,6 +322,7 @@ class Invocation:
         has_target: whether -MT or -MQ is there.
         has_lto: whether it asks for link-time optimization.
         asks: whether it asks for something else than an object or a program.
+        configurations: paths of configuration files that --config names.
         keeps: an option that is not known to have no other effect than on the object; empty: there is none.
     """
 
@@ -319,6 +335,7 @@ class Invocation:
         self.dependency_file: str | None = None
         self.sources: list[Source] = []
         self.linked: set[int] = set()
+        self.configurations: list[str] = []
         self.keeps = ""
         self._language = "none"
         self._read()
@@ -361,6 +378,8 @@ class Invocation:
             self.asks = True
         elif word in _LTO:
             self.has_lto = word != "-fno-lto"
+        elif word == "--config" or word.startswith("--config="):
+            self._configuration(word, word.partition("=")[2] if value is None else value)
         elif not is_known(word):
             self.keeps = self.keeps or word
         elif word == "-c":
@@ -371,6 +390,20 @@ class Invocation:
             self.level = word
         elif word.startswith(("-o", "-x", "-M")):
             self._joined(word[:3] if word.startswith("-M") else word[:2], word, value)
+
+    def _configuration(self, word: str, path: str) -> None:
+        """Read a configuration file; one with options on other things than code and headers is clang's."""
+        try:
+            words = _configured(path)
+        except ResponseError:
+            words = ["-"]
+        more = Invocation(words)
+        others = more.keeps or more.asks or more.level or more.sources or more.linked or more.language_given
+        others = others or more.output or more.dependency_file or more.configurations
+        if others or more.compiles or more.has_lto or more.makes_dependencies:
+            self.keeps = self.keeps or word
+        else:
+            self.configurations.append(path)
 
     def _joined(self, option: str, word: str, value: str | None) -> None:
         given = word[len(option) :] if value is None else value

@@ -15,12 +15,19 @@ from planish.levels.llvm.bindings.elf import machine
 from planish.levels.llvm.modules.function_costs import CHANGES, Attributes, with_attributes
 from planish.levels.llvm.modules.transform import survived
 
-Outliner = Literal["", "always", "never"]
-"""Functions on which the machine outliner runs: all, or none; empty: those that clang selects."""
-_ARM, _X86_64, _AARCH64, _RISCV = 40, 62, 183, 243
+Outliner = Literal["", "always", "never", "repeated"]
+"""Functions on which the machine outliner runs: all, none, or all repeatedly; empty: clang's own choice."""
+_OUTLINE = ("-mllvm", "-enable-machine-outliner=always")
+_WORDS: dict[Outliner, tuple[str, ...]] = {
+    "": (),
+    "always": _OUTLINE,
+    "never": ("-mllvm", "-enable-machine-outliner=never"),
+    "repeated": (*_OUTLINE, "-mllvm", "-machine-outliner-reruns=4"),
+}
+_ARM, _X86_64, _AARCH64, RISCV = 40, 62, 183, 243
 _OUTLINERS: dict[int, tuple[Outliner, ...]] = {
-    _X86_64: ("", "always"),
-    **dict.fromkeys((_ARM, _AARCH64, _RISCV), ("", "always", "never")),
+    _X86_64: ("", "always", "repeated"),
+    **dict.fromkeys((_ARM, _AARCH64, RISCV), ("", "always", "never", "repeated")),
 }
 """What makes a difference by processor: with -Oz, clang runs the outliner on some of them."""
 _OWN_WORDS = re.compile(r"-m(?:no-)?outline")
@@ -71,9 +78,8 @@ class CodeGenerator:
         if chosen.attributes:
             bitcode = survived(partial(with_attributes, bitcode, chosen.attributes), bytes)
         path = self.folder / "improved.o"
-        more = ["-mllvm", f"-enable-machine-outliner={chosen.outliner}"] if chosen.outliner else []
-        command = [*self.compiler.command, *self.options, *more, *CODE_ONLY, "-o", str(path)]
-        ended = run(command, bitcode)
+        options = [*self.options, *_WORDS[chosen.outliner], *CODE_ONLY]
+        ended = run([*self.compiler.command, *options, "-o", str(path)], bitcode)
         if ended.code:
             said = ended.messages.decode(errors="replace").strip() or f"exit code {ended.code}"
             raise SearchError(f"clang cannot compile the module that was found: {said.splitlines()[0]}")
@@ -91,6 +97,6 @@ def options_of(attributes: Attributes, outliner: str) -> CodeOptions:
     Raises:
         SearchError: it names others than planish chooses.
     """
-    if outliner not in ("", "always", "never") or any(change not in CHANGES for change, _ in attributes):
+    if outliner not in _WORDS or any(change not in CHANGES for change, _ in attributes):
         raise SearchError("the lock file has options of code generation that are not known")
     return CodeOptions(attributes, outliner)

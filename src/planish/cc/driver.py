@@ -16,6 +16,10 @@ from planish.cc.job import CompileJob, left_to_clang, note, refused
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest, open_cache
 from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, pass_on, say
 
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _KIND = "installations"
 _FOLDERS = (b"System configuration file directory: ", b"User configuration file directory: ")
 INSTALLATION_VARIABLES = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "CLANG_NO_DEFAULT_CONFIG")
@@ -26,7 +30,7 @@ _DEEPEST = 9
 """Files may name others; clang refuses what names itself."""
 
 
-def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
+def find_installation(compiler: Compiler, cache: ObjectCache, configurations: Sequence[str] = ()) -> bool:
     """Set what distinguishes a compiler's installation; False where it is no clang.
 
     Which of the configuration files clang reads follows from its name and the target. All in the folders
@@ -35,6 +39,7 @@ def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
     Args:
         compiler: whose it is.
         cache: keeps which files belong to it, for which clang is asked once.
+        configurations: files that the command line names, too.
     """
     variables = [os.fsencode(os.environ.get(name, "")) for name in INSTALLATION_VARIABLES]
     key = digest(compiler.identity.encode(), *variables)
@@ -54,6 +59,8 @@ def find_installation(compiler: Compiler, cache: ObjectCache) -> bool:
             continue
         for name in names:
             parts += _configuration(folder + b"/" + name, _DEEPEST)
+    for path in configurations:
+        parts += _configuration(os.fsencode(path), _DEEPEST)
     compiler.installation = digest(*parts)
     return True
 
@@ -291,7 +298,7 @@ def compile_all(compiler: Compiler, invocation: Invocation, settings: CompileSet
             if source.language:
                 note(cache, settings, _output(invocation, source), source.path, "clang", refused(why), 0.0)
         return None
-    if not find_installation(compiler, cache):
+    if not find_installation(compiler, cache, invocation.configurations):
         settings.fall_back(f"{compiler.path} is not clang", kept="its own result")
         return None
     try:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 from planish.cc.archives import ARCHIVE, members
 from planish.cc.arguments import code_options, grouped
 from planish.cc.clang import Compiler, CompletedProcess, run, shell_code, wait
-from planish.cc.code_options import CodeGenerator, CodeOptions
+from planish.cc.code_options import RISCV, CodeGenerator, CodeOptions
 from planish.cc.interrupts import Stoppable
 from planish.cc.job import note, refused
 from planish.cc.lock import LockEntry, SourceLock
@@ -45,7 +45,7 @@ from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, p
 from planish.cc.size_search import SmallerModule, make_smaller, search
 from planish.cc.unoptimized import BITCODE, find_unoptimized
 from planish.core import PlanishError
-from planish.levels.llvm.bindings.elf import interface
+from planish.levels.llvm.bindings.elf import interface, machine
 from planish.levels.llvm.function_steps import FunctionPlan
 from planish.levels.llvm.modules.evaluator import make_planned
 from planish.levels.llvm.modules.transform import Level, make_by_level, single, survived, whole_bindings
@@ -421,9 +421,14 @@ class LinkOptimization:
                 options = [CodeOptions(outliner=outliner) for outliner in generate.outliners(own)]
             tried = [self._tried(generate, module, each, own) for module in modules for each in options]
             module = min(tried, key=lambda each: each[0])[2]
-            if attributes := find_attributes(module.bitcode, self._settings):
-                changed = [replace(each, attributes=attributes) for each in options]
-                tried += [self._tried(generate, module, each, own) for each in changed]
+            for with_runtime in (False, True) if machine(own) == RISCV else (False,):
+                attributes = find_attributes(module.bitcode, self._settings, with_runtime=with_runtime)
+                changed = [replace(each, attributes=attributes) for each in options if attributes]
+                try:
+                    tried += [self._tried(generate, module, each, own) for each in changed]
+                except SearchError:
+                    if not with_runtime:  # a library that does not have the functions is no error
+                        raise
         return min(tried, key=lambda each: each[0])[1]
 
     def _tried(

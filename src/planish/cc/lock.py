@@ -45,7 +45,7 @@ class LockEntry:
         lists: pipelines of function passes with their functions; one without functions is for all others.
         attributes: changes of attributes before code is made, with their functions: `KEY=VALUE`, or `-NAME`
             for one that is removed.
-        outliner: "always" or "never", where it is not clang that decides.
+        outliner: "always", "never" or "repeated", where it is not clang that decides.
     """
 
     __slots__ = (

@@ -163,10 +163,17 @@ def cost_of(settings: CompileSettings) -> str:
     return FLASH if settings.for_flash else SIZE
 
 
-def find_attributes(bitcode: bytes, settings: CompileSettings) -> Attributes:
-    """Return the changes of attributes by which functions become smaller; none where LLVM crashes."""
+def find_attributes(bitcode: bytes, settings: CompileSettings, *, with_runtime: bool = False) -> Attributes:
+    """Return the changes of attributes by which functions become smaller; none where LLVM crashes.
+
+    Args:
+        bitcode: the module.
+        settings: what is made less.
+        with_runtime: whether functions may call the run-time library.
+    """
+    find = partial(best_attributes, bitcode, cost_of(settings), with_runtime=with_runtime)
     try:
-        return survived(partial(best_attributes, bitcode, cost_of(settings)), Attributes)
+        return survived(find, Attributes)
     except PlanishError:
         return ()
 

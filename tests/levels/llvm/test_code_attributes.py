@@ -10,7 +10,12 @@ import pytest
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.elf import function_bytes, function_loads, loaded_bytes, loaded_sections
 from planish.levels.llvm.bindings.libraries import open_bindings
-from planish.levels.llvm.modules.function_costs import FunctionCosts, best_attributes, with_attributes
+from planish.levels.llvm.modules.function_costs import (
+    SAVE_RESTORE,
+    FunctionCosts,
+    best_attributes,
+    with_attributes,
+)
 from planish.levels.llvm.modules.transform import single, whole_bindings
 
 CALL = "  call void @take(i32 1, i32 2, i32 3, i32 4)\n"
@@ -94,6 +99,27 @@ def test_changes_of_attributes_set_and_remove() -> None:
         definitions = module.definitions()
         assert definitions.having("minsize") == {"assembly", "plain"}
         assert module.text().count('"frame-pointer"="all"') == 1
+
+
+def test_functions_for_riscv_save_registers_by_the_library_where_that_is_allowed() -> None:
+    called = "".join(f"  %v{i} = call i32 @make()\n" for i in range(9))
+    stored = "".join(f"  store i32 %v{i}, ptr %p\n" for i in range(9))
+    text = (
+        'target triple = "riscv32-none-elf"\ndeclare i32 @make()\n'
+        + function("many", called + stored, 'minsize optsize nounwind "target-features"="+relax"')
+        + function("none", "  store i32 1, ptr %p\n", "minsize optsize nounwind")
+    )
+    try:
+        code = bitcode(text)
+        assert not best_attributes(code, "text_bytes")
+    except PlanishError as error:
+        pytest.skip(str(error))
+    found = best_attributes(code, "text_bytes", with_runtime=True)
+    assert found == ((SAVE_RESTORE, ("many",)),)
+    changed = with_attributes(code, found)
+    with closing(single(whole_bindings().parse(changed))) as module:
+        assert '"target-features"="+relax,+save-restore"' in module.text()
+    assert function_bytes(code_of(changed))["many"] < function_bytes(code_of(code))["many"]
 
 
 def test_code_that_the_outliner_shares_counts_for_each_function() -> None:

@@ -1,6 +1,8 @@
 """Reading ELF files."""
 
+import shutil
 import struct
+import subprocess
 from itertools import accumulate
 from pathlib import Path
 
@@ -64,6 +66,27 @@ def test_functions_of_other_processors_have_a_size(triple: str):
     code = module.object_code()
     assert set(function_bytes(code)) == {"one"}
     assert 0 < function_bytes(code)["one"] <= code_bytes(code) <= loaded_bytes(code)
+
+
+def test_calls_for_riscv_are_as_long_as_the_linker_leaves_them(tmp_path: Path):
+    if not (linker := shutil.which("ld.lld") or shutil.which("ld.lld-22")):
+        pytest.skip("lld is not here")
+    calls = "  call void @callee()\n"
+    functions_of = "".join(
+        f'define void @{name}() "target-features"="+relax" {{\n{calls * count}  ret void\n}}\n'
+        for name, count in (("callee", 0), ("one", 1), ("_start", 5))
+    )
+    try:
+        module = open_bindings("libllvm").parse(f'target triple = "riscv32-unknown-elf"\n{functions_of}')
+    except TargetError as error:
+        pytest.skip(str(error))
+    made, program = tmp_path / "made.o", tmp_path / "program"
+    made.write_bytes(module.object_code())
+    subprocess.run([linker, str(made), "-o", str(program)], check=True)
+    assert function_bytes(made.read_bytes()) == function_bytes(program.read_bytes())
+    assert (
+        0 <= code_bytes(made.read_bytes()) - code_bytes(program.read_bytes()) < 8
+    )  # space between functions
 
 
 def test_more_sections_than_the_header_can_count():

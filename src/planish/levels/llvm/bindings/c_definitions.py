@@ -11,6 +11,7 @@ from functools import cached_property
 
 from planish.levels.llvm.bindings.c_api import COUNT, COUNT_OF_ONE, Functions
 
+_FEATURES = b"target-features"
 _UNCOUNTED = (
     b"llvm.lifetime.start",
     b"llvm.lifetime.end",
@@ -116,16 +117,23 @@ class Definitions:
 
         Args:
             names: of the functions.
-            change: `KEY=VALUE` sets an attribute, and `-NAME` takes one away.
+            change: `KEY=VALUE` sets an attribute, `-NAME` takes one away, and `+FEATURE` adds a feature of
+                the processor.
         """
         if change.startswith("-"):
             self.unmark(names, change[1:])
             return
-        key, value = (part.encode() for part in change.split("=", 1))
+        key, _, value = change.encode().partition(b"=")
+        for handle in (self.by_name[name] for name in names if name in self.by_name):
+            if change.startswith("+"):
+                features = self._text(handle, _FEATURES)
+                self._set(handle, _FEATURES, b",".join([features, key]) if features else key)
+            else:
+                self._set(handle, key, value)
+
+    def _set(self, handle: int, key: bytes, value: bytes) -> None:
         made = self.functions.LLVMCreateStringAttribute(self.context, key, len(key), value, len(value))
-        for name in names:
-            if name in self.by_name:
-                self.functions.LLVMAddAttributeAtIndex(self.by_name[name], FUNCTION, made)
+        self.functions.LLVMAddAttributeAtIndex(handle, FUNCTION, made)
 
     def having(self, attribute: str) -> frozenset[str]:
         """Name the definitions that have an attribute."""

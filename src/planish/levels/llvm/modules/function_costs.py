@@ -2,7 +2,8 @@
 
 A function may take less code when it keeps a frame pointer, since addresses relative to it are shorter, or
 when it is no longer `minsize`: for x86-64, `-Oz` loads constants by `push` and `pop`, each of which takes two
-entries of the unwind table as well. The code that LLVM makes with each of the attributes decides.
+entries of the unwind table as well. On RISC-V, functions may save and restore registers by functions of the
+run-time library. The code that LLVM makes with each of the attributes decides.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def _named(name: str, text: str) -> str:
 
 Attributes = tuple[tuple[str, tuple[str, ...]], ...]
 """Changes, as `Definitions.change` takes them, each with the functions that it is for."""
-CHANGES = ("-minsize", "frame-pointer=all", "no-jump-tables=true")
+SAVE_RESTORE = "+save-restore"
+"""Has a function call the run-time library; so it is for whole programs, which may not link then."""
+CHANGES = ("-minsize", "frame-pointer=all", "no-jump-tables=true", SAVE_RESTORE)
 """What may be changed: no function does anything else because of it."""
 VARIANTS = (
     ("-minsize",),
@@ -96,6 +99,7 @@ VARIANTS = (
     ("-minsize", "frame-pointer=all"),
     ("no-jump-tables=true",),
 )
+_OF_RISCV = ((SAVE_RESTORE,), ("-minsize", SAVE_RESTORE))
 _ASSEMBLY = re.compile(r"^\s.* asm (?:sideeffect |alignstack |inteldialect |unwind )*\"", re.MULTILINE)
 
 
@@ -110,18 +114,20 @@ def with_attributes(code: bytes, attributes: Attributes) -> bytes:
         return module.bitcode()
 
 
-def best_attributes(code: bytes, objective: str) -> Attributes:
+def best_attributes(code: bytes, objective: str, *, with_runtime: bool = False) -> Attributes:
     """Return the changes by which functions of a module become smaller.
 
     Args:
         code: the module, of which code is yet to be made.
         objective: `text_bytes`, where tables decide between equal code, or `loaded_bytes`, where they count.
+        with_runtime: whether functions may save and restore registers by the run-time library, on RISC-V.
 
     Raises:
         IRError: the module is malformed, or no code is made of it.
     """
     with closing(single(whole_bindings().parse(code))) as module:
-        chosen = best_code(module, objective, VARIANTS).chosen
+        variants = (*VARIANTS, *_OF_RISCV) if with_runtime else VARIANTS
+        chosen = best_code(module, objective, variants).chosen
     found = ((each, tuple(sorted(name for name in chosen if each in chosen[name]))) for each in CHANGES)
     return tuple(each for each in found if each[1])
 
