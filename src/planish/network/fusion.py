@@ -75,6 +75,7 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | Pyt
     """
     order = {node.output: index for index, node in enumerate(network.nodes)}
     taken, found = set[str](), list[tuple[int, FusedKernel | PythonKernel]]()
+    trees = dict[str, FixedTree]()
     for node in network.nodes:
         if node.operator in (VIEW, PART, JOIN) or node.output in taken:
             continue
@@ -89,7 +90,7 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | Pyt
                 break
             nodes += more
         taken.update(each.output for each in nodes)
-        found.append((order[nodes[-1].output], _kernel(network, nodes, builder)))
+        found.append((order[nodes[-1].output], _kernel(network, nodes, builder, trees)))
     return [kernel for _, kernel in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -149,8 +150,10 @@ def _extension(network: Network, tensor: str, order: Mapping[str, int]) -> list[
     return []
 
 
-def _kernel(network: Network, nodes: Sequence[Node], builder: KernelBuilder) -> FusedKernel:
-    """Continue a builder by the nodes after its first."""
+def _kernel(
+    network: Network, nodes: Sequence[Node], builder: KernelBuilder, trees: dict[str, FixedTree]
+) -> FusedKernel:
+    """Continue a builder by the nodes after its first; `trees` holds those of earlier programs by text."""
     values = {nodes[0].output: builder.result}
     builder.axes = builder.order_axes(builder.axes, nodes[-1].output)
     for node in nodes[1:]:
@@ -171,7 +174,9 @@ def _kernel(network: Network, nodes: Sequence[Node], builder: KernelBuilder) -> 
         for tensor in operands.values()
         if tensor not in network.constants and tensor in builder.network.constants
     }
-    tree = builder.make_tree(program) if builder.make_tree else None
+    if builder.make_tree and program.text not in trees:
+        trees[program.text] = builder.make_tree(program)
+    tree = trees.get(program.text)
     return FusedKernel(tuple(nodes), program, operands, nodes[-1].output, own, tree)
 
 

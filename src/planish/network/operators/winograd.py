@@ -75,11 +75,13 @@ def _polynomial(roots: Sequence[Fraction], size: int) -> tuple[Fraction, ...]:
 
 
 def transform_weights(weights: Array, tile: int) -> Array:
-    """FixedTree weights [k, c, 3, 3] in float64, to float32 of [points, c, k]."""
+    """Transform weights [k, c, 3, 3] in float64, to float32 of [points, c, k]."""
     g = np.array(matrices(tile)[1], np.float64)
-    found = np.einsum("ir,kcrs,js->ijck", g, weights.astype(np.float64), g, optimize=True)
-    points = g.shape[0] ** 2
-    return np.ascontiguousarray(found.reshape(points, *found.shape[2:]), np.float32)
+    filters, channels = weights.shape[:2]
+    taps = weights.transpose(2, 3, 1, 0).reshape(WINDOW**2, channels * filters)
+    # Row i * size + j is g[i, r] * g[j, s] of each tap: both sides are multiplied by in one product.
+    found = np.kron(g, g) @ taps.astype(np.float64)
+    return found.astype(np.float32).reshape(-1, channels, filters)
 
 
 def tiles(extent: int, tile: int) -> int:
