@@ -25,6 +25,8 @@ def test_matrices_are_exact(tile: int) -> None:
     for i, k, n in product(range(tile), range(3), range(tile + 2)):
         found = sum((a[i][p] * g[p][k] * b[p][n] for p in range(tile + 2)), Fraction(0))
         assert found == (n == i + k)
+    # What transforms multiply by is the same in floats.
+    assert all(Fraction(float(x)) == x for rows in (a, b) for row in rows for x in row)
 
 
 @settings(max_examples=4, deadline=None)

@@ -41,6 +41,7 @@ For 4, these have two thirds of the rounding error of 0, 1, -1, 2, -2.
 """
 
 Rows = tuple[tuple[Fraction, ...], ...]
+FloatRows = tuple[tuple[float, ...], ...]
 
 
 # Matrices
@@ -57,6 +58,14 @@ def matrices(tile: int) -> tuple[Rows, Rows, Rows]:
     inputs = [_polynomial([q for q in points if q != p], size) for p in points]
     inputs.append(_polynomial(points, size))
     return result, tuple(weights), tuple(inputs)
+
+
+@cache
+def _float_rows(tile: int) -> tuple[FloatRows, FloatRows]:
+    """Return A^T and B^T: their fractions are of powers of two, which floats have exactly."""
+    result, _, inputs = matrices(tile)
+    found = [tuple(tuple(map(float, row)) for row in rows) for rows in (result, inputs)]
+    return found[0], found[1]
 
 
 def _product(factors: Iterator[Fraction]) -> Fraction:
@@ -92,7 +101,7 @@ def tiles(extent: int, tile: int) -> int:
 # Loop trees
 
 
-def _multiply(body: Body, rows: Rows, values: Sequence[ir.Value | None]) -> list[ir.Value | None]:
+def _multiply(body: Body, rows: FloatRows, values: Sequence[ir.Value | None]) -> list[ir.Value | None]:
     """Multiply a constant matrix by values; None stands for zero.
 
     Where two columns, or two rows, differ in signs alone, sums and differences are shared.
@@ -119,8 +128,8 @@ def _multiply(body: Body, rows: Rows, values: Sequence[ir.Value | None]) -> list
 
 
 def _pair_columns(
-    body: Body, rows: Rows, values: Sequence[ir.Value | None]
-) -> tuple[Rows, Sequence[ir.Value | None]]:
+    body: Body, rows: FloatRows, values: Sequence[ir.Value | None]
+) -> tuple[FloatRows, Sequence[ir.Value | None]]:
     columns, kept = list(zip(*rows, strict=True)), list(values)
     for a in range(len(columns) - 1):
         b = a + 1
@@ -130,13 +139,13 @@ def _pair_columns(
         if not all(map(any, signs)) or all(s for s, _ in signs) or x is None or y is None:
             continue
         kept[a], kept[b] = body.keep(Call("add", (x, y))), body.keep(Call("sub", (x, y)))
-        columns[a] = tuple(p if same else Fraction(0) for p, (same, _) in zip(left, signs, strict=True))
-        columns[b] = tuple(Fraction(0) if same else p for p, (same, _) in zip(left, signs, strict=True))
+        columns[a] = tuple(p if same else 0.0 for p, (same, _) in zip(left, signs, strict=True))
+        columns[b] = tuple(0.0 if same else p for p, (same, _) in zip(left, signs, strict=True))
     return tuple(zip(*columns, strict=True)), kept
 
 
 def _multiply_both_sides(
-    body: Body, rows: Rows, values: Sequence[Sequence[ir.Value | None]]
+    body: Body, rows: FloatRows, values: Sequence[Sequence[ir.Value | None]]
 ) -> list[list[ir.Value | None]]:
     """Multiply a constant matrix by a matrix of values, and the product by its transpose."""
     columns = [
@@ -146,24 +155,24 @@ def _multiply_both_sides(
     return [_multiply(body, rows, row) for row in zip(*columns, strict=True)]
 
 
-def _mirrored(a: Sequence[Fraction], b: Sequence[Fraction]) -> bool:
+def _mirrored(a: Sequence[float], b: Sequence[float]) -> bool:
     """Return whether rows differ in signs alone, and in some of them."""
     return a != b and all(x in (y, -y) for x, y in zip(a, b, strict=True)) and sum(x != 0 for x in a) > 2
 
 
-def _sum(coefficients: Sequence[Fraction], values: Sequence[ir.Value | None]) -> ir.Value | None:
+def _sum(coefficients: Sequence[float], values: Sequence[ir.Value | None]) -> ir.Value | None:
     """Write a sum of multiples; the first is one that needs no product."""
     terms = [(c, v) for c, v in zip(coefficients, values, strict=True) if c and v is not None]
     terms.sort(key=lambda term: (term[0] != 1, abs(term[0]) != 1))
     if not terms:
         return None
     (first, value), *rest = terms
-    found = value if first == 1 else Call("mul", (Const(float(first)), value))
+    found = value if first == 1 else Call("mul", (Const(first), value))
     for c, v in rest:
         if abs(c) == 1:
             found = Call("add" if c > 0 else "sub", (found, v))
         else:
-            found = Call("add", (Call("mul", (Const(float(c)), v)), found))
+            found = Call("add", (Call("mul", (Const(c), v)), found))
     return found
 
 
@@ -231,7 +240,7 @@ def input_transform_tree(
                 ]
                 for r in range(size)
             ]
-            for p, line in enumerate(_multiply_both_sides(body, matrices(tile)[2], values)):
+            for p, line in enumerate(_multiply_both_sides(body, _float_rows(tile)[1], values)):
                 for q, value in enumerate(line):
                     offset = (p * size + q) * geometry.count * channels
                     target = nest.ref(names[1], offset, (i, j), write)
@@ -270,7 +279,7 @@ def output_transform_tree(geometry: Geometry, channels: int, program: Program, s
                 ]
                 for p in range(size)
             ]
-            results = _multiply_both_sides(body, matrices(tile)[0], values)
+            results = _multiply_both_sides(body, _float_rows(tile)[0], values)
             for r in range(tile):
                 for s in range(tile):
                     result = results[r][s]
