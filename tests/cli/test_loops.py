@@ -16,6 +16,7 @@ HUGE = "m=9000000,n=9000000,k=9000000"
 
 MALFORMED: dict[tuple[str, ...], str] = {
     (MATMUL, "--size", "m=8,n=8"): "axis 'k' of A, B has no size",
+    (MATMUL,): "axes 'm', 'n', 'k' of C, A, B have no size. Add --size m=...,n=...,k=..., or shapes",
     (MATMUL, "--size", f"{SIZE},z=3"): "axis 'z', which no statement has. Known: k, m, n.",
     (MATMUL, "--size", "m=8,n=8,k=0"): "axis 'k' has size 0. Sizes are at least 1.",
     (MATMUL, "--size", "m=8,n=8,k=-1"): "axis 'k' has size -1. Sizes are at least 1.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planish.cc.reporting import share
+from planish.core import TargetError
 from planish.levels.llvm.bindings.elf import (
     code_bytes,
     function_bytes,
@@ -55,6 +56,8 @@ def file_size(path: Path) -> FileSize:
         OSError: it cannot be read.
     """
     data = path.read_bytes()
+    if not data.startswith(b"\x7fELF"):
+        raise TargetError(f"{path} is no ELF file", "Name objects, programs or libraries for Linux.")
     found, functions = loaded_sections(data), function_bytes(data)
     merged: dict[str, int] = defaultdict(int)
     for name, size in found.items():

@@ -310,7 +310,9 @@ def show_run(result: Result) -> None:
         {
             "run": f"{run.id}, {run.status}, started {when(run.started)} on {run.host}",
             "objective": ", ".join(o.name for o in result.stored.objectives),
-            "search": f"{run.searcher} over {run.space}, seed {run.seed}{options}",
+            "search": "none: planish.einsum selected a backend"
+            if run.searcher == EINSUM
+            else f"{run.searcher} over {run.space}, seed {run.seed}{options}",
             **({} if run.searcher == EINSUM else {"trials": f"{len(result.stored_trials):,}{known}"}),
             **TrialSources().add(result.stored_trials).texts(),
             "time": ", ".join(f"{s.stage} {duration(s.total_s)}" for s in stages if s.total_s) or "unknown",

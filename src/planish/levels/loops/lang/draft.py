@@ -233,9 +233,8 @@ def extents(drafts: Sequence[Draft], sizes: Mapping[str, int], shapes: Shapes) -
         if not new:
             break
         found.update(new)
-    for axis in axes:
-        if axis not in found:
-            raise _unsized(axis, drafts)
+    if missing := [axis for axis in axes if axis not in found]:
+        raise _unsized(missing, drafts)
     return {axis: found[axis] for axis in axes}
 
 
@@ -312,12 +311,17 @@ def _window(known: Sequence[_Use], found: Mapping[str, int]) -> dict[str, int]:
     return {}
 
 
-def _unsized(axis: str, drafts: Sequence[Draft]) -> ProgramError:
-    named = (a.tensor for d in drafts for a in uses(d) if axis in axes_of(a))
-    tensors = dict.fromkeys(tensor for tensor in named if tensor != POSITIONS)
+def _unsized(missing: Sequence[str], drafts: Sequence[Draft]) -> ProgramError:
+    named = (a.tensor for d in drafts for a in uses(d) if set(missing).intersection(axes_of(a)))
+    tensors = ", ".join(dict.fromkeys(tensor for tensor in named if tensor != POSITIONS))
+    axes = ", ".join(f"'{axis}'" for axis in missing)
+    sizes = ",".join(f"{axis}=..." for axis in missing)
+    if len(missing) == 1:
+        return ProgramError(
+            f"axis {axes} of {tensors} has no size", f'Add size="{sizes}", or a shape= that has it.'
+        )
     return ProgramError(
-        f"axis '{axis}' of {', '.join(tensors)} has no size",
-        f'Add size="{axis}=...", or a shape= that has it.',
+        f"axes {axes} of {tensors} have no size", f'Add size="{sizes}", or shapes that have them.'
     )
 
 
