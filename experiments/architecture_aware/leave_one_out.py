@@ -178,7 +178,7 @@ def _no_clock(stage: Stage) -> Any:
 def show(found: Sequence[Left], trials: int) -> None:
     print(f"Gain over ONNX Runtime's defaults (times), and the share of the gain of {trials} trials\n")
     names = ("search", "AS-0", *map(str, BUDGETS))
-    heads = ["model", "class", "taught by", "search", "AS-0", *(f"{n} measured" for n in BUDGETS)]
+    heads = ["model", "class", "learned from", "search", "AS-0", *(f"{n} measured" for n in BUDGETS)]
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for left in found:
         taught = f"{left.learnt.models} models" if left.learnt else "none"

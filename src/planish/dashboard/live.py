@@ -24,7 +24,7 @@ from planish.dashboard.views import GoneError, View
 
 _POLL_S = 0.4
 """A store that clients look at is polled so often at most."""
-_POLL_SHARE = 0.002
+_POLL_SHARE = 0.004
 """Share of a core for polling one store."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""

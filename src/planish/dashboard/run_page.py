@@ -49,7 +49,7 @@ class RunView(View):
     template = "run.html.jinja"
     first = ("summary", "trials")
     slow = ("steps",)
-    shares: ClassVar[Mapping[str, float]] = {"summary": 0.6, "trials": 0.15, "search": 0.15}
+    shares: ClassVar[Mapping[str, float]] = {"summary": 0.75, "trials": 0.12, "search": 0.08}
 
     def stamp(self) -> object:
         return self.stamp_of(self.run_id)

@@ -142,7 +142,8 @@ class Reader:
         Raises:
             StoreError: no run, or more than one, has an id that begins so.
         """
-        return self._runs(_RUNS.where(runs.c.id == self.find_id(run_id)), limit=1)[0]
+        found = self._runs(_RUNS.where(runs.c.id == run_id), limit=1)
+        return found[0] if found else self._runs(_RUNS.where(runs.c.id == self.find_id(run_id)), limit=1)[0]
 
     def find_id(self, run_id: str) -> str:
         """Return the whole id of a run, damaged or not.
@@ -237,15 +238,28 @@ class Reader:
         Yields:
             Trials, and what a later call takes to go on after them.
         """
-        # Of a run that is followed, few rows of any run come after those that are known: the index by run,
-        # which all of its trials are in, would take longer.
-        of_run = trials.c.run_id == run_id if row == 0 else trials.c.run_id.concat("") == run_id
-        query = select(trials.c.id).where(of_run, trials.c.id > row)
-        ids = sorted(self._session.read(lambda connection: connection.execute(query).scalars().all()))
-        for start in range(0, len(ids), _CHUNK):
-            chunk = ids[start : start + _CHUNK]
-            rows = self._rows(_TRIALS.where(trials.c.id.in_(chunk)).order_by(trials.c.id))
-            yield trials_from_rows(rows, steps, self._session.label), chunk[-1]
+        if row == 0:
+            query = select(trials.c.id).where(trials.c.run_id == run_id)
+            ids = sorted(self._session.read(lambda connection: connection.execute(query).scalars().all()))
+            chunks = (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))
+            found = (self._rows(_TRIALS.where(trials.c.id.in_(chunk))) for chunk in chunks)
+        else:
+            found = self._following(run_id, row)
+        for rows in found:
+            ordered = sorted(rows, key=lambda each: each[0])
+            yield trials_from_rows(ordered, steps, self._session.label), ordered[-1][0]
+
+    def _following(self, run_id: str, row: int) -> Iterator[list[Record]]:
+        """Yield the rows of a run after a known one, a few at a time.
+
+        Few rows of any run come after those that are known: the index by run would take longer.
+        """
+        query = _TRIALS.where(trials.c.run_id.concat("") == run_id).order_by(trials.c.id).limit(_CHUNK)
+        while rows := self._rows(query.where(trials.c.id > row)):
+            yield rows
+            row = rows[-1][0]
+            if len(rows) < _CHUNK:
+                return
 
     def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
         """List a run's trials of these indices; indices without a trial are skipped."""
