@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, or_, select, text, update
 
 from planish.core import is_locked
 from planish.store.schema import leases
@@ -164,6 +164,15 @@ LEASE_S = 120.0
 """Seconds that a lease lasts at most, where its process hangs; one that is killed ends its leases at once."""
 _CLAIMING = 0x706C6170  # a lock beside those of the runs
 
+# Made once: for a single candidate, to make statements takes longer than to execute them.
+_OLD = delete(leases).where(or_(leases.c.run_id == bindparam("run"), leases.c.until < bindparam("now")))
+_THESE = and_(
+    leases.c.task_key == bindparam("task"),
+    leases.c.candidate_hash.in_(bindparam("hashes", expanding=True)),
+)
+_OWNERS = select(leases.c.candidate_hash, leases.c.run_id).where(_THESE)
+_DROP, _ADD = delete(leases).where(_THESE), insert(leases)
+
 
 def acquire(
     connection: Connection,
@@ -192,19 +201,19 @@ def acquire(
         # Between looking and writing another process must not lease the same; it ends with the transaction.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CLAIMING})
     now = time.time()
-    connection.execute(delete(leases).where(or_(leases.c.run_id == run_id, leases.c.until < now)))
-    same = leases.c.task_key == task_key, leases.c.candidate_hash.in_(hashes)
-    owners = {row.candidate_hash: row.run_id for row in connection.execute(select(leases).where(*same))}
+    connection.execute(_OLD, {"run": run_id, "now": now})
+    rows = connection.execute(_OWNERS, {"task": task_key, "hashes": hashes})
+    owners = {row.candidate_hash: row.run_id for row in rows}
     living = locks.held(set(owners.values())) if owners else set[str]()
     # By the runs' locks, which the kernel or the server lets go when a process dies: the lease is for those
     # that hang.
     free = [each for each in hashes if owners.get(each) not in living][:most]
     gone = [each for each in free if each in owners]
     if gone:
-        connection.execute(delete(leases).where(same[0], leases.c.candidate_hash.in_(gone)))
+        connection.execute(_DROP, {"task": task_key, "hashes": gone})
     if free:
         row = {"task_key": task_key, "run_id": run_id, "until": now + lease_s}
-        connection.execute(insert(leases), [{**row, "candidate_hash": each} for each in free])
+        connection.execute(_ADD, [{**row, "candidate_hash": each} for each in free])
     return free
 
 

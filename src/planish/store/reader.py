@@ -15,6 +15,7 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    bindparam,
     case,
     func,
     select,
@@ -59,6 +60,12 @@ _BY_WORK = select(runs).order_by(
     runs.c.id,
 )
 _TRIALS, _RESULTS = select(trials), select(results)
+# Made once: for a single candidate, to make a statement takes longer than to execute it.
+_VALUES = bindparam("values", expanding=True)
+_AT = _TRIALS.where(trials.c.run_id == bindparam("run"), trials.c.index.in_(_VALUES))
+_KNOWN = _TRIALS.where(
+    trials.c.task_key == bindparam("task"), ~trials.c.cached, trials.c.candidate_hash.in_(_VALUES)
+)
 
 
 class Parcel(NamedTuple):
@@ -263,7 +270,7 @@ class Reader:
 
     def trials_at(self, run_id: str, indices: Iterable[int], steps: Steps) -> list[Trial]:
         """List a run's trials of these indices; indices without a trial are skipped."""
-        rows = self._rows_with(trials.c.index, indices, trials.c.run_id == run_id)
+        rows = self._rows_with(_AT, indices, run=run_id)
         return trials_from_rows(rows, steps, self._session.label)
 
     def known(self, task_key: str, candidates: Iterable[Candidate]) -> dict[str, Trial]:
@@ -274,8 +281,7 @@ class Reader:
         """
         wanted = {candidate.hash: candidate for candidate in candidates}
         steps = {type(step).__name__: type(step) for c in wanted.values() for step in c.steps}
-        own = trials.c.task_key == task_key, ~trials.c.cached
-        rows = self._rows_with(trials.c.candidate_hash, wanted, *own)
+        rows = self._rows_with(_KNOWN, wanted, task=task_key)
         newest = {row[_HASH]: row for row in sorted(rows, key=lambda row: row[0])}
         found = trials_from_rows(newest.values(), steps, self._session.label)
         return dict(zip(newest, found, strict=True))
@@ -378,16 +384,16 @@ class Reader:
     def _ids(self, query: _Query) -> Sequence[str]:
         return self._session.read(lambda connection: connection.execute(query).scalars().all())
 
-    def _rows(self, query: _Query) -> list[Record]:
-        return self._session.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+    def _rows(self, query: _Query, **values: object) -> list[Record]:
+        return self._session.read(
+            lambda connection: [tuple(row) for row in connection.execute(query, values)]
+        )
 
-    def _rows_with(
-        self, column: Column[Any], values: Iterable[object], *where: ColumnElement[bool]
-    ) -> list[Record]:
-        """Return the rows of trials with one of these values in a column; any number of values."""
+    def _rows_with(self, query: _Query, values: Iterable[object], **others: object) -> list[Record]:
+        """Return the rows of a query that takes `values`, of which there may be any number."""
         rows, left = list[Record](), iter(values)
         while chunk := list(islice(left, _CHUNK)):
-            rows += self._rows(_TRIALS.where(*where, column.in_(chunk)))
+            rows += self._rows(query, values=chunk, **others)
         return rows
 
     def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:

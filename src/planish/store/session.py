@@ -31,10 +31,10 @@ def uninterrupted() -> Generator[None]:
     Database libraries do not survive an exception at just any instruction.
     """
     global _under_way
-    handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
-    if _under_way or not handlers or threading.current_thread() is not threading.main_thread():
+    if _under_way or threading.current_thread() is not threading.main_thread():
         yield  # no exception can come: Python calls handlers in the main thread only
         return
+    handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
     held: list[int] = []
     is_over = False
 
