@@ -45,6 +45,33 @@ def test_what_is_no_action(service: Service) -> None:
     assert service.send("GET", "/openenv/step", Authorization=BEARER)[0] == 405
 
 
+def test_messages_over_a_websocket(service: Service) -> None:
+    pytest.importorskip("websockets", reason="needs websockets: pip install 'planish[serve]'")
+    from websockets.exceptions import ConnectionClosedOK, InvalidStatus
+    from websockets.sync.client import connect
+
+    url = f"ws://127.0.0.1:{service.port}/openenv/ws"
+    with connect(url, additional_headers={"Authorization": BEARER}) as socket:
+
+        def ask(message: str) -> tuple[str, Any]:
+            socket.send(message)
+            answer = json.loads(socket.recv())
+            return answer["type"], answer["data"]
+
+        for malformed in ("", "{", "[]", '{"type": "step"}', '{"type": "state"}', '{"type": "\\ud800"}'):
+            assert ask(malformed)[0] == "error"
+        assert ask('{"type": "reset", "data": {"seed": 3}}')[1]["observation"]["steps"] == []
+        found = ask(json.dumps({"type": "step", "data": {"step": steps(5)[0]}}))
+        assert found[0] == "observation"
+        assert found[1]["observation"]["steps"] == steps(5)
+        assert ask('{"type": "state"}')[1]["step_count"] == 1
+        socket.send('{"type": "close"}')
+        with pytest.raises(ConnectionClosedOK):
+            socket.recv()
+    with pytest.raises(InvalidStatus, match="401"), connect(url):
+        pass
+
+
 def test_the_client_of_openenv(service: Service) -> None:
     pytest.importorskip("openenv", reason="needs OpenEnv: pip install openenv")
     from openenv.core import GenericEnvClient  # pyright: ignore[reportMissingImports]

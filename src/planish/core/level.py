@@ -146,6 +146,11 @@ class Level(ABC, Generic[ProgramT]):
         """Return the text of a program for clients of a service: without what they could cheat by."""
         return program.text
 
+    def least_seconds(self, task: Task[ProgramT]) -> float | None:
+        """Return the seconds that a program takes at least on this machine; None where that is not known."""
+        del task
+        return None
+
     def text_format(self, task: Task[ProgramT]) -> str:
         """Return what a candidate is as text, for `candidate_of_text`; empty where it has no such form."""
         del task

@@ -159,6 +159,7 @@ class MeasuringService:
                 "steps": steps_of(first.candidate),
                 **outcome_document(first, objectives, baseline),
             },
+            "roofline_s": self._level.least_seconds(task),
             "space": self._space_name,
             "steps": catalogue(self._level.steps),
             **({"text": text} if text else {}),

@@ -242,6 +242,12 @@ class LoopsLevel(Level["TensorProgram"]):
             "steps": "\n".join(map(str, candidate.steps)) or "(unchanged)",
         }
 
+    def least_seconds(self, task: Task[TensorProgram]) -> float | None:
+        """Return the seconds at the roofline; None on a GPU."""
+        from planish.levels.loops.roofline import least_seconds
+
+        return None if _on_gpu(task) else least_seconds(task.program, task.target.cores)
+
     def text_format(self, task: Task[TensorProgram]) -> str:
         """Return what a schedule is as text."""
         del task

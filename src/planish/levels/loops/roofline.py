@@ -108,7 +108,7 @@ class Roofline:
     ) -> None:
         self._peaks = peaks
         self._work = least_work(program) / cores / MARGIN / 1e9
-        self._dtype = "float64" if program.arithmetic == "float64" else "float32"
+        self._dtype = _peak_dtype(program)
         self._peak = SLOW
 
     def refuses(self, seconds: float, clock: StageClock) -> str | None:
@@ -132,6 +132,16 @@ class Roofline:
             f"a call took {seconds:.3g} s, but at {MARGIN} times this machine's peak of {self._peak:.0f} "
             f"GFLOPS a core it takes {self._work / self._peak:.3g} s: the timed calls did not do their work"
         )
+
+
+def _peak_dtype(program: Program) -> str:
+    return "float64" if program.arithmetic == "float64" else "float32"
+
+
+def least_seconds(program: Program, cores: int) -> float:
+    """Return the seconds that a program takes at least, at the measured peak of this machine."""
+    peak = measured_peak(preferred_backend(), _peak_dtype(program))
+    return least_work(program) / cores / peak / 1e9
 
 
 def least_work(program: Program) -> float:
