@@ -14,6 +14,8 @@ from planish.core import STOPPING
 from planish.tuning import budget
 from short_comparisons import shorten_comparisons
 
+pytest_plugins = ["ray_fleet"]  # fixtures of clusters
+
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

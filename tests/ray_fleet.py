@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import pytest
 
 from planish.measure.ray_cluster import RayCluster
 from planish.measure.ray_connection import RESOURCE
+from planish.measure.ray_hosts import HostPool
 
 QUIET = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 """Ray's own warnings are no failures of ours."""
 TESTS = Path(__file__).parent
+NEEDS_RAY = "needs ray: pip install 'planish[ray]'"
 
 
 class Fleet:
@@ -26,9 +29,8 @@ class Fleet:
 
         # At a lower priority, workers would be starved where other tests run.
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
-        self._cluster: Any = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-        )
+        head = {"num_cpus": 1, "include_dashboard": False}
+        self._cluster: Any = patient(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.nodes: list[Any] = []
 
     @property
@@ -38,19 +40,10 @@ class Fleet:
     def add(self, **environment: str) -> Any:
         """Add a host, whose processes find the modules of tests, and have these variables too."""
         variables = {"PYTHONPATH": str(TESTS), **environment}
-        node = self._added(variables)
+        options = {"num_cpus": 1, "resources": {RESOURCE: 1}, "env_vars": variables}
+        node = patient(lambda: self._cluster.add_node(**options))
         self.nodes.append(node)
         return node
-
-    def _added(self, variables: dict[str, str]) -> Any:
-        """Add a node, again where it was not there after Ray's 30 seconds, as beside other work."""
-        for again in (True, True, False):
-            try:
-                return self._cluster.add_node(num_cpus=1, resources={RESOURCE: 1}, env_vars=variables)
-            except Exception as error:
-                if not again or "timed out" not in str(error):
-                    raise
-        raise AssertionError
 
     def remove(self, node: Any) -> None:
         self.nodes.remove(node)
@@ -60,19 +53,50 @@ class Fleet:
         while len(self.nodes) < count:
             self.add()
 
+    def clear(self) -> None:
+        """Remove all hosts, and wait until the cluster knows of none, dead ones either."""
+        for node in [*self.nodes]:
+            self.nodes.remove(node)
+            self._cluster.remove_node(node)
+        self._cluster.wait_for_nodes(60)
+
     def end(self) -> None:
         self._cluster.shutdown()
 
 
-def await_hosts(cluster: RayCluster, count: int) -> None:
-    end = time.monotonic() + 60
-    while len(cluster.hosts()) < count:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+def patient(start: Callable[[], Any]) -> Any:
+    """Start a part of a cluster, again where it took more than Ray's 30 seconds, as beside other work."""
+    for _ in range(2):
+        try:
+            return start()
+        except Exception as error:
+            if "timed out" not in str(error):
+                raise
+    return start()
 
 
-def pids(cluster: RayCluster) -> list[int]:
-    return [host.description.pid for host in cluster.hosts().values() if host.description]
+@pytest.fixture(scope="session")
+def fleet() -> Iterator[Fleet]:
+    """Start a cluster, whose nodes each test adds."""
+    pytest.importorskip("ray", reason=NEEDS_RAY)
+    made = Fleet()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def cluster(fleet: Fleet) -> Iterator[RayCluster]:
+    """Connect to two hosts."""
+    fleet.restore()
+    with RayCluster(fleet.address, stall_s=20.0) as made:
+        assert made.hosts.wait_for(2, 60)
+        yield made
+
+
+def pids(pool: HostPool) -> list[int]:
+    """Return the processes of the actors; also in a thread, which must not look for hosts."""
+    hosts = [*pool._hosts.values()]  # pyright: ignore[reportPrivateUsage]
+    return [host.description.pid for host in hosts if host.description]
 
 
 def children(pid: int) -> set[int]:

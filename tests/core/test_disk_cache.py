@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from planish.core.disk_cache import DiskCache
-from planish.sandbox.scratch import shared_cache
+from planish.sandbox.shared_cache import shared_cache
 
 
 def test_an_entry_is_read_back_and_replaced(tmp_path: Path) -> None:

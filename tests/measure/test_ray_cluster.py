@@ -1,6 +1,7 @@
 """Executors on a Ray cluster: a real one, of a head and hosts that are nodes of this machine."""
 
 import logging
+import math
 import os
 import signal
 import time
@@ -19,29 +20,23 @@ from planish.core import (
     TargetError,
     evaluate,
 )
-from planish.measure.ray_cluster import RayCluster, RayExecutor, TaskHosts
-from planish.measure.ray_connection import Canary
+from planish.measure.ray_cluster import RayCluster
+from planish.measure.ray_executor import RayExecutor, TaskHosts
+from planish.measure.ray_hosts import Canary
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.synthetic import ScriptedEvaluator, action
-from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
+from ray_fleet import NEEDS_RAY, QUIET, Fleet, children, gone, pids
 
-pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
+pytest.importorskip("ray", reason=NEEDS_RAY)
 
 pytestmark = QUIET
 LIMITS = Limits(build=0.5, worker=30.0, memory_bytes=512 << 20)
 
 
 @pytest.fixture(scope="module")
-def fleet() -> Iterator[Fleet]:
-    made = Fleet()
-    made.restore()
-    yield made
-    made.end()
-
-
-@pytest.fixture(scope="module")
 def shared(fleet: Fleet) -> Iterator[RayCluster]:
+    fleet.restore()
     with RayCluster(fleet.address, stall_s=5.0) as cluster:
         yield cluster
 
@@ -49,7 +44,7 @@ def shared(fleet: Fleet) -> Iterator[RayCluster]:
 @pytest.fixture
 def cluster(fleet: Fleet, shared: RayCluster) -> RayCluster:
     fleet.restore()
-    await_hosts(shared, 2)
+    assert shared.hosts.wait_for(2, 60)
     return shared
 
 
@@ -59,7 +54,7 @@ class TestRayExecutor(ExecutorConformance):
         self.cluster = cluster
 
     def executor(self, spec: EvaluatorSpec) -> Executor:
-        return RayExecutor(TaskHosts(self.cluster), spec, workers=1, limits=LIMITS)
+        return RayExecutor(TaskHosts(self.cluster.hosts), spec, workers=1, limits=LIMITS)
 
 
 def test_both_hosts_measure(cluster: RayCluster) -> None:
@@ -67,18 +62,20 @@ def test_both_hosts_measure(cluster: RayCluster) -> None:
         assert isinstance(executor, RayExecutor)
         batch = [action("sleep", 0.2 + index / 1000) for index in range(10)]
         assert len(list(evaluate(executor, batch))) == 10
-        busy = [pid for pid in pids(cluster) if children(pid)]
+        busy = [pid for pid in pids(cluster.hosts) if children(pid)]
     assert len(busy) == 2
-    descriptions = [host.description for host in cluster.hosts().values()]
+    descriptions = [host.description for host in cluster.hosts.ready().values()]
     assert [each.niceness for each in descriptions if each] == [os.nice(0)] * 2
 
 
 def test_a_single_process_is_on_one_host(cluster: RayCluster) -> None:
+    # Workers of executors that are closed may take a moment to end.
+    assert gone({child for pid in pids(cluster.hosts) for child in children(pid)})
     with cluster(ScriptedEvaluator) as executor:
         values = [float(value) for value in range(20)]
         found = [result.outcome for result in evaluate(executor, [action(value=value) for value in values])]
         assert found == [Measured({"cost": value}, {"cost": (value, value)}) for value in values]
-        assert len([pid for pid in pids(cluster) if children(pid)]) == 1
+        assert len([pid for pid in pids(cluster.hosts) if children(pid)]) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -93,7 +90,7 @@ def test_an_actor_that_dies_or_is_silent_loses_no_candidate(
         for result in executor.results():
             found[result.candidate] = result.outcome
             if len(found) == 5:
-                victim = pids(cluster)[0]
+                victim = pids(cluster.hosts)[0]
                 orphans = children(victim)
                 os.kill(victim, number)
         assert set(found) == set(batch)
@@ -110,7 +107,7 @@ def test_a_node_that_is_removed_loses_no_candidate_and_one_that_joins_is_used(
     with cluster(ScriptedEvaluator, workers=1) as executor:
         executor.submit(batch)
         found = dict[object, object]()
-        before = set(pids(cluster))
+        before = set(pids(cluster.hosts))
         for result in executor.results():
             found[result.candidate] = result.outcome
             if len(found) == 5:
@@ -119,12 +116,14 @@ def test_a_node_that_is_removed_loses_no_candidate_and_one_that_joins_is_used(
                 fleet.add()
         assert set(found) == set(batch)
         assert all(isinstance(outcome, Measured) for outcome in found.values())
-    await_hosts(cluster, 2)
-    assert set(pids(cluster)) - before
+    assert cluster.hosts.wait_for(2, 60)
+    assert set(pids(cluster.hosts)) - before
 
 
 def test_a_candidate_whose_hosts_are_lost_each_time_is_lost_and_not_failed(cluster: RayCluster) -> None:
-    with RayExecutor(TaskHosts(cluster), ScriptedEvaluator, workers=1, limits=Limits(attempts=1)) as executor:
+    with RayExecutor(
+        TaskHosts(cluster.hosts), ScriptedEvaluator, workers=1, limits=Limits(attempts=1)
+    ) as executor:
         executor.submit([action("sleep", 5.0)])
         slots = executor._slots  # pyright: ignore[reportPrivateUsage]
         advance = executor._advance  # pyright: ignore[reportPrivateUsage]
@@ -156,14 +155,15 @@ def _this() -> Target:
 
 
 class _Slow(Canary):
-    def look(self, seconds: float) -> str:
+    def look(self, seconds: float, fastest: float = math.inf) -> str:
+        del fastest
         assert 0 < seconds < 10
         return "it has become slower"
 
 
 def test_a_host_that_becomes_slower_is_set_aside_unless_it_is_the_last(cluster: RayCluster) -> None:
     batch = [action("sleep", 0.05 + index / 10_000) for index in range(60)]
-    first, second = cluster.hosts().values()
+    first, second = cluster.hosts.ready().values()
     first.canary = second.canary = _Slow()
     found, notes, end = list[Evaluation](), list[str](), time.monotonic() + 60
     with cluster(ScriptedEvaluator, workers=1) as executor:

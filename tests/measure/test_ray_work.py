@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -12,10 +11,9 @@ import pytest
 from planish.core import PlanishError, TargetError
 from planish.measure.ray_cluster import RayCluster
 from planish.sandbox.fork_pool import ForkedWork, Watchdog, WorkProcess, forked
-from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
+from ray_fleet import QUIET, Fleet, children, gone, pids
 
 pytestmark = QUIET
-NEEDS_RAY = "needs ray: pip install 'planish[ray]'"
 
 
 def double(item: int, watchdog: Watchdog) -> int:
@@ -47,6 +45,7 @@ def _elsewhere(home: int) -> Elsewhere:
 
 
 def test_a_process_works_through_batches_and_leaves_no_child() -> None:
+    others = children(os.getpid())
     process = WorkProcess(ForkedWork(double, int, 2, 4))
     try:
         for first in (0, 20):
@@ -55,7 +54,7 @@ def test_a_process_works_through_batches_and_leaves_no_child() -> None:
         while len(found) < 40:
             found |= {each.position: (each.answer, each.refused) for each in process.replies(10.0)}
         assert found == {n: (2 * n, ("crash",) if n % 10 == 7 else ()) for n in range(40)}
-        started = children(os.getpid())
+        started = children(os.getpid()) - others
         assert started
         process.send([(0, -1)])
         with pytest.raises(PlanishError, match="it is negative"):
@@ -65,23 +64,6 @@ def test_a_process_works_through_batches_and_leaves_no_child() -> None:
     assert gone(started)
 
 
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Fleet]:
-    pytest.importorskip("ray", reason=NEEDS_RAY)
-    made = Fleet()
-    made.restore()
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def cluster(fleet: Fleet) -> Iterator[RayCluster]:
-    fleet.restore()
-    with RayCluster(fleet.address, stall_s=20.0) as made:
-        await_hosts(made, 2)
-        yield made
-
-
 def test_a_cluster_answers_as_one_machine_though_a_host_dies(fleet: Fleet, cluster: RayCluster) -> None:
     here = {done.item: (done.answer, done.refused) for done in forked(range(300), double, int, 2)}
     there, victims = dict[int, tuple[int | None, tuple[str, ...]]](), set[int]()
@@ -89,7 +71,7 @@ def test_a_cluster_answers_as_one_machine_though_a_host_dies(fleet: Fleet, clust
         there[done.item] = done.answer, done.refused
         done.check()
         if len(there) == 50:
-            victim = pids(cluster)[0]
+            victim = pids(cluster.hosts)[0]
             victims = {victim, *children(victim)}
             os.kill(victim, signal.SIGKILL)
         if len(there) == 150:

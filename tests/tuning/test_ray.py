@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
@@ -29,30 +28,14 @@ from planish.measure.ray_cluster import RayCluster
 from planish.tuning.api import tune_for_each_target
 from planish.tuning.batch import load_parts, tune_parts
 from planish.tuning.compare import compare_results
-from ray_fleet import QUIET, Fleet, await_hosts, children, gone, pids
+from ray_fleet import NEEDS_RAY, QUIET, Fleet, children, gone, pids
 from tuning.tradeoff_level import Evaluator, Measuring, Plain, Text
 
-pytest.importorskip("ray", reason="needs ray: pip install 'planish[ray]'")
+pytest.importorskip("ray", reason=NEEDS_RAY)
 
 pytestmark = QUIET
 PROGRAM = "C[m,n] += A[m,k] * B[k,n]"
 SIZE = {"m": 16, "n": 16, "k": 16}
-
-
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Fleet]:
-    made = Fleet()
-    made.restore()
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def cluster(fleet: Fleet) -> Iterator[RayCluster]:
-    fleet.restore()
-    with RayCluster(fleet.address, stall_s=20.0) as made:
-        await_hosts(made, 2)
-        yield made
 
 
 def _trials(store: planish.Store, run_id: str) -> list[Trial]:
@@ -78,7 +61,7 @@ def test_no_trial_is_lost_where_actors_and_a_node_die_during_search_and_comparis
     over, killed, reported = Event(), list[int](), list[Trial]()
 
     def kill() -> None:
-        if found := pids(cluster):
+        if found := pids(cluster.hosts):
             killed.append(found[len(killed) % len(found)])
             os.kill(killed[-1], signal.SIGKILL)
 
@@ -199,7 +182,7 @@ def test_each_kind_of_host_has_its_own_run(tmp_path: Path) -> None:
             RayCluster(fleet.address, stall_s=20.0) as cluster,
             planish.open_store(tmp_path / "a.db") as store,
         ):
-            await_hosts(cluster, 3)
+            assert cluster.hosts.wait_for(3, 60)
             settings, budget = planish.Settings(objectives=("time",)), planish.Budget(trials=12)
             found = tune_for_each_target(level, Text(), settings, budget, store=store, start=cluster)
             results = list(found)

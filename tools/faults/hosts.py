@@ -16,7 +16,7 @@ from planish.core import LostError, Measured, Trial
 from planish.core.registry import level_named
 from planish.measure.ray_cluster import RayCluster
 from planish.tuning.verdict import verdict_of
-from ray_fleet import Fleet, await_hosts, children, gone, pids
+from ray_fleet import Fleet, children, gone, pids
 
 PROGRAM, SIZE = "C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16}
 TRIALS = 100
@@ -54,7 +54,7 @@ class _Striker:
                 self._strike()
 
     def _strike(self) -> None:
-        found = pids(self._cluster)
+        found = pids(self._cluster.hosts)
         if not found:
             return
         self.events += 1
@@ -120,7 +120,7 @@ def _part(
 ) -> planish.Result | None:
     """Search until the end, or until no host is left; then return None."""
     with RayCluster(fleet.address, stall_s=STALL_S) as cluster:
-        await_hosts(cluster, 1)
+        assert cluster.hosts.wait_for(1, 60)
         with _Striker(fleet, cluster, dice) as striker:
             try:
                 return planish.tune(

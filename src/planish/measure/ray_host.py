@@ -30,6 +30,7 @@ from planish.sandbox.fork_pool import ForkedWork, WorkProcess, WorkReply
 from planish.sandbox.limits import Limits
 from planish.sandbox.protocol import HOST, EvaluationReply
 from planish.sandbox.scratch import remove_shared_folder
+from planish.sandbox.shared_cache import from_elsewhere
 
 THREADS = "OMP_NUM_THREADS"
 """Ray sets it to 1 in its actors; the measured program is to have what it has on the head."""
@@ -261,7 +262,9 @@ class MeasuringHost:
         try:
             if obstacle := pickle.loads(required).obstacle():
                 return obstacle
-            made, room = pickle.loads(spec), self._rooms.get(key)
+            room = self._rooms.get(key)
+            with from_elsewhere():
+                made = pickle.loads(spec)
             if isinstance(made, ForkedWork):
                 self._rooms[key] = _WorkRoom(made)
             elif isinstance(room, _EvaluationRoom):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planish.core import PlanishError
-from planish.sandbox.scratch import shared_cache
+from planish.sandbox.shared_cache import SharedCache, shared_cache
 
 CLEARLY = 0.5
 """Processor time counts where it is so many times as uncertain as the time by the clock, or less."""
@@ -357,11 +357,19 @@ class SharedBaselineTime:
     """Seconds of a baseline, shared by all workers: the first one to measure them sets them for all.
 
     They are in a file that ends with the process, or the object, that made it; copies that are sent to other
-    processes read that file.
+    processes read that file. A copy on another machine begins with what is known when it is sent.
     """
 
     def __init__(self) -> None:
         self._cache = shared_cache()
+
+    def __getstate__(self) -> tuple[SharedCache, float | None]:
+        return self._cache, self.known
+
+    def __setstate__(self, state: tuple[SharedCache, float | None]) -> None:
+        self._cache, known = state
+        if known is not None and self.known is None:
+            self.set(known)
 
     @property
     def folder(self) -> Path:

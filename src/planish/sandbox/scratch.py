@@ -10,16 +10,12 @@ import shutil
 import stat
 import tempfile
 import time
-import weakref
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from planish.core import is_locked
-
-if TYPE_CHECKING:
-    from planish.core.disk_cache import DiskCache
 
 _PREFIX = "planish-scratch-"
 _LOCK = ".planish-lives"
@@ -76,21 +72,9 @@ def remove_shared_folder() -> None:
         scratch.remove()
 
 
-def shared_cache(capacity: int | None = None, *, evicts: bool = True) -> DiskCache:
-    """Make a cache that this process shares with its workers, in a folder beneath `shared_folder`.
-
-    The folder ends with the cache, or with this process; copies of the cache in workers do not end it.
-
-    Args:
-        capacity, evicts: as `DiskCache` takes them.
-    """
-    from planish.core.disk_cache import CAPACITY, DiskCache  # few levels have one
-
-    cache = DiskCache(
-        Path(tempfile.mkdtemp(dir=shared_folder())), CAPACITY if capacity is None else capacity, evicts
-    )
-    weakref.finalize(cache, shutil.rmtree, cache.folder, ignore_errors=True)
-    return cache
+def is_shared(path: Path) -> bool:
+    """Return whether a file or folder is what this process shares with its workers, or in it."""
+    return any(path.is_relative_to(scratch.path) for scratch in _shared)
 
 
 def sweep(folder: Path, young_s: float = _YOUNG_S) -> None:

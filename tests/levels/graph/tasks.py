@@ -20,7 +20,7 @@ from planish.levels.graph.rewriting import apply_pass
 from planish.levels.graph.task_setup import evaluator_spec_of
 from planish.measure import Timing
 from planish.measure.executors import InlineExecutor
-from planish.sandbox.scratch import shared_cache
+from planish.sandbox.shared_cache import shared_cache
 
 ONCE = Timing(budget_s=0.0, block_s=0.0, fewest=3, most=3)
 

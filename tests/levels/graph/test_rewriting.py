@@ -24,7 +24,7 @@ from planish.levels.graph.passes import EXACT, passes, passes_of_kind
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.rewriting import RewriteError, apply_pass, rewrite
 from planish.levels.graph.source import read_model
-from planish.sandbox.scratch import shared_cache
+from planish.sandbox.shared_cache import shared_cache
 
 REWRITES = [each.name for each in passes_of_kind(*EXACT)]
 

@@ -17,7 +17,7 @@ from planish.levels.graph.model_protos import identity
 from planish.levels.graph.program import GraphProgram
 from planish.levels.graph.rewriting import NEEDS_INPUTS, RewriteError, apply_pass
 from planish.levels.graph.source import load_checked
-from planish.sandbox.scratch import shared_cache
+from planish.sandbox.shared_cache import shared_cache
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -28,7 +28,8 @@ from planish.levels.graph.sessions import SessionSettings, first_line, open_sess
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import Limits
 from planish.sandbox.confinement import SandboxPolicy
-from planish.sandbox.scratch import shared_cache, shared_folder
+from planish.sandbox.scratch import shared_folder
+from planish.sandbox.shared_cache import shared_cache
 
 ANSWER_S = 40.0
 """Seconds for one answer, and one more for each 20 MB of the model."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from planish.core import ProgramError
 from planish.levels.hlo.ir.mlir import TensorType
 from planish.levels.hlo.machine import versions
-from planish.sandbox.scratch import shared_cache
+from planish.sandbox.shared_cache import shared_cache
 
 DeviceArray = Any
 """An array where the back end keeps it; of no use to another one."""
@@ -132,14 +133,15 @@ class CompiledFiles:
 
     Args:
         capacity: bytes that it holds at most; the oldest go.
-
-    Attributes:
-        folder: with a file for each module.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._cache = shared_cache(capacity)
-        self.folder = self._cache.folder
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder with a file for each module."""
+        return self._cache.folder
 
     def find(self, text: str, cores: int) -> bytes | None:
         """Return what a text was compiled to, for so many cores; None where it is not there, or damaged."""

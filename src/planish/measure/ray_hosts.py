@@ -1,0 +1,276 @@
+"""Measuring hosts of a Ray cluster, as they join, fall silent and leave."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import pickle
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from planish.core import LostError, PlanishError, Target, TargetError
+from planish.measure.ray_connection import RESOURCE, last_line
+from planish.measure.ray_host import THREADS, Description, MeasuringHost, Versions
+
+STALL_S = 30.0
+"""Seconds without an answer after which a host is given up."""
+_TICK_S = 0.05
+_LOOK_S = 1.0  # how often hosts are looked for
+_MOST_LOSSES = 3  # actors in a row that are lost on a node before any of them has answered with a result
+_START = f"""Start one: ray start --address=... --resources='{{"{RESOURCE}": 1}}'."""
+
+_log = logging.getLogger("planish")
+
+
+SLOWER = 1.25
+"""How many times longer than at its fastest a host may take for the canary."""
+_SLOW_LOOKS = 3
+
+
+@dataclass
+class Canary:
+    """Speed of a host over time, by a computation that is always the same.
+
+    A single slow look may be chance. After some in a row the host is throttled, or other work runs beside it.
+
+    Args:
+        least: seconds at its fastest.
+        slow: looks in a row at which it was slower than `SLOWER` times that, or times the fastest host.
+    """
+
+    least: float = math.inf
+    slow: int = 0
+
+    def look(self, seconds: float, fastest: float = math.inf) -> str:
+        """Note the seconds of one look; return why the host is not to be trusted, empty where it is.
+
+        Args:
+            seconds: of this look.
+            fastest: the least seconds of other hosts of its kind.
+        """
+        self.least = min(self.least, seconds)
+        self.slow = self.slow + 1 if seconds > SLOWER * min(self.least, fastest) else 0
+        if self.slow < _SLOW_LOOKS:
+            return ""
+        own, others = seconds / self.least, seconds / fastest
+        if own > SLOWER:
+            return f"it has become {own:.2g} times slower: it is throttled, or other work runs on it"
+        return f"it is {others:.2g} times slower than another host of its kind"
+
+
+@dataclass(eq=False)
+class Host:
+    """An actor on a node.
+
+    Args:
+        node: its id.
+        actor: the handle.
+        greeting: reference to its description.
+        description: once it is there, and the host may be used.
+        canary: its speed so far.
+    """
+
+    node: str
+    actor: Any
+    greeting: Any
+    description: Description | None = None
+    canary: Canary = field(default_factory=Canary)
+
+    @property
+    def name(self) -> str:
+        return self.description.name if self.description else f"node {self.node[:8]}"
+
+
+class HostPool:
+    """Measuring hosts of the cluster to which this process is connected, each with an actor.
+
+    Args:
+        stall_s: seconds without an answer after which a host is given up.
+
+    Raises:
+        PlanishError: no host measures.
+    """
+
+    def __init__(self, stall_s: float = STALL_S) -> None:
+        self.stall_s = stall_s
+        self._hosts: dict[str, Host] = {}
+        self._losses: Counter[str] = Counter()  # by node, since its last result
+        self._refused: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        self._next_look = 0.0
+        self._busy_since = time.monotonic()
+        self._keys = itertools.count()
+        if not _nodes():
+            raise PlanishError(f"no host of the Ray cluster has the resource '{RESOURCE}'", _START)
+        try:
+            self.wait_for(1, stall_s)  # so that its start is no part of a search's time
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the actors; harmless when called twice."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        hosts, self._hosts = [*self._hosts.values()], {}
+        if not ray.is_initialized():
+            return
+        if leaving := [host.actor.leave.remote() for host in hosts if host.description]:
+            ray.wait(leaving, num_returns=len(leaving), timeout=2.0)
+        for host in hosts:
+            ray.kill(host.actor)
+
+    @property
+    def is_starting(self) -> bool:
+        """Return whether a host has not started yet."""
+        return any(host.description is None for host in self._hosts.values())
+
+    def next_key(self) -> int:
+        """Return a number for an executor, which no other one of this cluster has."""
+        return next(self._keys)
+
+    def ready(self) -> Mapping[str, Host]:
+        """Look for hosts, and return those that are ready by the ids of their nodes.
+
+        Raises:
+            LostError: there is none any more, and none starts.
+        """
+        self._welcome()
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _LOOK_S
+            for node in _nodes():
+                if node not in self._hosts and node not in self._refused:
+                    self._hosts[node] = _started(node)
+            if not self._hosts:
+                raise self._nothing_left()
+        return {node: host for node, host in self._hosts.items() if host.description}
+
+    def wait_for(self, count: int, seconds: float) -> bool:
+        """Wait until so many hosts are ready, for so many seconds at most; return whether they are."""
+        end = time.monotonic() + seconds
+        while not (is_there := len(self.ready()) >= count) and time.monotonic() < end:
+            time.sleep(_TICK_S)
+        return is_there
+
+    def lose(self, host: Host, why: str) -> None:
+        """Drop an actor; its node gets another one, unless one after the other is lost."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        if self._hosts.get(host.node) is not host:
+            return
+        del self._hosts[host.node]
+        with suppress(Exception):  # it is dead already
+            ray.kill(host.actor)
+        self._reasons[host.node] = f"{host.name} was lost: {why}"
+        _log.warning("measuring host %s was lost: %s", host.name, why)
+        self._losses[host.node] += 1
+        if self._losses[host.node] >= _MOST_LOSSES:
+            self._refuse(host, f"lost {_MOST_LOSSES} times in a row: {why}")
+        self._next_look = 0.0
+
+    def answered(self, host: Host) -> None:
+        """Record that a host has evaluated something."""
+        self._losses.pop(host.node, None)
+
+    def targets(self, describe: Callable[[], Target]) -> Sequence[Target]:
+        """Return the targets of the hosts, each once; see `planish.RayCluster.targets`."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        found, reasons, pickled = dict[str, Target](), list[str](), pickle.dumps(describe)
+        end = time.monotonic() + self.stall_s
+        while self.ready() and self.is_starting and time.monotonic() < end:
+            time.sleep(_TICK_S)
+        for host in self.ready().values():
+            try:
+                target: Target | str = ray.get(host.actor.target.remote(pickled), timeout=self.stall_s)
+            except Exception as error:  # noqa: BLE001  (an actor or node that died)
+                self.lose(host, last_line(error))
+                continue
+            if isinstance(target, Target):
+                found[target.text] = target
+            else:
+                reasons.append(f"{host.name}: {target}")
+                _log.warning("host %s is not used: %s", host.name, target)
+        if not found:
+            why = "; ".join(dict.fromkeys(reasons)) or "none answers"
+            raise TargetError(f"no host of the Ray cluster can measure this: {why}", "Start one that can.")
+        return [found[text] for text in sorted(found)]
+
+    def _nothing_left(self) -> LostError:
+        reasons = "; ".join(dict.fromkeys((*self._refused.values(), *self._reasons.values())))
+        return LostError(
+            f"no measuring host is left{f': {reasons}' if reasons else ''}",
+            "Start one, and run the same command to resume.",
+        )
+
+    def _refuse(self, host: Host, why: str) -> None:
+        """Use a node no more."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        if self._hosts.get(host.node) is host:
+            del self._hosts[host.node]
+            ray.kill(host.actor)
+        self._refused[host.node] = f"{host.name}: {why}"
+        self._next_look = 0.0
+        _log.warning("host %s is not used: %s", host.name, why)
+
+    def _welcome(self) -> None:
+        """Take the descriptions of hosts that have started."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        starting = {host.greeting: host for host in self._hosts.values() if host.description is None}
+        if not starting:
+            self._busy_since = time.monotonic()
+            return
+        ready, _ = ray.wait([*starting], num_returns=len(starting), timeout=0)
+        for reference in ready:
+            host = starting[reference]
+            try:
+                description = ray.get(reference)
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is this host's)
+                self.lose(host, last_line(error))
+                continue
+            if description.versions != Versions():
+                host.description = description
+                self._refuse(host, f"it has {description.versions}, and this process {Versions()}")
+                continue
+            host.description = description
+            if description.niceness > os.nice(0):
+                what = "measures at a lower priority (nice %d): start its Ray with RAY_worker_niceness=0"
+                _log.warning(f"host %s {what}", host.name, description.niceness)
+        if any(host.description for host in self._hosts.values()):
+            self._busy_since = time.monotonic()
+        elif time.monotonic() - self._busy_since > self.stall_s:
+            self._busy_since = math.inf  # reported once
+            _log.warning("waiting for a measuring host: all of them may be in use by other runs")
+
+
+def _nodes() -> Sequence[str]:
+    """Return the ids of the nodes that measure."""
+    import ray  # pyright: ignore[reportMissingImports]
+
+    found: Sequence[Mapping[str, Any]] = ray.nodes()
+    return [node["NodeID"] for node in found if node["Alive"] and node["Resources"].get(RESOURCE, 0) >= 1]
+
+
+def _started(node: str) -> Host:
+    """Start an actor on a node, once no other process measures there."""
+    import ray  # pyright: ignore[reportMissingImports]
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
+
+    made: Any = ray.remote(MeasuringHost)
+    actor = made.options(
+        num_cpus=0,
+        resources={RESOURCE: 1},
+        max_concurrency=1,
+        max_restarts=0,
+        max_task_retries=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+    ).remote(os.environ.get(THREADS))
+    return Host(node, actor, actor.describe.remote())
