@@ -20,7 +20,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint style types format docs fuzz fuzz-gpu fuzz-cc soundness faults bench golden lock peers release-check clean
+.PHONY: help setup demo test test-ray lint style types format docs fuzz fuzz-gpu fuzz-cc soundness faults bench golden lock peers release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -46,6 +46,10 @@ test: style ## Check style and layers, then types beside the tests (PYTEST_ARGS=
 	@nice $(BIN)/pyright --warnings >$(VENV)/types.txt & types=$$!; trap "kill $$types 2>/dev/null" INT TERM; \
 	$(BIN)/pytest $(PYTEST_ARGS) && passed=0 || passed=$$?; \
 	if wait $$types; then echo 'types: no errors'; else cat $(VENV)/types.txt; passed=1; fi; exit $$passed
+
+test-ray: $(READY) ## Test clusters, which need Ray (minutes; installs it: 70 MB that the lock does not bring)
+	@$(PIP) install --no-build-isolation --editable '.[ray]'
+	@$(BIN)/pytest -k 'test_ray or cluster' tests/measure tests/tuning tests/docs tests/train/labeling
 
 lint: style types ## Check style, layers and types
 
