@@ -239,7 +239,14 @@ def choose(
         # On one core, the schedules are the same, or the default ones for one core.
         one = this_machine(1)
         alone = [{text: replace(s, cores=1) for text, s in option.items()} for option in options]
-        alone.append({text: compile_schedule(k, _default(k, one), one) for text, k in distinct.items()})
+        alone.append(
+            {
+                text: replace(schedules[text], cores=1)
+                if k.fixed_tree
+                else compile_schedule(k, _default(k, one), one)
+                for text, k in distinct.items()
+            }
+        )
         rows = {text: _by_rows(distinct[text], schedule, target) for text, schedule in schedules.items()}
         options += [rows, *alone]
     if len(options) > 1:

@@ -8,7 +8,7 @@ holds. Loops are counted, but the innermost, whose iterations are the lanes of v
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode
 from planish.levels.loops.codegen.llvm import jit
@@ -154,7 +154,8 @@ def compile_straight(tree: LoopTree, machine: Machine) -> MachineCode:
         tree: what is executed, in float32.
         machine: the processor. The code is to be linked: nothing of it is called here.
     """
-    write, parts = partial(_emit, tree, machine), partial(_sections, tree, machine)
+    # One library after the other may be made of it.
+    write, parts = partial(_emit, tree, machine), cache(partial(_sections, tree, machine))
     again = partial(compile_straight, tree, machine)
     entries = tuple(
         [
