@@ -14,11 +14,12 @@ from network_models import ModelWriter, mobilenet
 from planish.core import Cache
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
-from planish.network.ir import JOIN
+from planish.network.ir import JOIN, PART, VIEW
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.operators.winograd import list_allowed_tiles
 from planish.network.reader import read_network
+from planish.network.registry import OPERATORS
 from planish.network.rewrites.pipeline import rewrite, rewrite_algorithms, rewrite_layouts
 from planish.network.rewrites.strips import find_chains
 from planish.network.verification import TOLERANCE
@@ -78,6 +79,10 @@ def test_strips_compute_the_same(
     assert sum(node.operator == JOIN for node in made.nodes) == len(chains)
     write_library(built_network(made, cores), folder)
     assert_same(CompiledNetwork(folder), path)
+
+
+def test_operators_that_compute_nothing_are_those_of_no_kernel() -> None:
+    assert OPERATORS.keys().isdisjoint((VIEW, PART, JOIN))
 
 
 @pytest.mark.parametrize(("size", "strips"), [(1 << 16, True), (1 << 23, False)])

@@ -18,9 +18,9 @@ Shape = tuple[int, ...]
 
 VIEW = "View"
 """The operator of a node that changes a shape and moves nothing."""
-PART = "Part"
+PART = "StripOf"
 """The operator of a node whose output lies within its input's memory: attribute `offset`, in elements."""
-JOIN = "Join"
+JOIN = "JoinStrips"
 """The operator of a node whose inputs lie one after another in its output's memory."""
 REORDER = "Reorder"
 """The operator of a node that copies a tensor to its other layout."""
