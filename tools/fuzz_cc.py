@@ -124,7 +124,7 @@ def clang_link_words(target: Target, folder: Path) -> list[str]:
     return [
         *("-fuse-ld=lld", "-nostdlib", f"-Wl,-T,{script}", f"-L{own}", str(own / "crt0-hosted.o")),
         *(f"-Wl,--defsym={name}={value:#x}" for name, value in target.memory.items()),
-        *("-Wl,--start-group", "-lc", "-lsemihost", runtime, "-Wl,--end-group"),
+        *("-lc", "-lsemihost", runtime),
     ]
 
 
