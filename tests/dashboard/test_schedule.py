@@ -1,8 +1,8 @@
-"""How often a section of a live page is rendered."""
+"""How often a store is polled, and a section of a live page is rendered."""
 
 import pytest
 
-from planish.dashboard.live import Section
+from planish.dashboard.live import Section, poll_pause
 
 SHARE = 0.01
 
@@ -15,6 +15,13 @@ def pauses(*costs: float, views: int = 1, before: int = 0) -> list[float]:
         found.append(section.due - now)
         now = section.due
     return found
+
+
+@pytest.mark.parametrize(
+    ("costs", "pause"), [([0.1], 0.4), ([0.001, 0.05, 0.001], 0.4), ([0.008, 0.01, 0.009], 2.0)]
+)
+def test_one_slow_poll_delays_nothing(costs: list[float], pause: float) -> None:
+    assert poll_pause(costs) == pytest.approx(pause)
 
 
 def test_what_loads_code_delays_nothing() -> None:

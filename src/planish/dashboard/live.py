@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -47,6 +47,17 @@ def _message(data: object, event: str = "") -> bytes:
     """Return a server-sent event."""
     head = f"event: {event}\n" if event else ""
     return f"{head}data: {json.dumps(data)}\n\n".encode("utf-8", "backslashreplace")
+
+
+def poll_pause(costs_s: Collection[float]) -> float:
+    """Return the seconds until a store is polled again.
+
+    Args:
+        costs_s: processor times of the last polls. A single long one may have loaded code or collected
+            garbage, and must not delay updates.
+    """
+    usual_s = min(costs_s) if len(costs_s) > 1 else 0.0
+    return max(_POLL_S, usual_s / _POLL_SHARE)
 
 
 @dataclass
@@ -167,13 +178,14 @@ class Live:
             return source.version, time.thread_time() - began
 
         # Not what `poll` returns: a page that is opened polls, too, and may be the first to see a change.
-        pause, known = _POLL_S, -1
+        pause, known, costs_s = _POLL_S, -1, deque[float](maxlen=3)
         while True:
             await asyncio.sleep(pause)
             shown = [each for view, each in self._publishers.items() if view.key == source.key]
             if shown:
                 version, took = await self.in_thread(poll, source.key)
-                pause = max(_POLL_S, took / _POLL_SHARE)
+                costs_s.append(took)
+                pause = poll_pause(costs_s)
                 changed, known = version != known, version
                 for publisher in shown if changed else ():
                     for event in publisher.changed:
