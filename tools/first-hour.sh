@@ -109,5 +109,6 @@ step live live
 step searcher searcher
 echo "All files are in $folder."
 echo
+grep -hE " in all |against ONNX Runtime's" "$folder/smaller.log" "$folder/network.log"
 awk -v times="${times[*]}" 'BEGIN { split(times, time, " ") }
     /^\| / && !/^\| you get/ { sub(/\| [^|]*\|$/, "| " time[++row] " s |"); print }' "$checkout/docs/first-hour.md"

@@ -116,7 +116,7 @@ def test_without_xgboost_a_global_model_guides_all_the_same(
     drive(searcher, ROUGH.outcome, 40, 8)
     guided, lacking = notes(searcher)
     assert guided == f"the search started from the cost model {path} (trained on 1 program)"
-    alone = "a Gaussian process learns beside the global model" if few else "the global model guides"
+    alone = "a Gaussian process learns from the last" if few else "the global model guides"
     assert lacking.startswith(f"XGBoost is not installed: {alone}")
 
 

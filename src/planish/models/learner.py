@@ -380,9 +380,9 @@ def _missing_library(space: CanFeaturize, local: str, *, pretrained: bool, gp: b
     library, extra = ("XGBoost", "learn") if local == "trees" else ("PyTorch", "train")
     install = install_command(extra)
     if gp:
-        beside = " beside the global model" if pretrained else ""
+        combined = " and is combined with the global model" if pretrained else ""
         return (
-            f"{library} is not installed: a Gaussian process learns{beside}, from the last {LAST} trials "
+            f"{library} is not installed: a Gaussian process learns from the last {LAST} trials{combined} "
             f"({install})"
         )
     if pretrained:
