@@ -4,7 +4,7 @@
 child process that is replaced when a kernel ends it; `--device oclgrind` on the simulator, which reports
 races and accesses outside buffers; `--device interpreter` by planish's own interpreter, with the same checks.
 The kernels of several pairs are compiled together; on PoCL, where its optimizer takes most of the time, it is
-disabled for three of four such batches.
+disabled for three of four such batches. `--kind` chooses products whose schedules have one kind of step.
 Prints each failure with the numbers that give the pair again (`--first`), and a line of counts; the exit code
 is 1 where anything failed. With `--state FILE` the same command continues an interrupted campaign.
 """
@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,13 @@ from campaign import State
 from fuzz.answer import Inexact
 from fuzz.case import differences, points, prepared
 from fuzz.draw import draw_program
-from planish.core import Candidate, PlanishError, ScheduleError, Target, rng
+from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, rng
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import OPENCL
 from planish.levels.loops.gpu.kernels import GpuProgram
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
+from planish.levels.loops.gpu.steps import BulkCopies, SharedTile, TensorTile
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -53,12 +54,20 @@ OF_PROGRAM = 4
 MOST_POINTS = {"interpreter": 4000, "oclgrind": 4000}
 """Programs of more points take too long there."""
 PATIENCE_S = 120
-"""Of one pair: PoCL takes long to compile what is unrolled much."""
+"""Processor time of one pair: PoCL takes long to compile what is unrolled much."""
 BATCH = 16
 """Pairs whose kernels are compiled together."""
 OPTIMIZED = 4
 """Each so manieth batch is optimized by PoCL, so that pointers declared `restrict` are believed, too."""
 INTERPRETER = "interpreter"
+KINDS: Mapping[str, Sequence[str]] = {
+    "bulk": ("float16", "bfloat16"),
+    "swizzle": ("float32", "float16", "bfloat16", "tf32"),
+    "tf32": ("tf32",),
+}
+"""Kind of steps to the types of products that have them."""
+TURNS = 40
+"""Draws of a schedule until it has a kind of step."""
 
 
 def main() -> int:
@@ -70,33 +79,38 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first pair")
     parser.add_argument("--state", type=Path, help="file of counts: the same command continues from there")
+    parser.add_argument("--kind", choices=sorted(KINDS), default="", help="of steps that every schedule has")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--batch", type=int, default=BATCH, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    asked = Asked(options.device, options.seed, options.kind)
     if options.worker:
-        work(options.device, options.seed, options.first, options.batch)
-    state = State(options.state, f"{options.device} {options.seed}", options.first)
+        work(asked, options.first, options.batch)
+    name = " ".join(filter(None, (asked.device, str(asked.seed), asked.kind)))
+    state = State(options.state, name, options.first)
     counts = state.counts
     end = time.monotonic() + options.minutes * 60
-    for number, verdict, message in tried(options.device, options.seed, state.first):
+    for number, verdict, message in tried(asked, state.first):
         counts[verdict] += 1
         state.save(number + 1)
         if verdict in ("wrong", "crashed"):
-            print(f"{verdict}: --seed {options.seed} --first {number}: {message}", flush=True)
+            kind = f" --kind {asked.kind}" if asked.kind else ""
+            print(f"{verdict}: --seed {asked.seed}{kind} --first {number}: {message}", flush=True)
         if counts.total() - counts["large"] >= options.pairs or time.monotonic() > end:
             break
     done = counts.total() - counts["large"]
     listed = ", ".join(f"{counts[name]} {name}" for name in ("right", "wrong", "crashed", "refused", "slow"))
-    print(f"{options.device}: {done} pairs of programs and schedules: {listed}")
+    kind = f" with {asked.kind}" if asked.kind else ""
+    print(f"{asked.device}: {done} pairs of programs and schedules{kind}: {listed}")
     return int(bool(counts["wrong"] or counts["crashed"]))
 
 
-def tried(device: str, seed: int, first: int) -> Iterator[tuple[int, str, str]]:
+def tried(asked: Asked, first: int) -> Iterator[tuple[int, str, str]]:
     """Yield the number, verdict and message of each pair; a worker that a kernel ends is replaced."""
     batch = BATCH
     while True:
-        words = [sys.executable, __file__, "--worker", "--device", device]
-        words += [f"--seed={seed}", f"--first={first}", f"--batch={batch}"]
+        words = [sys.executable, __file__, "--worker", f"--device={asked.device}", f"--seed={asked.seed}"]
+        words += [f"--kind={asked.kind}"] * bool(asked.kind) + [f"--first={first}", f"--batch={batch}"]
         begun = first - 1
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as worker:
             assert worker.stdout is not None
@@ -113,11 +127,11 @@ def tried(device: str, seed: int, first: int) -> Iterator[tuple[int, str, str]]:
             batch = 1
             continue
         batch, first = BATCH, begun + 1
-        slow = worker.returncode == -signal.SIGALRM
+        slow = worker.returncode == -signal.SIGPROF
         yield begun, "slow" if slow else "crashed", f"the process ended with code {worker.returncode}"
 
 
-def work(device: str, seed: int, first: int, batch: int) -> None:
+def work(asked: Asked, first: int, batch: int) -> None:
     """Try pairs from one on, for ever, in batches; a line is written before and after each.
 
     A batch of one pair is followed by whole ones: it is for a pair that ends the compiler.
@@ -128,14 +142,14 @@ def work(device: str, seed: int, first: int, batch: int) -> None:
     while True:
         if batch == 1:
             say(first)
-        signal.alarm(PATIENCE_S)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
         numbers = range(first, first + batch)
-        verdicts = run_batch(device, seed, numbers)
+        verdicts = run_batch(asked, numbers)
         for number in numbers:
             say(number)
-            signal.alarm(PATIENCE_S)
+            signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
             verdict, message = next(verdicts)
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             if log.exists() and (text := log.read_text(errors="replace").strip()):
                 verdict, message = "wrong", f"{text.splitlines()[0]} ... {message}"
                 log.write_text("")
@@ -148,6 +162,20 @@ def say(*words: object) -> None:
     """Write a line for the parent."""
     sys.stdout.write(json.dumps(words) + "\n")
     sys.stdout.flush()
+
+
+class Asked(NamedTuple):
+    """What is tried.
+
+    Args:
+        device: a part of a device's name, or `INTERPRETER`.
+        seed: of all draws.
+        kind: of steps, one of `KINDS`; empty for any.
+    """
+
+    device: str
+    seed: int
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -169,24 +197,31 @@ class Pair:
     expected: Mapping[str, Inexact]
 
 
-def run_batch(device: str, seed: int, numbers: Sequence[int]) -> Iterator[tuple[str, str]]:
+def run_batch(asked: Asked, numbers: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Compile the kernels of pairs together, then return the verdict and message of each."""
-    pairs = [draw_pair(device, seed, number) for number in numbers]
+    pairs = [draw_pair(asked, number) for number in numbers]
     made = [pair for pair in pairs if isinstance(pair, Pair)]
-    built = compiled(device, made, numbers[0] // BATCH) if made and device != INTERPRETER else None
+    built = (
+        compiled(asked.device, made, numbers[0] // BATCH) if made and asked.device != INTERPRETER else None
+    )
     return (judge(pair, built) if isinstance(pair, Pair) else pair for pair in pairs)
 
 
-def draw_pair(device: str, seed: int, number: int) -> Pair | tuple[str, str]:
+def draw_pair(asked: Asked, number: int) -> Pair | tuple[str, str]:
     """Draw a pair, or return the verdict and message that there is none."""
-    program = _program(rng(seed, number // OF_PROGRAM), number // OF_PROGRAM)
-    if points(program) > MOST_POINTS.get(device, 200_000) and not _is_product(number // OF_PROGRAM):
+    device, seed, kind = asked
+    which = number // OF_PROGRAM
+    program = _product_with(kind, rng(seed, which)) if kind else _program(rng(seed, which), which)
+    if points(program) > MOST_POINTS.get(device, 200_000) and not (kind or _is_product(which)):
         return "large", ""
     special = number % 2 == 1
     _, inputs, expected = prepared(program.text, special, seed)
-    space = GpuSpace(program, Target("fuzzed", _gpu(number).features))
+    gpu = Gpu(block_size=256, shared=48 << 10, tensor=True, groups=kind == "bulk") if kind else _gpu(number)
+    space = GpuSpace(program, Target("fuzzed", gpu.features))
     try:
-        candidate = _candidate(space, number, seed)
+        candidate = _candidate_with(kind, space, number, seed) if kind else _candidate(space, number, seed)
+        if candidate is None:
+            return "large", ""
         kernels = space.kernels(candidate)
     except ScheduleError as error:
         return "refused", str(error)
@@ -249,10 +284,40 @@ def _is_product(which: int) -> bool:
     return which % 4 == 0
 
 
+def _product_with(kind: str, drawn: np.random.Generator) -> Program:
+    """Draw a product in whose schedules a kind of step is likely: rows of powers of two, or of 16 bytes."""
+    dtype = str(drawn.choice(KINDS[kind]))
+    text = str(drawn.choice(PRODUCTS[:6]))
+    m, n, k = 8 * int(drawn.integers(2, 10)), 8 * int(drawn.integers(2, 19)), 16 * int(drawn.integers(2, 9))
+    sizes = {"m": m + 8 * (kind == "bulk"), "n": n, "k": k, "b": int(drawn.integers(1, 3))}
+    if "C[n,m]" in text:
+        sizes |= {"m": n, "n": sizes["m"]}
+    used = {name: size for name, size in sizes.items() if re.search(rf"\b{name}\b", text)}
+    return parse(text, used, {}, dtype)
+
+
+def _candidate_with(kind: str, space: GpuSpace, number: int, seed: int) -> Candidate | None:
+    """Draw a schedule with a kind of step; None where none of some has it."""
+
+    def has(step: Step) -> bool:
+        if kind == "swizzle":
+            return isinstance(step, SharedTile) and step.swizzle
+        return isinstance(step, BulkCopies if kind == "bulk" else TensorTile)
+
+    for turn in range(TURNS):
+        try:
+            found = space.sample(rng(seed, number, 2, turn))
+        except ScheduleError:
+            continue
+        if any(map(has, found.steps)):
+            return found
+    return None
+
+
 def _program(drawn: np.random.Generator, which: int) -> Program:
     if not _is_product(which):
         return draw_program(drawn)
-    text, dtype = drawn.choice(PRODUCTS), str(drawn.choice(["float16", "bfloat16"]))
+    text, dtype = drawn.choice(PRODUCTS), str(drawn.choice(["float16", "bfloat16", "tf32"]))
     most = 40 if which % 8 else 80
     m, n, k = int(drawn.integers(9, most)), int(drawn.integers(7, 28)), 16 * int(drawn.integers(2, 5))
     sizes = {"m": m, "n": n, "k": k, "b": int(drawn.integers(1, 3)), "r": 3}

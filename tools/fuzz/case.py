@@ -24,6 +24,7 @@ from planish.levels.loops.lang.parse import parse_canonical
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower import regalloc
+from planish.levels.loops.reference.inputs import rounded_tf32
 from planish.levels.loops.testing.annotated_interpreter import emulate
 from planish.levels.loops.testing.interpreter import TreeFault
 
@@ -96,6 +97,7 @@ def prepared(
     program = parse_canonical(text)
     random = np.random.default_rng((seed, 1))
     inputs = {name: _input(random, program, name, special) for name in program.inputs}
+    inputs = rounded_tf32(program, inputs)
     return program, inputs, answer(program, inputs)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planish.core.errors import (
         AllFailedError,
         ArgumentError,
+        DeviceLostError,
         LostError,
         MismatchError,
         MissingFileError,
@@ -141,6 +142,7 @@ __all__ = [
     "Candidate",
     "ClosableExecutor",
     "CrossCheck",
+    "DeviceLostError",
     "Evaluation",
     "Evaluator",
     "EvaluatorSpec",
@@ -232,7 +234,7 @@ _MODULES = {
         "CanStep CanVaryParts HasNotes HasParts MultiTurnPolicy NeedsBaseline PartGroup ValueHead"
     ),
     "errors": (
-        "AllFailedError ArgumentError LostError MismatchError MissingFileError PlanishError "
+        "AllFailedError ArgumentError DeviceLostError LostError MismatchError MissingFileError PlanishError "
         "ProgramError ScheduleError StoppedError StoreError TargetError UnknownNameError "
         "WrongBaselineError did_you_mean unknown"
     ),

@@ -83,6 +83,10 @@ class TargetError(PlanishError):
     exit_code = 5
 
 
+class DeviceLostError(TargetError):
+    """A device answers no further call of this process, because of what was executed on it."""
+
+
 class AllFailedError(PlanishError):
     """Every candidate failed, so there is no result."""
 

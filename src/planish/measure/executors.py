@@ -453,10 +453,11 @@ class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
         self._extend_deadlines(time.monotonic() - before)  # the others' replies were not read meanwhile
         if end.from_outside:
             return self._end(worker, Lost(stage, "killed", end.cause))
-        # Where a candidate is under way, its code exits, and would again. Where none is, no candidate is to
-        # blame, and the cause may pass.
-        if end.exited and not worker.pending:
-            return self._end(worker, Lost(stage, "exited", end.cause))
+        # Where a candidate is under way, its code exits, and would again. Where none is, or an earlier one
+        # has lost the device, no candidate is to blame, and the cause may pass.
+        if end.exited and (end.unusable or not worker.pending):
+            cause = "its device was lost" if end.unusable else end.cause
+            return self._end(worker, Lost(stage, "exited", cause))
         return self._end(worker, Failed(stage, "crash", end.detail))
 
     def _end(self, worker: WorkerProcess, outcome: Failed | Lost) -> list[EvaluationReply]:

@@ -26,7 +26,7 @@ from select import POLLIN, poll
 from typing import NoReturn
 
 from planish.sandbox.confinement import cap_memory, die_with_parent
-from planish.sandbox.limits import ExitStatus, describe_exit, is_external_signal, is_timeout
+from planish.sandbox.limits import UNUSABLE, ExitStatus, describe_exit, is_external_signal, is_timeout
 from planish.sandbox.linux import hide
 from planish.sandbox.plain_data import MOST_BYTES, DataError, FrameReader, framed, write_all
 
@@ -98,6 +98,7 @@ class Child:
             from_outside=believed is not None and is_external_signal(believed),
             hung=believed is not None and is_timeout(believed),
             exited=believed is not None and believed >= 0,
+            unusable=believed == UNUSABLE,
         )
 
 

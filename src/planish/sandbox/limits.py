@@ -82,6 +82,7 @@ class ExitStatus:
         from_outside: whether a signal ended it that evaluated code does not cause.
         hung: whether a timer ended it.
         exited: whether it ended with an exit code.
+        unusable: whether it ended because it could evaluate nothing more.
     """
 
     cause: str
@@ -89,6 +90,11 @@ class ExitStatus:
     from_outside: bool
     hung: bool = False
     exited: bool = False
+    unusable: bool = False
+
+
+UNUSABLE = 75
+"""Exit code of a worker whose device is lost."""
 
 
 def is_external_signal(code: int) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from planish.core import (
     STAGES,
     Candidate,
+    DeviceLostError,
     Evaluator,
     Failed,
     Measured,
@@ -134,12 +135,18 @@ def evaluate_one(
     return outcome, clock.stop()
 
 
+DEVICE_LOST = "device lost"
+"""Reason of a failure after which a worker can evaluate nothing more."""
+
+
 def _failure(stage: Stage, error: BaseException) -> Failed:
     match error:
         case MemoryError():
             return Failed(stage, "out of memory", str(error)[:_DETAIL])
         case ScheduleError() | ProgramError():
             return Failed(stage, "illegal step", str(error)[:_DETAIL])
+        case DeviceLostError():
+            return Failed(stage, DEVICE_LOST, str(error)[:_DETAIL])
         case PlanishError():
             return Failed(stage, type(error).__name__, str(error)[:_DETAIL])
         case _:

@@ -13,8 +13,10 @@ from dataclasses import replace
 
 from planish.core import Evaluator, Failed, HasNotes, PlanishError, TargetError
 from planish.sandbox.confinement import apply_sandbox, cap_memory, die_with_parent, settle
+from planish.sandbox.limits import UNUSABLE
 from planish.sandbox.plain_data import DataError, ErrorData, write_all
 from planish.sandbox.protocol import (
+    DEVICE_LOST,
     STAGE_CLOCK_BYTES,
     Chunk,
     CreateEvaluator,
@@ -84,6 +86,8 @@ def _evaluate(evaluator: Evaluator, chunk: Chunk, replies: int, clock: WorkerClo
         if os.getpid() != myself:
             os._exit(0)  # the evaluated code forked, and this is the child
         write_all(replies, _encoded(EvaluationReply(position, outcome, seconds)))
+        if isinstance(outcome, Failed) and outcome.reason == DEVICE_LOST:
+            os._exit(UNUSABLE)
 
 
 def _encoded(reply: EvaluationReply) -> bytes:

@@ -17,6 +17,7 @@ from planish.core import (
     Space,
     Step,
     Target,
+    TargetError,
     Task,
     processor,
     unknown,
@@ -132,6 +133,11 @@ class LoopsLevel(Level["TensorProgram"]):
             from planish.levels.loops.gpu.evaluator import gpu_target
 
             return gpu_target(program.backend, cores)
+        from planish.levels.loops.lang.program import TF32
+
+        if any(kind.dtype == TF32 for _, kind in program.types):
+            what = f"element type '{TF32}' is for the tensor cores of GPUs"
+            raise TargetError(what, "Add --target cuda:sm_80, or use float32.")
         return this_machine(cores, program.backend)
 
     def cross_target(self, name: str) -> Target:

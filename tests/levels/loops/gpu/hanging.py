@@ -1,9 +1,11 @@
-"""Kernels that never end, in a module that workers can import."""
+"""Kernels that never end, and devices that are lost, in a module that workers can import."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
+from planish.core import Candidate, DeviceLostError, Measured, Outcome, StageClock
 from planish.levels.loops.gpu import evaluator
 from planish.levels.loops.gpu.dialect import Dialect
 from planish.levels.loops.gpu.evaluator import GpuEvaluator, GpuEvaluatorSpec
@@ -27,3 +29,18 @@ class Hanging(GpuEvaluatorSpec):
 
         evaluator.__dict__["kernel_source"] = hanging  # of the worker
         return super().__call__()
+
+
+@dataclass(frozen=True)
+class Losing:
+    """Makes an evaluator that measures its process, and whose device is lost by candidates without steps."""
+
+    def __call__(self) -> Losing:
+        return self
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        """Measure the process; fail as CUDA's driver does after a kernel that left its memory."""
+        with clock("run"):
+            if not candidate.steps:
+                raise DeviceLostError("cuEventSynchronize: an illegal memory access was encountered (700)")
+        return Measured({"time_s": float(os.getpid())})

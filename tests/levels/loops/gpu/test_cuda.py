@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planish.core import Candidate, TargetError, Task
+from levels.loops.gpu.hanging import Losing
+from planish.core import Candidate, DeviceLostError, Failed, Measured, TargetError, Task
 from planish.levels.loops.gpu import cuda_driver
 from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.cuda import (
@@ -26,12 +27,21 @@ from planish.levels.loops.gpu.cuda import (
 )
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import CUDA
+from planish.levels.loops.gpu.kernels import tensor_maps
 from planish.levels.loops.gpu.running import MARGIN, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import kernel_source
-from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, UnrollReduction
+from planish.levels.loops.gpu.steps import (
+    BlockTile,
+    BulkCopies,
+    ReduceTile,
+    SharedTile,
+    TensorTile,
+    UnrollReduction,
+)
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.level import LoopsLevel
+from planish.measure.executors import LocalExecutor
 
 LEVEL = LoopsLevel()
 there = find_nvrtc() or shutil.which("nvcc")
@@ -125,7 +135,7 @@ def test_without_a_gpu_a_search_says_what_can_be_done() -> None:
     if _has_gpu():
         pytest.skip("this machine has a CUDA GPU")
     with pytest.raises(
-        TargetError, match=r"no CUDA GPU to execute kernels. Compile kernels here: planish batch"
+        TargetError, match=r"this machine has no CUDA GPU.*\. Compile kernels here: planish batch"
     ):
         LEVEL.evaluator(task())
 
@@ -183,6 +193,7 @@ class FakeDriver:
     def __init__(self) -> None:
         self.blocks: dict[int, Any] = {}
         self.launched: list[tuple[int, int, list[int]]] = []
+        self.maps: list[tuple[Any, ...]] = []
         self.code = 0
 
     def cuMemAlloc_v2(self, pointer: Any, size: Any) -> int:  # noqa: N802
@@ -200,8 +211,14 @@ class FakeDriver:
         return 0
 
     def cuLaunchKernel(self, _function: Any, *args: Any) -> int:  # noqa: N802
-        arguments = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint64)).contents.value for each in args[8]]
+        given = args[8][:1]
+        arguments = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint64)).contents.value for each in given]
         self.launched.append((args[0], args[3], arguments))
+        return 0
+
+    def cuTensorMapEncodeTiled(self, place: Any, kind: int, rank: int, memory: Any, *args: Any) -> int:  # noqa: N802
+        lists, numbers = [list(each) for each in args[:4]], args[4:]
+        self.maps.append((place.value, kind, rank, memory.value, *lists, *numbers))
         return 0
 
     def cuEventElapsedTime(self, milliseconds: Any, *_: Any) -> int:  # noqa: N802
@@ -209,7 +226,7 @@ class FakeDriver:
         return 0
 
     def cuGetErrorString(self, _code: int, text: Any) -> int:  # noqa: N802
-        text._obj.value = b"out of memory"
+        text._obj.value = b"what it says"
         return 0
 
     def __getattr__(self, name: str) -> Any:
@@ -231,9 +248,59 @@ def test_the_driver_is_given_buffers_with_margins_and_a_grid() -> None:
     assert fake.launched == [(9, 256, [inner.value])]
 
 
-def test_an_error_of_the_driver_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("code", "kind", "hint"),
+    [
+        (2, TargetError, "Free memory of the GPU"),
+        (209, TargetError, "Compile it for the GPU of this machine"),
+        (222, TargetError, "Update NVIDIA's driver"),
+        (700, DeviceLostError, "The kernel is to blame"),
+    ],
+)
+def test_an_error_of_the_driver_is_one_line_with_what_to_do(
+    code: int, kind: type[TargetError], hint: str
+) -> None:
     fake = FakeDriver()
     device = cuda_driver.CudaDevice(b"", cuda_driver.Driver(fake))
-    fake.code = 2
-    with pytest.raises(TargetError, match=r"cuMemAlloc_v2: out of memory \(2\)"):
+    fake.code = code
+    with pytest.raises(kind, match=rf"cuMemAlloc_v2: what it says \({code}\). {hint}"):
         device.allocate(100)
+
+
+def test_a_function_that_an_old_driver_lacks_is_reported() -> None:
+    with pytest.raises(TargetError, match=r"has no function cuTensorMapEncodeTiled. Update NVIDIA's driver"):
+        cuda_driver.Driver(ctypes.CDLL(None))("cuTensorMapEncodeTiled")
+
+
+def test_a_lost_device_is_one_candidates_fault_and_the_next_has_a_new_process() -> None:
+    right = [Candidate((BlockTile("m", n),)) for n in (1, 2, 3)]
+    with LocalExecutor(Losing()) as executor:
+        executor.submit([right[0], Candidate(), *right[1:]])
+        found = {each.candidate: each.outcome for each in executor.results()}
+    lost = found[Candidate()]
+    assert isinstance(lost, Failed)
+    assert (lost.stage, lost.reason) == ("run", "device lost")
+    assert "an illegal memory access" in lost.detail
+    processes = [outcome.values["time_s"] for c in right if isinstance(outcome := found[c], Measured)]
+    assert len(processes) == 3
+    assert processes[0] != processes[1] == processes[2]
+    assert executor.losses == {"its device was lost": 1}
+
+
+def test_tensors_are_described_for_copies_in_boxes() -> None:
+    program = parse(MATMUL, {"m": 130, "n": 256, "k": 128}, dtype="float16")
+    tile = TensorTile("m", "n", "k", 4, 1, 1, 16, "wgmma")
+    shared = (SharedTile("A"), SharedTile("B"))
+    kernels = gpu_program_of(program, Candidate((ReduceTile("k", 32), *shared, tile, BulkCopies(3))))
+    a, b = tensor_maps(kernels.kernels[0])
+    assert (a.source, a.extents, a.strides, a.box, a.swizzle) == ("A", (128, 130), (256,), (32, 64), 2)
+    assert (b.source, b.extents, b.strides, b.box, b.swizzle) == ("B", (256, 128), (512,), (64, 32), 3)
+    fake = FakeDriver()
+    device = cuda_driver.CudaDevice(b"", cuda_driver.Driver(fake))
+    memory, inner = device.allocate(100)
+    for _ in range(2):
+        device.run([Launch("run0", 9, 256, (inner,), 1024, ((inner, a), (memory, b)))])
+    first, second = fake.maps  # once, although the kernel is launched twice
+    assert first[1:] == (1, 2, inner.value, [128, 130], [256], [32, 64], [1, 1], 0, 2, 3, 0)
+    assert second[3] == memory.value
+    assert first[0] % 64 == 0

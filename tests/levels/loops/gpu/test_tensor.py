@@ -9,12 +9,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
+from planish.core import (
+    Candidate,
+    PlanishError,
+    ProgramError,
+    ScheduleError,
+    Step,
+    Target,
+    TargetError,
+    rng,
+)
 from planish.levels.loops.gpu import opencl
 from planish.levels.loops.gpu.cuda import compile_cuda, find_nvrtc
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import CUDA, OPENCL
-from planish.levels.loops.gpu.kernels import Mma, computations, require_fit, shared_bytes
+from planish.levels.loops.gpu.kernels import (
+    Arrangement,
+    Mma,
+    computations,
+    require_fit,
+    shared_bytes,
+    tensor_maps,
+)
 from planish.levels.loops.gpu.opencl import OpenClDevice
 from planish.levels.loops.gpu.running import CompiledKernels
 from planish.levels.loops.gpu.schedule import gpu_program_of
@@ -22,6 +38,7 @@ from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
     BlockTile,
+    BulkCopies,
     PipelineCopies,
     ReduceTile,
     SharedTile,
@@ -31,6 +48,7 @@ from planish.levels.loops.gpu.steps import (
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
+from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
@@ -41,6 +59,7 @@ PLAIN = "C[m,n] += A[m,k] * B[k,n]"
 SHARED = (ReduceTile("k", 16), SharedTile("A", 8), SharedTile("B", 8))
 TILE = TensorTile("m", "n", "k", 2, 1, 1, 2)
 GROUP = TensorTile("m", "n", "k", 4, 1, 1, 2, "wgmma")
+SWIZZLED = (SharedTile("A", swizzle=True), SharedTile("B", swizzle=True))
 compiles = pytest.mark.skipif(
     not (find_nvrtc() or shutil.which("nvcc")), reason="neither NVRTC nor nvcc is installed"
 )
@@ -81,18 +100,62 @@ CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
         {"n": 70, "m": 20},
         (*SHARED, TensorTile("n", "m", "k", 4, 2, 2, 1, "wgmma")),
     ),
+    # Chunks that exchange places: rows of 16 and of 32 elements, and those of tiles in several stages.
+    (PLAIN, {"n": 32}, (SHARED[0], *SWIZZLED, TILE)),
+    (
+        "C[m,n] += A[m,k] * B[n,k]",
+        {"k": 80},
+        (ReduceTile("k", 32), *SWIZZLED, TILE, PipelineCopies(3)),
+    ),
+    # Copies in boxes: operands along the reduction and across it, in rows of one panel and of several.
+    ("C[m,n] += A[m,k] * B[n,k]", {"m": 60}, (*SHARED, GROUP, BulkCopies(2))),
+]
+LARGE_CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
+    (
+        PLAIN,
+        {"m": 70, "n": 144, "k": 64},
+        (*SHARED, TensorTile("m", "n", "k", 4, 1, 1, 16, "wgmma"), BulkCopies(3, 1)),
+    ),
+    (
+        "C[m,n] += A[k,m] * B[n,k]",
+        {"m": 136, "n": 40, "k": 96},
+        (ReduceTile("k", 32), *SHARED[1:], TensorTile("m", "n", "k", 4, 2, 1, 2, "wgmma"), BulkCopies(2)),
+    ),
+    (
+        "C[b,m,n] += A[b,m,k] * B[b,k,n]; D[b,m,n] = relu(C[b,m,n])",
+        {"b": 2, "m": 72, "n": 32, "k": 128},
+        (
+            *(ReduceTile("k", 64), *SHARED[1:], BlockTile("b", 1)),
+            *(TensorTile("m", "n", "k", 4, 1, 1, 2, "wgmma"), BulkCopies(2)),
+        ),
+    ),
+]
+TF32_CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
+    (PLAIN, {}, (ReduceTile("k", 8), *SHARED[1:], TILE)),
+    ("C[m,n] += A[k,m] * B[n,k]", {"k": 40}, (*SHARED[:1], *SWIZZLED[1:], SharedTile("A", 4), TILE)),
+    ("C[n,m] += A[m,k] * B[n,k]", {}, (*SHARED, TensorTile("n", "m", "k", 1, 2, 1, 1), PipelineCopies(2))),
 ]
 
 
 @pytest.mark.parametrize(("text", "sizes", "steps"), CASES)
 def test_products_are_computed(text: str, sizes: dict[str, int], steps: tuple[Step, ...]) -> None:
     program = program_of(text, sizes=sizes)
+    assert interpreted(program, steps) is None
+
+
+@pytest.mark.parametrize(("text", "sizes", "steps"), TF32_CASES)
+def test_products_of_tf32_are_computed(text: str, sizes: dict[str, int], steps: tuple[Step, ...]) -> None:
+    assert interpreted(program_of(text, "tf32", sizes), steps) is None
+
+
+def interpreted(program: Program, steps: tuple[Step, ...]) -> str | None:
+    """Describe what is wrong with the kernels, by the interpreter."""
     kernels = gpu_program_of(program, Candidate(steps))
     assert any(isinstance(each, Mma) for kernel in kernels.kernels for each in computations(kernel.body))
     inputs = make_inputs(program)
     found = execute(kernels, inputs)
     shaped = {name: found[name].reshape(program.type[name].shape) for name in program.outputs}
-    assert check(program, shaped, reference(program, inputs)) is None
+    return check(program, shaped, reference(program, inputs))
 
 
 def on_device(program: Program, steps: tuple[Step, ...], name: str) -> str | None:
@@ -113,11 +176,42 @@ def needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("case", [1, 2, 5, 6, 10, 11, 12, 13])
-def test_fragments_are_exchanged_as_the_instructions_do(case: int, dtype: str) -> None:
+@pytest.mark.parametrize("case", [*[CASES[i] for i in (1, 2, 5, 6)], *CASES[10:], *LARGE_CASES])
+def test_fragments_are_exchanged_as_the_instructions_do(
+    case: tuple[str, dict[str, int], tuple[Step, ...]], dtype: str
+) -> None:
     needs("portable")
-    text, sizes, steps = CASES[case]
+    text, sizes, steps = case
     assert on_device(program_of(text, dtype, sizes), steps, "portable") is None
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_fragments_of_tf32_are_exchanged(case: int) -> None:
+    needs("portable")
+    text, sizes, steps = TF32_CASES[case]
+    assert on_device(program_of(text, "tf32", sizes), steps, "portable") is None
+
+
+def test_numbers_of_tf32_are_rounded_to_the_nearest() -> None:
+    needs("portable")
+    program = program_of("C[m,n] += A[m,k] * B[n,k]", "tf32")
+    ones, rest = np.ones((30, 32), np.float32), np.ones((18, 32), np.float32)
+    rest[:, 0] = 1 + 2.0**-11  # half a unit more: away from zero
+    rest[:, 1] = 1 + 2.0**-12
+    kernels = gpu_program_of(program, Candidate(TF32_CASES[0][2]))
+    found = np.empty((30, 18), np.float32)
+    device = OpenClDevice(kernel_source(kernels, OPENCL), "portable")
+    run = CompiledKernels(program, kernels, device).bind({"A": ones, "B": rest}, {"C": found})
+    run.repeat(1)
+    assert (found == 32 + 2.0**-10).all()
+
+
+def test_tf32_is_for_inputs_on_gpus_alone() -> None:
+    assert program_of(dtype="tf32").type["C"].dtype == "float32"
+    with pytest.raises(ProgramError, match="C is written, so it cannot be tf32: inputs alone are"):
+        program_of(dtype="C=tf32")
+    with pytest.raises(TargetError, match=r"'tf32' is for the tensor cores of GPUs. Add --target cuda:sm_80"):
+        LoopsLevel().target(program_of(dtype="tf32"), 1)
 
 
 def test_the_simulator_executes_fragments(capfd: pytest.CaptureFixture[str]) -> None:
@@ -168,6 +262,48 @@ def test_groups_of_warps_compile_for_hopper(text: str) -> None:
     assert compile_cuda(source, "sm_90a").spills == 0
 
 
+@compiles
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100"])
+def test_products_of_tf32_compile(arch: str) -> None:
+    program = program_of("C[m,n] += A[m,k] * B[n,k]", "tf32", {"m": 1024, "n": 1024, "k": 1024})
+    steps = (ReduceTile("k", 32), *SWIZZLED, TensorTile("m", "n", "k", 2, 2, 4, 8), PipelineCopies(3))
+    source = kernel_source(gpu_program_of(program, Candidate(steps)), CUDA)
+    assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" in source
+    assert compile_cuda(source, arch).spills == 0
+
+
+@compiles
+@pytest.mark.parametrize("text", [CASES[0][0], CASES[4][0], CASES[5][0]])
+def test_copies_in_bulk_compile_for_hopper(text: str) -> None:
+    program = program_of(text, sizes={"m": 1024, "n": 1024, "k": 1024})
+    tile = TensorTile("m", "n", "k", 8, 1, 1, 32, "wgmma")
+    kernels = gpu_program_of(program, Candidate((ReduceTile("k", 64), *SHARED[1:], tile, BulkCopies(4, 1))))
+    source = kernel_source(kernels, CUDA)
+    assert "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier" in source
+    assert "setmaxnreg.dec.sync.aligned.u32 40" in source
+    assert "__launch_bounds__(384)" in source
+    found = compile_cuda(source, "sm_90a")
+    assert found.spills == 0
+    assert found.statistics["run0"].registers == 168
+    for tensor in tensor_maps(kernels.kernels[0]):
+        assert tensor.extents == (1024, 1024)
+        assert tensor.strides == (2048,)
+        assert tensor.box[0] == 64
+        assert tensor.swizzle == 3
+
+
+@pytest.mark.parametrize("row", [16, 32, 64, 128])
+def test_chunks_of_neighboring_rows_are_in_different_banks(row: int) -> None:
+    arranged = Arrangement.of(row, 2)
+    assert arranged is not None
+    assert sorted(map(arranged.place, range(row * 16))) == [*range(row * 16)]
+    for column in range(0, row, 8):
+        # The eight rows of a matrix that a warp loads at once: 16 bytes of each, in all banks together.
+        places = [2 * arranged.place(line * row + column) // 16 % 8 for line in range(8)]
+        assert sorted(places) == [*range(8)]
+    assert Arrangement.of(24, 2) is Arrangement.of(8, 2) is None
+
+
 def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
     kernels = gpu_program_of(program_of(), Candidate((*SHARED, TILE)))
     (kernel,) = kernels.kernels
@@ -182,7 +318,7 @@ def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
 @pytest.mark.parametrize(
     ("sizes", "dtype", "steps", "why"),
     [
-        ({}, "float32", (*SHARED, TILE), "tensor cores multiply float16 or bfloat16, not float32"),
+        ({}, "float32", (*SHARED, TILE), "tensor cores multiply float16, bfloat16 or tf32, not float32"),
         ({"m": 8}, "float16", (*SHARED, TILE), "an axis is too short"),
         ({"k": 40}, "float16", (*SHARED, TILE), "no multiple of 16"),
         ({}, "float16", (SHARED[0], TILE), "read operands that blocks share"),
@@ -195,6 +331,24 @@ def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
         ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 2, 1, 1, 1, "wgmma")), "groups of 4 warps"),
         ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 4, 1, 1, 1, "wgmma")), "64 rows and 8 columns"),
         ({}, "float16", (*SHARED, TensorTile("m", "n", "k", 1, 1, 1, 1, "wmma")), "no instruction 'wmma'"),
+        ({"m": 60}, "tf32", (*SHARED, GROUP), "'wgmma' is not used for tf32"),
+        ({}, "float16", (SHARED[0], SharedTile("A", 8, swizzle=True), *SWIZZLED[1:], TILE), "with a pad"),
+        ({"n": 18}, "float16", (*SHARED, TILE, BulkCopies(2)), "is for products by 'wgmma'"),
+        ({"m": 60}, "float16", (*SHARED, GROUP, BulkCopies(2), PipelineCopies(2)), "pipelined twice"),
+        ({"m": 60}, "float16", (*SHARED, GROUP, BulkCopies(2, 1)), "keeps no stage"),
+        ({"m": 60}, "float16", (*SHARED, GROUP, BulkCopies(2)), "rows that begin at multiples of 16 bytes"),
+        (
+            {"m": 60, "n": 32, "k": 80},
+            "float16",
+            (ReduceTile("k", 32), *SHARED[1:], GROUP, BulkCopies(2)),
+            "single loop of whole tiles",
+        ),
+        (
+            {"m": 60, "n": 24},
+            "float16",
+            (*SHARED, TensorTile("m", "n", "k", 4, 1, 1, 1, "wgmma"), BulkCopies(2)),
+            "no tile",
+        ),
     ],
 )
 def test_what_tensor_cores_cannot_compute_is_refused(

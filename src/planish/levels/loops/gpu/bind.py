@@ -17,6 +17,7 @@ from dataclasses import replace
 from math import prod
 
 from planish.core import ScheduleError
+from planish.levels.loops.gpu.bulk import BOX_BYTES, COPYING, arranged_in_boxes, box_of, require_alone
 from planish.levels.loops.gpu.copies import pipelined, wide_copy
 from planish.levels.loops.gpu.edges import Edges, Path
 from planish.levels.loops.gpu.kernels import (
@@ -24,12 +25,15 @@ from planish.levels.loops.gpu.kernels import (
     GLOBAL,
     PRIVATE,
     SHARED,
+    Arrangement,
+    Box,
     Compute,
     Cooperative,
     Counts,
     GpuKernel,
     GpuProgram,
     Item,
+    Mma,
     Serial,
     Single,
     synchronized,
@@ -128,6 +132,7 @@ class _Binder:
         self.strides: dict[str, Mapping[LoopId, int]] = {}
         """Buffer to its strides in the kernel's own layout, where they are others than the tree's."""
         self.sizes: dict[str, int] = {}
+        self.arranged: dict[str, Arrangement] = {}
         self.block_size = 1
         self.types = {name: tree.buffer[name].dtype for name in self.refs}
         written = {leaf.target.buffer for leaf in self.leaves}
@@ -191,23 +196,26 @@ class _Binder:
         in_global = [b.name for b in self.tree.buffers if self.spaces.get(b.name) == GLOBAL]
         options, names = self.options, frozenset(b.name for b in shared)
         if options.stages > 1:
-            items, staged = pipelined(items, names, options.stages, self._tile_elements)
+            items, staged = pipelined(items, names, options, self._tile_elements)
             shared = tuple(replace(b, size=staged.get(b.name, b.size)) for b in shared)
         if block_size > 1:
             items = synchronized(items, names)
+        if options.bulk:
+            require_alone(items, self.arranged)
         inputs = tuple(name for name in in_global if name not in written)
         outputs = tuple(name for name in in_global if name in written)
         return GpuKernel(
             *("", blocks, threads, block_size, flat, items, shared, private, inputs, outputs),
             raster=options.raster if len(blocks) > 1 else 0,
             resident=options.resident,
+            arranged=self.arranged,
+            copying=COPYING if options.bulk else 0,
         )
 
     def _tile_elements(self, name: str) -> int:
         """Count the elements of a tile of a shared buffer, up to where the next one may begin."""
-        aligned = max(1, ALIGNED_BYTES // DTYPES[self.types[name]])
-        size = self.sizes.get(name, self.tree.buffer[name].size)
-        return -(-size // aligned) * aligned
+        aligned = (BOX_BYTES if self.options.bulk else ALIGNED_BYTES) // DTYPES[self.types[name]]
+        return -(-self._buffer(name).size // aligned) * aligned
 
     def _kind(self, loop: Loop) -> str:
         return "serial" if self._copies(loop) else self.bindings.get(loop.id, "serial")
@@ -314,6 +322,8 @@ class _Binder:
             else:
                 self.spaces[name] = SHARED
                 self._leave_room(name)
+                if name in self.layout.swizzled and not self._for_groups():
+                    self._swizzle(name)
 
     def _is_read(self, name: str) -> bool:
         return any(ref.buffer == name for leaf in self.leaves for ref in refs(leaf.value))
@@ -369,21 +379,43 @@ class _Binder:
         """Return whether a thread walks a loop itself."""
         return loop not in self.threads and self.bindings.get(loop) != "block"
 
-    def _leave_room(self, name: str) -> None:
-        """Leave elements free after each row of a shared tile, against bank conflicts."""
-        pad, size = self.layout.pads.get(name, 0), self.tree.buffer[name].size
-        multiple = ROW_ELEMENTS if self.options.tensor else 1
+    def _for_groups(self) -> bool:
+        """Return whether groups of warps multiply, whose tiles have an order of their own."""
+        return self.options.tensor is not None and self.options.tensor.warp is not None
+
+    def _row(self, name: str) -> int:
+        """Return the elements of a row of a shared tile; 0 where it has no rows."""
+        size = self.tree.buffer[name].size
         moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}
         first = min(moves, key=moves.__getitem__, default=("", 1))[0]
         strides = {s for (axis, _), s in moves.items() if axis != first and s >= LEAST_ROW and not size % s}
-        row = min((s for s in strides if self._is_row(name, s)), default=0)
+        return min((s for s in strides if self._is_row(name, s)), default=0)
+
+    def _leave_room(self, name: str) -> None:
+        """Leave elements free after each row of a shared tile, against bank conflicts."""
+        pad, row = self.layout.pads.get(name, 0), self._row(name)
+        multiple = ROW_ELEMENTS if self.options.tensor else 1
         pad += -(row + pad) % multiple
-        if self.options.tensor and self.options.tensor.warp:
-            return  # matrices of 8 x 8 elements lie in sequence
+        if self._for_groups():
+            return
         if not pad or not row or any(ref.offset for ref in self.refs[name]):
             return
+        moves = {loop: s for ref in self.refs[name] for loop, s in ref.strides}
         self.strides[name] = {loop: s + s // row * pad for loop, s in moves.items()}
-        self.sizes[name] = size // row * (row + pad)
+        self.sizes[name] = self.tree.buffer[name].size // row * (row + pad)
+
+    def _swizzle(self, name: str) -> None:
+        """Have chunks of a shared tile exchange places by the numbers of their rows."""
+        row = self._row(name)
+        arranged = Arrangement.of(row, DTYPES[self.types[name]])
+        if arranged is None or name in self.strides:
+            rows = f"rows of {row} elements" if row else "no rows"
+            rows += " with a pad" * (name in self.strides)
+            what = f"the tile of '{name.partition('.')[0]}' has {rows}"
+            raise ScheduleError(
+                f"{what}: nothing can be exchanged", "Use a pad, or rows of 2, 4, 8... chunks."
+            )
+        self.arranged[name] = arranged
 
     def _is_row(self, name: str, row: int) -> bool:
         """Return whether references stay in a row by some of their loops, and by the others move by rows.
@@ -402,7 +434,8 @@ class _Binder:
 
     def _buffer(self, name: str) -> Buffer:
         buffer = self.tree.buffer[name]
-        return replace(buffer, size=self.sizes.get(name, buffer.size))
+        size, arranged = self.sizes.get(name, buffer.size), self.arranged.get(name)
+        return replace(buffer, size=-(-size // arranged.multiple) * arranged.multiple if arranged else size)
 
     # Items
 
@@ -445,7 +478,11 @@ class _Binder:
             # Rows beyond an edge are read, too.
             reach = 1 + sum(stride * (self.trips[loop] - 1) for loop, stride in ref.strides)
             self.sizes[ref.buffer] = max(reach, self.sizes.get(ref.buffer, self.tree.buffer[ref.buffer].size))
-        return fragments_of(made, loops, self.trips, self.edges.extent(loops.inner[0], path), self.types)
+        deep, bulk = self.edges.extent(loops.inner[0], path), self.options.bulk
+        found = fragments_of(made, loops, self.trips, deep, self.types, bulk=bulk)
+        if bulk:
+            self._arrange_boxes(found)
+        return found
 
     def _is_shared_work(self, node: Loop, path: Path) -> bool:
         """Return whether no thread loop encloses a nest that writes what threads share."""
@@ -458,6 +495,7 @@ class _Binder:
 
     def _cooperative(self, node: Loop, path: Path) -> Item:
         chain, nodes, path = list[tuple[LoopId, int]](), (node,), replace(path, cooperative=True)
+        around = path
         while len(nodes) == 1 and isinstance(loop := nodes[0], Loop):
             if not self._is_independent(loop, len(path.levels)):
                 break
@@ -471,9 +509,30 @@ class _Binder:
             source = leaf.value.stride
             chain.sort(key=lambda item: -source.get(item[0], 0))
         items = self._all(nodes, path)
+        if self.options.bulk:
+            return Cooperative(tuple(chain), items, self._box(chain, items, around))
         if len(items) == 1 and isinstance(item := items[0], Compute) and self._copies_as_it_is(item):
             return wide_copy(tuple(chain), item, DTYPES[self.types[item.leaf.target.buffer]], self.block_size)
         return Cooperative(tuple(chain), items)
+
+    def _box(self, chain: Sequence[tuple[LoopId, int]], items: tuple[Item, ...], path: Path) -> Box:
+        """Describe a copy as that of a box; raises ScheduleError where it is none."""
+        item = items[0] if len(items) == 1 else None
+        if not isinstance(item, Compute) or not self._copies_as_it_is(item):
+            raise ScheduleError("bulk copies convert no elements, and pad none", "Use PipelineCopies.")
+        source = item.leaf.value
+        assert isinstance(source, Ref)
+        inside = {axis for (axis, _), _ in chain}
+        axes = dict.fromkeys(axis for (axis, _), _ in source.strides)
+        sizes = {axis: self.edges.extent(axis, path) if axis in inside else 1 for axis in axes}
+        extents = {axis: self._size(axis) for axis in axes}
+        itemsize, windows = DTYPES[self.types[source.buffer]], frozenset(self.tree.window)
+        return box_of(source, item.leaf.target.buffer, sizes, extents, windows, itemsize)
+
+    def _arrange_boxes(self, item: Mma) -> None:
+        """Arrange the operands' tiles as bulk copies do; raises ScheduleError where they cannot."""
+        for ref in item.operands:
+            self.arranged[ref.buffer] = arranged_in_boxes(item, ref, self._row(ref.buffer))
 
     def _copies_as_it_is(self, item: Compute) -> bool:
         """Return whether an element is copied without a conversion."""
@@ -525,6 +584,8 @@ class _Binder:
         leaf = loop.body[0]
         width = self.trips[loop.id]
         if not isinstance(leaf, Leaf) or width not in (2, 4, 8):
+            return None
+        if any(ref.buffer in self.arranged and loop.id in ref.stride for ref in leaf.refs):
             return None
         strides = [self._ref(ref).stride.get(loop.id, 0) for ref in leaf.refs]
         types = {self.types[ref.buffer] for ref in leaf.refs}

@@ -21,6 +21,7 @@ from planish.levels.loops.gpu.kernels import (
     Single,
     computations,
 )
+from planish.levels.loops.gpu.layout import KernelOptions
 from planish.levels.loops.ir.tree import Call, Leaf, LoopId, Ref, Value, refs
 
 WIDTHS = (8, 4, 2)
@@ -112,14 +113,14 @@ def _width(
 
 
 def pipelined(
-    items: tuple[Item, ...], shared: frozenset[str], stages: int, elements: Callable[[str], int]
+    items: tuple[Item, ...], shared: frozenset[str], options: KernelOptions, elements: Callable[[str], int]
 ) -> tuple[tuple[Item, ...], dict[str, int]]:
     """Copy tiles ahead of their use in the loops that begin with copies to shared memory.
 
     Args:
         items: of a kernel.
         shared: the buffers of a block.
-        stages: tiles of each buffer.
+        options: with the number of tiles of each buffer.
         elements: counts those of a tile.
 
     Returns:
@@ -128,7 +129,7 @@ def pipelined(
     Raises:
         ScheduleError: there is no such loop.
     """
-    found = _Pipeline(items, shared, stages, elements)
+    found = _Pipeline(items, shared, options, elements)
     items = tuple(map(found.item, items))
     if not found.sizes:
         raise ScheduleError("no loop of the nest copies shared tiles alone", "Leave PipelineCopies out.")
@@ -137,9 +138,14 @@ def pipelined(
 
 class _Pipeline:
     def __init__(
-        self, whole: tuple[Item, ...], shared: frozenset[str], stages: int, elements: Callable[[str], int]
+        self,
+        whole: tuple[Item, ...],
+        shared: frozenset[str],
+        options: KernelOptions,
+        elements: Callable[[str], int],
     ) -> None:
-        self.whole, self.shared, self.stages, self.elements = whole, shared, stages, elements
+        self.whole, self.shared, self.elements = whole, shared, elements
+        self.stages, self.unfinished = options.stages, options.unfinished
         self.sizes: dict[str, int] = {}
 
     def item(self, item: Item) -> Item:
@@ -165,7 +171,7 @@ class _Pipeline:
             return replace(ref, strides=(*ref.strides, (tile, size))) if size else ref
 
         copies, body = (tuple(with_refs(each, moved) for each in found) for found in (copies, body))
-        return Pipelined(item.loop, item.first, item.last, self.stages, tile, copies, body)
+        return Pipelined(item.loop, item.first, item.last, self.stages, tile, copies, body, self.unfinished)
 
     def _touched_outside(self, items: tuple[Item, ...], loop: LoopId) -> set[str]:
         """Return the buffers that are touched where the loop does not fill them: no tile has all of those.

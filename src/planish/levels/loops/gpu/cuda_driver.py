@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from planish.core import TargetError
+from planish.core import DeviceLostError, TargetError
+from planish.levels.loops.gpu.kernels import TensorMap
 from planish.levels.loops.gpu.running import MARGIN, Launch
 
 if TYPE_CHECKING:
@@ -19,6 +20,27 @@ _MAJOR, _MINOR, _L2_BYTES = 75, 76, 38
 """Attributes of a device: its compute capability, and the size of its last cache."""
 _DYNAMIC_SHARED = 8
 """Attribute of a function: bytes of shared memory that it may be launched with."""
+
+
+_MAP_BYTES, _BITS_16 = 128, 1
+"""Of a description of a tensor, which begins at a multiple of 64; and its type of elements."""
+
+
+_LOST = frozenset({46, 214, 700, 702, 709, 710, *range(714, 720), 999})
+"""Errors after which a process can use the device no more: of memory, of a launch, of the device itself."""
+_HINTS: Mapping[int, str] = {
+    2: "Free memory of the GPU, or give smaller sizes.",
+    34: "The library is a stub: install NVIDIA's driver.",
+    35: "Update NVIDIA's driver.",
+    100: "Check nvidia-smi, and CUDA_VISIBLE_DEVICES.",
+    200: "Compile it again: the file is damaged, or newer than the driver.",
+    209: "Compile it for the GPU of this machine.",
+    218: "Compile it for the GPU of this machine, or update NVIDIA's driver.",
+    222: "Update NVIDIA's driver, or compile with an older CUDA.",
+    803: "Restart the machine: the driver and its library have different versions.",
+    804: "Update NVIDIA's driver.",
+}
+"""Error to what the user can do."""
 
 
 class Driver:
@@ -35,13 +57,24 @@ class Driver:
         """Call a function.
 
         Raises:
-            TargetError: it reports an error.
+            DeviceLostError: it reports an error after which the process cannot use the device.
+            TargetError: it reports another error, or is too old to have the function.
         """
-        code = getattr(self._library, name)(*args)
-        if code:
-            text = ctypes.c_char_p()
-            self._library.cuGetErrorString(code, ctypes.byref(text))
-            raise TargetError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+        try:
+            function = getattr(self._library, name)
+        except AttributeError as error:
+            raise TargetError(f"the driver has no function {name}", "Update NVIDIA's driver.") from error
+        code = function(*args)
+        if not code:
+            return
+        text = ctypes.c_char_p()
+        self._library.cuGetErrorString(code, ctypes.byref(text))
+        what = f"{name}: {(text.value or b'unknown error').decode()} ({code})"
+        if code in _LOST:
+            raise DeviceLostError(
+                what, "The kernel is to blame, or the GPU: look at dmesg if others fail, too."
+            )
+        raise TargetError(what, _HINTS.get(code, ""))
 
 
 @cache
@@ -53,13 +86,16 @@ def open_driver() -> Driver:
     """
     try:
         driver = Driver(ctypes.CDLL(_LIBRARY))
+    except OSError as error:
+        raise TargetError(f"this machine has no CUDA GPU: {_LIBRARY} is not installed") from error
+    count = ctypes.c_int()
+    try:
         driver("cuInit", 0)
-        count = ctypes.c_int()
         driver("cuDeviceGetCount", ctypes.byref(count))
-    except (OSError, TargetError) as error:
-        raise TargetError("this machine has no CUDA GPU") from error
+    except TargetError as error:
+        raise TargetError(f"this machine has no CUDA GPU that can be used: {error}") from error
     if not count.value:
-        raise TargetError("this machine has no CUDA GPU")
+        raise TargetError("this machine has no CUDA GPU: the driver finds none")
     return driver
 
 
@@ -96,6 +132,7 @@ class CudaDevice:
         for event in (self._begin, self._end):
             self._driver("cuEventCreate", ctypes.byref(event), 0)
         self._functions: dict[str, ctypes.c_void_p] = {}
+        self._maps: dict[tuple[int, TensorMap], tuple[ctypes.c_void_p, Any]] = {}
         self._scratch: ctypes.c_uint64 | None = None
         self._scratch_bytes = _attribute(self._driver, device, _L2_BYTES)
 
@@ -143,8 +180,10 @@ class CudaDevice:
         """Execute kernels one after the other; return nanoseconds between two events around them."""
         functions = [self._function(launch.name, launch.shared) for launch in launches]
         self._driver("cuEventRecord", self._begin, None)
-        for function, (_, grid_size, block_size, arguments, shared) in zip(functions, launches, strict=True):
+        for function, launch in zip(functions, launches, strict=True):
+            _, grid_size, block_size, arguments, shared, maps = launch
             addresses = [ctypes.cast(ctypes.pointer(each), ctypes.c_void_p) for each in arguments]
+            addresses += [self._map(memory, each) for memory, each in maps]
             listed = (ctypes.c_void_p * len(addresses))(*addresses)
             sizes = (grid_size, 1, 1, block_size, 1, 1, shared)
             self._driver("cuLaunchKernel", function, *sizes, None, listed, None)
@@ -153,6 +192,34 @@ class CudaDevice:
         milliseconds = ctypes.c_float()
         self._driver("cuEventElapsedTime", ctypes.byref(milliseconds), self._begin, self._end)
         return round(milliseconds.value * 1e6)
+
+    def _map(self, memory: Any, tensor: TensorMap) -> ctypes.c_void_p:
+        """Describe a tensor for copies in boxes; raises TargetError where the driver cannot."""
+        key = memory.value, tensor
+        if key not in self._maps:
+            rank = len(tensor.extents)
+            space = ctypes.create_string_buffer(2 * _MAP_BYTES)
+            begin = ctypes.c_void_p(-(-ctypes.addressof(space) // _MAP_BYTES) * _MAP_BYTES)
+            extents, strides = (
+                (ctypes.c_uint64 * max(1, len(each)))(*each) for each in (tensor.extents, tensor.strides)
+            )
+            box, steps = (ctypes.c_uint32 * rank)(*tensor.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+            # Elements are bits of 2 bytes; no interleaving; reads of 256 bytes for L2; zeros outside.
+            numbers = (0, tensor.swizzle, 3, 0)
+            self._driver(
+                "cuTensorMapEncodeTiled",
+                begin,
+                _BITS_16,
+                rank,
+                memory,
+                extents,
+                strides,
+                box,
+                steps,
+                *numbers,
+            )
+            self._maps[key] = begin, space
+        return self._maps[key][0]
 
     def _function(self, name: str, shared: int) -> ctypes.c_void_p:
         """Find a kernel, which may then be launched with so many bytes of shared memory."""

@@ -37,7 +37,7 @@ class Dialect:
     vectors: bool
 
 
-_TYPES = {"float32": "float", "float64": "double", "int32": "int", "bfloat16": "ushort"}
+_TYPES = {"float32": "float", "float64": "double", "int32": "int", "bfloat16": "ushort", "tf32": "float"}
 OPENCL = Dialect(
     "opencl",
     "__kernel __attribute__((reqd_work_group_size({0}, 1, 1))) void",

@@ -9,7 +9,7 @@ from math import isinf, isnan
 import numpy as np
 
 from planish.levels.loops.gpu.dialect import OPENCL, Dialect
-from planish.levels.loops.gpu.kernels import Compute, Condition, GpuProgram
+from planish.levels.loops.gpu.kernels import Arrangement, Compute, Condition, GpuProgram
 from planish.levels.loops.ir.tree import Buffer, Call, LoopId, Ref, Value
 from planish.levels.loops.lang.element_types import nearest_integer
 from planish.levels.loops.lang.program import ARITHMETIC, COMPARISONS, DTYPES, Const
@@ -39,6 +39,7 @@ class ElementWriter:
         functions: name to text of the functions that were used.
         names: loop to the name of its iteration.
         spaces: buffer to its memory; global ones are absent.
+        arranged: shared buffer to the order of its elements, where that is not row-major.
     """
 
     def __init__(self, program: GpuProgram, dialect: Dialect) -> None:
@@ -56,6 +57,7 @@ class ElementWriter:
         self.scalar = {"float32": "float", "float64": "double", "int32": "int"}[self.arithmetic]
         self.names: dict[LoopId, str] = {}
         self.spaces: dict[str, str] = {}
+        self.arranged: Mapping[str, Arrangement] = {}
 
     def _condition(self, condition: Condition, fixed: Mapping[LoopId, int]) -> str:
         offset = sum(stride * fixed[loop] for loop, stride in condition.terms if loop in fixed)
@@ -81,7 +83,28 @@ class ElementWriter:
 
     def _at(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> str:
         skipped = lanes[0] if lanes else None
-        return self._sum(ref.offset, [item for item in ref.strides if item[0] != skipped])
+        at = self._sum(ref.offset, [item for item in ref.strides if item[0] != skipped])
+        return self._placed(ref.buffer, at)
+
+    def _placed(self, buffer: str, at: str) -> str:
+        """Find where the element is that has this number in row-major order."""
+        arranged = self.arranged.get(buffer)
+        if arranged is None:
+            return at
+        numbers = (arranged.low, arranged.bits, arranged.shift)
+        panels = (arranged.panel, arranged.row, arranged.rows) if arranged.panel else ()
+        name = "p_place_" + "_".join(map(str, (*numbers, *panels)))
+        lines = [f"{self.dialect.function} int {name}(int at)", "{"]
+        if arranged.panel:
+            whole, width, row = arranged.row * arranged.rows, arranged.panel, arranged.row
+            lines.append(f"  const int within = at % {whole}, column = within % {row};")
+            place = (
+                f"column / {width} * {arranged.rows * width} + within / {row} * {width} + column % {width}"
+            )
+            lines.append(f"  at += {place} - within;")
+        lines += [f"  return at ^ (at >> {arranged.shift} & {arranged.mask});", "}"]
+        self.functions[name] = "\n".join(lines)
+        return f"{name}({at})"
 
     def _is_vector(self, ref: Ref, lanes: tuple[LoopId, int] | None) -> bool:
         return lanes is not None and lanes[0] in ref.stride
@@ -186,7 +209,8 @@ class ElementWriter:
             "{ return x >= n - 1 ? n - 1 : x > 0 ? (int)x : 0; }"
         )
         found = f"{name}({self._value(index, None)}, {extent})"
-        at = f"{self._at(base, None)} + {found} * {stride}"
+        at = self._sum(base.offset, base.strides)
+        at = self._placed(base.buffer, f"{at} + {found} * {stride}")
         return self._element(buffer_name(base.buffer), at, self.buffers[base.buffer].dtype)
 
     def _number(self, value: float) -> str:

@@ -183,7 +183,7 @@ def require_device(target: Target) -> None:
     try:
         found = gpu_architecture()
     except TargetError as error:
-        raise TargetError("this machine has no CUDA GPU to execute kernels", hint) from error
+        raise TargetError(error.message, hint) from error
     if found != name.removesuffix("a"):
         raise TargetError(f"the GPU of this machine is {found}, not {name}", hint)
 

@@ -17,7 +17,14 @@ from planish.levels.loops.export import kernel_name, kernel_record, write_kernel
 from planish.levels.loops.gpu.cuda import compile_cuda
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.evaluator import compiled_for, has_device, source_for
-from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram, dynamic_bytes, shared_bytes
+from planish.levels.loops.gpu.kernels import (
+    GpuKernel,
+    GpuProgram,
+    TensorMap,
+    dynamic_bytes,
+    shared_bytes,
+    tensor_maps,
+)
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.ir.schedule import loop_text
 from planish.levels.loops.lang.element_types import numpy_type
@@ -37,6 +44,7 @@ def _grid_text(kernel: GpuKernel) -> str:
     else:
         blocks = ", ".join(f"{loop_text(loop)}: {n}" for loop, n in kernel.blocks)
         what = f"{kernel.grid_size} blocks ({blocks}) of {kernel.block_size} threads ({threads})"
+        what += f", and {kernel.copying} that copy" * (kernel.copying > 0)
     own = [f"{b.name}: {b.size} of {b.dtype}" for b in kernel.private]
     shared = [f"{b.name}: {b.size} of {b.dtype}" for b in kernel.shared]
     parts = [f"{kernel.name}: {what}"]
@@ -105,8 +113,9 @@ def _launch_record(kernel: GpuKernel) -> dict[str, Any]:
     return {
         "name": kernel.name,
         "blocks": kernel.grid_size,
-        "threads": kernel.block_size,
+        "threads": kernel.launched,
         "arguments": [*kernel.inputs, *kernel.outputs],
+        **({"tensor_maps": [asdict(each) for each in tensor_maps(kernel)]} if kernel.copying else {}),
         "shared_bytes": shared_bytes(kernel),
     }
 
@@ -300,6 +309,8 @@ int main(int argc, char **argv)
     CHECK(cuEventCreate(&begin, 0));
     CHECK(cuEventCreate(&end, 0));
     CUdeviceptr memory[BUFFERS];
+    CUtensorMap maps[{maps_most}];
+    (void)maps;
     for (int i = 0; i < BUFFERS; ++i) {{
         CHECK(cuMemAlloc(&memory[i], buffers[i].bytes));
         void *data = calloc(1, buffers[i].bytes);
@@ -307,6 +318,7 @@ int main(int argc, char **argv)
         CHECK(cuMemcpyHtoD(memory[i], data, buffers[i].bytes));
         free(data);
     }}
+{maps}
     for (int call = 0; call <= times; ++call) {{
         if (call == 1) CHECK(cuEventRecord(begin, NULL));
         for (int i = 0; i < LAUNCHES; ++i) {{
@@ -314,7 +326,10 @@ int main(int argc, char **argv)
             CUfunction kernel;
             void *arguments[{most}];
             CHECK(cuModuleGetFunction(&kernel, module, launches[i].name));
-            for (int a = 0; a < launches[i].count; ++a) arguments[a] = &memory[launches[i].arguments[a]];
+            for (int a = 0; a < launches[i].count; ++a) {{
+                int at = launches[i].arguments[a];
+                arguments[a] = at < BUFFERS ? (void *)&memory[at] : (void *)&maps[at - BUFFERS];
+            }}
             if (launches[i].shared)
                 CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                          launches[i].shared));
@@ -338,9 +353,19 @@ int main(int argc, char **argv)
     return 0;
 }}
 """
+_MAP = """    {{
+        cuuint64_t extents[] = {{{extents}}}, strides[] = {{{strides}}};
+        cuuint32_t box[] = {{{box}}}, steps[] = {{{steps}}};
+        CHECK(cuTensorMapEncodeTiled(&maps[{number}], CU_TENSOR_MAP_DATA_TYPE_UINT16, {rank},
+                                     (void *)memory[{source}], extents, strides, box, steps,
+                                     CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle){swizzle},
+                                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    }}"""
 _HOSTS = {"opencl": _OPENCL + _TABLES + _OPENCL_MAIN, "cuda": _CUDA + _TABLES + _CUDA_MAIN}
 _C_TYPES = {
     "float32": "float",
+    "tf32": "float",
     "float64": "double",
     "int32": "int",
     "int8": "signed char",
@@ -364,10 +389,13 @@ def host_program(name: str, program: Program, kernels: GpuProgram, kind: str) ->
     types |= {b.name: (b.size, b.dtype, 2) for b in kernels.temporaries}
     number = {n: i for i, n in enumerate(types)}
     every = [(k, 1) for k in kernels.ahead] + [(k, 0) for k in kernels.kernels]
-    rows: list[str] = []
+    rows, maps = list[str](), list[str]()
     for k, once in every:
         arguments = [str(number[n]) for n in (*k.inputs, *k.outputs)]
-        numbers = f"{k.grid_size}, {k.block_size}, {dynamic_bytes(k)}, {once}, {len(arguments)}"
+        for each in tensor_maps(k) if kind == "cuda" else ():
+            arguments.append(str(len(number) + len(maps)))
+            maps.append(_map_code(each, len(maps), number[each.source]))
+        numbers = f"{k.grid_size}, {k.launched}, {dynamic_bytes(k)}, {once}, {len(arguments)}"
         row = f'"{k.name}", {numbers}, {{{", ".join(arguments)}}}'
         rows.append(f"    {{{row}}},")
     return _HOSTS[kind].format(
@@ -375,7 +403,9 @@ def host_program(name: str, program: Program, kernels: GpuProgram, kind: str) ->
         buffers="\n".join(
             f'    {{"{n}", {size * DTYPES[t]}, {kind}}},' for n, (size, t, kind) in types.items()
         ),
-        most=max(len((*k.inputs, *k.outputs)) for k, _ in every),
+        most=max(len((*k.inputs, *k.outputs, *tensor_maps(k))) for k, _ in every),
+        maps="\n".join(maps),
+        maps_most=max(1, len(maps)),
         launches="\n".join(rows),
         fills="\n".join(
             f"    case {number[n]}: {_loop(t, size, fill=True)} break;"
@@ -387,6 +417,23 @@ def host_program(name: str, program: Program, kernels: GpuProgram, kind: str) ->
             for n, (size, t, k) in types.items()
             if k == 1
         ),
+    )
+
+
+def _map_code(tensor: TensorMap, number: int, source: int) -> str:
+    extents, strides, box = (
+        ", ".join(map(str, each)) for each in (tensor.extents, tensor.strides, tensor.box)
+    )
+    rank = len(tensor.extents)
+    return _MAP.format(
+        extents=extents,
+        strides=strides,
+        box=box,
+        steps=", ".join("1" * rank),
+        number=number,
+        source=source,
+        rank=rank,
+        swizzle=tensor.swizzle,
     )
 
 

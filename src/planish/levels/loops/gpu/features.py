@@ -30,7 +30,6 @@ from planish.levels.loops.gpu.kernels import (
     Single,
     shared_bytes,
 )
-from planish.levels.loops.gpu.tensor import FRAGMENT_DEPTH
 from planish.levels.loops.ir.tree import LoopId, Ref, refs
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class _Counted:
         for item in items:
             match item:
                 case Compute():
-                    self._compute(item, times, fastest)
+                    self._compute(item, times, fastest, kernel)
                 case Mma():
                     self._multiply(item, times)
                 case Pipelined():
@@ -121,7 +120,7 @@ class _Counted:
                 case Barrier():
                     self.barriers += times
 
-    def _compute(self, item: Compute, times: float, fastest: LoopId | None) -> None:
+    def _compute(self, item: Compute, times: float, fastest: LoopId | None, kernel: GpuKernel) -> None:
         width = item.lanes[1] if item.lanes else 1
         if item.aligned:
             self.copied = max(self.copied, width)
@@ -136,7 +135,10 @@ class _Counted:
             if ref.buffer in self.shared:
                 self.in_shared += times * width
                 # Threads a multiple of the banks apart meet; those that read one element do not.
-                self.meeting += times * width * (gcd(stride, BANKS) if stride else 1)
+                meet = gcd(stride, BANKS) if stride else 1
+                if arranged := kernel.arranged.get(ref.buffer):
+                    meet = max(1, meet >> arranged.bits)
+                self.meeting += times * width * meet
                 continue
             self.in_global += times * width
             self.sequence += times * width * (stride == (width if item.aligned else 1))
@@ -145,7 +147,7 @@ class _Counted:
     def _multiply(self, item: Mma, times: float) -> None:
         """Count a product by tensor cores, whose rows meet in no bank."""
         depth, rows, columns = (prod(n for _, n in each) for each in (item.depth, item.rows, item.columns))
-        computed = times * depth * rows * columns * 4 * FRAGMENT_DEPTH
+        computed = times * depth * rows * columns * 4 * prod(n for _, n in item.inner)
         read = times * depth * (rows * 8 + columns * 4)
         self.computed += computed
         self.in_tensor += computed

@@ -9,8 +9,8 @@ interpreter that executes the tree in order computes the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from planish.core import TargetError
@@ -26,8 +26,63 @@ STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a CUDA kernel may have without asking the driver for more."""
 EXCHANGED_WORDS = 6
 """Words of 4 bytes that a thread shows to the others of its warp where OpenCL emulates `mma.sync`."""
+_BANK_BITS = 3
+"""Chunks of 16 bytes in all banks together are 8."""
 Counts = tuple[tuple[LoopId, int], ...]
 """Loops with their iterations, outermost first."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Order of the elements of a shared buffer, so that neighboring rows do not meet in a bank.
+
+    Chunks of 16 bytes exchange places within a row, by the bits of the row's number. Longer rows than a panel
+    are divided in panels, which lie one after the other.
+
+    Args:
+        low: bits of an element's number in its chunk.
+        bits: bits of a chunk's number that are exchanged.
+        shift: from the chunk's bits to those of the row.
+        panel: elements of a panel's row; 0 where rows are not divided.
+        row: elements of a row, where they are divided.
+        rows: of a tile, where they are divided.
+    """
+
+    low: int
+    bits: int
+    shift: int
+    panel: int = 0
+    row: int = 0
+    rows: int = 0
+
+    @staticmethod
+    def of(row: int, itemsize: int) -> Arrangement | None:
+        """Return the order for rows of so many elements; None where they are not 2, 4, 8... chunks."""
+        chunk = ALIGNED_BYTES // itemsize
+        if row < 2 * chunk or row & (row - 1):
+            return None
+        chunks = (row // chunk).bit_length() - 1
+        # Rows shorter than all banks together lie beside each other in them.
+        return Arrangement(chunk.bit_length() - 1, min(_BANK_BITS, chunks), max(_BANK_BITS, chunks))
+
+    @property
+    def mask(self) -> int:
+        """Return the bits of an element's number that are exchanged."""
+        return ((1 << self.bits) - 1) << self.low
+
+    @property
+    def multiple(self) -> int:
+        """Return elements that are exchanged among themselves: a buffer has a multiple of them."""
+        return 1 << (self.low + self.bits)
+
+    def place(self, at: int) -> int:
+        """Return where the element is that has this number in row-major order."""
+        if self.panel:
+            tile, inside = divmod(at, self.row * self.rows)
+            row, column = divmod(inside, self.row)
+            panel, column = divmod(column, self.panel)
+            at = tile * self.row * self.rows + (panel * self.rows + row) * self.panel + column
+        return at ^ (at >> self.shift & self.mask)
 
 
 @dataclass(frozen=True)
@@ -134,9 +189,9 @@ class Serial:
 class Pipelined:
     """Counted loop that copies to shared memory some iterations ahead of those that use the copies.
 
-    The copies are executed for the first `stages` - 1 iterations. Then each iteration waits for its own ones
-    and for all threads, executes the copies of the iteration `stages` - 1 ahead, and then the body. So
-    each buffer of the copies has room for `stages` tiles; iteration i uses tile i % `stages`.
+    The copies are executed for the first `ahead` iterations. Then each iteration waits for its own ones and
+    for all threads, executes the copies of the iteration `ahead`, and then the body. So each buffer of the
+    copies has room for `stages` tiles; iteration i uses tile i % `stages`.
 
     Args:
         loop: whose iterations these are.
@@ -144,8 +199,9 @@ class Pipelined:
         last: after the last one.
         stages: tiles of each buffer; 2 at least.
         tile: loop whose iteration is the number of the tile, in references to the buffers.
-        copies: to shared memory.
+        copies: to shared memory; by the kernel's copying threads, where it has some.
         body: what reads them, and writes to no shared memory.
+        unfinished: iterations whose products by groups of warps may be unfinished when the next one begins.
     """
 
     loop: LoopId
@@ -155,6 +211,53 @@ class Pipelined:
     tile: LoopId
     copies: tuple[Item, ...]
     body: tuple[Item, ...]
+    unfinished: int = 0
+
+    @property
+    def ahead(self) -> int:
+        """Return iterations that copies are ahead of their use."""
+        return self.stages - 1 - self.unfinished
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Dimension of a tensor that is copied in boxes.
+
+    Args:
+        extent: elements.
+        stride: elements between neighbors; 1 for the first dimension.
+        box: elements of a box.
+        start: (loop, elements) by which the box's first element moves.
+    """
+
+    extent: int
+    stride: int
+    box: int
+    start: Counts
+
+
+@dataclass(frozen=True)
+class Box:
+    """Copy of a box of a tensor in global memory, as the tensor memory accelerator does it.
+
+    What is outside the tensor is 0. Elements are arranged in shared memory as `Arrangement` says.
+
+    Args:
+        source: buffer in global memory.
+        target: buffer in shared memory.
+        dimensions: the one whose elements are neighbors first.
+        rows: the dimension of the tile's rows; the first one is that of its columns.
+    """
+
+    source: str
+    target: str
+    dimensions: tuple[Dimension, ...]
+    rows: int
+
+    @property
+    def elements(self) -> int:
+        """Return the elements of the box."""
+        return prod(dimension.box for dimension in self.dimensions)
 
 
 @dataclass(frozen=True)
@@ -164,10 +267,12 @@ class Cooperative:
     Args:
         loops: whose iterations are counted in row-major order.
         body: what is executed for each.
+        box: how the tensor memory accelerator copies the same; None where threads do.
     """
 
     loops: Counts
     body: tuple[Item, ...]
+    box: Box | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +316,9 @@ class GpuKernel:
             of the last one, so that blocks that run at the same time share what they read; 0 for row-major.
         resident: blocks that a multiprocessor is to execute at the same time, for which the compiler limits
             registers; 0 for as many as fit.
+        arranged: shared buffer to the order of its elements, where that is not row-major.
+        copying: threads beside `block_size` that do nothing but the copies of a `Pipelined` loop. They are
+            numbered after the others.
     """
 
     name: str
@@ -225,6 +333,13 @@ class GpuKernel:
     outputs: tuple[str, ...]
     raster: int = 0
     resident: int = 0
+    arranged: Mapping[str, Arrangement] = field(default_factory=dict[str, Arrangement])
+    copying: int = 0
+
+    @property
+    def launched(self) -> int:
+        """Return how many threads of a block are launched."""
+        return self.block_size + self.copying
 
     @property
     def grid_size(self) -> int:
@@ -276,11 +391,56 @@ def require_fit(kernels: GpuProgram, block_size: int, shared: int, *, emulated: 
         emulated: whether threads exchange fragments in shared memory, as in OpenCL.
     """
     for kernel in (*kernels.ahead, *kernels.kernels):
-        if kernel.block_size > block_size:
-            raise TargetError(f"a block has {kernel.block_size} threads, the device allows {block_size}")
-        needed = shared_bytes(kernel) + (exchanged_bytes(kernel) if emulated else 0)
+        if kernel.launched > block_size:
+            raise TargetError(f"a block has {kernel.launched} threads, the device allows {block_size}")
+        needed = exchanged_bytes(kernel) if emulated else barrier_bytes(kernel)
+        needed += shared_bytes(kernel)
         if needed > shared:
             raise TargetError(f"a block shares {needed} bytes, the device has {shared}")
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """Tensor in global memory as CUDA's driver describes it for copies in boxes.
+
+    Args:
+        source: buffer in global memory.
+        target: buffer in shared memory, in whose panels boxes are.
+        extents: elements of each dimension, the one with neighboring elements first.
+        strides: bytes between neighbors along the other dimensions.
+        box: elements of a box along each dimension.
+        swizzle: of the driver: 1 for 32 bytes, 2 for 64, 3 for 128.
+    """
+
+    source: str
+    target: str
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+def tensor_maps(kernel: GpuKernel) -> tuple[TensorMap, ...]:
+    """List the tensors that a kernel's copying threads read."""
+    found = (boxes(item.copies) for item in kernel.body if isinstance(item, Pipelined))
+    return tuple(_map(kernel, box) for each in found for box in each)
+
+
+def boxes(copies: tuple[Item, ...]) -> list[Box]:
+    """List the boxes among copies."""
+    return [item.box for item in copies if isinstance(item, Cooperative) and item.box]
+
+
+def _map(kernel: GpuKernel, box: Box) -> TensorMap:
+    arranged, dimensions = kernel.arranged[box.target], box.dimensions
+    return TensorMap(
+        box.source,
+        box.target,
+        tuple(d.extent for d in dimensions),
+        tuple(2 * d.stride for d in dimensions[1:]),
+        (arranged.multiple, *(d.box for d in dimensions[1:])),
+        arranged.bits,
+    )
 
 
 def exchanged_bytes(kernel: GpuKernel) -> int:
@@ -296,8 +456,16 @@ def shared_bytes(kernel: GpuKernel) -> int:
 
 def dynamic_bytes(kernel: GpuKernel) -> int:
     """Count the bytes of shared memory that a CUDA kernel is launched with: all, if they are many."""
-    found = shared_bytes(kernel)
-    return found if found > STATIC_SHARED else 0
+    found = shared_bytes(kernel) + barrier_bytes(kernel)
+    return found if found > STATIC_SHARED or kernel.copying else 0
+
+
+def barrier_bytes(kernel: GpuKernel) -> int:
+    """Count the bytes of the barriers by which copying threads and others wait for each other in CUDA."""
+    return max(
+        [2 * 8 * item.stages for item in kernel.body if isinstance(item, Pipelined)] * (kernel.copying > 0),
+        default=0,
+    )
 
 
 def buffer_bytes(buffer: Buffer) -> int:

@@ -51,12 +51,16 @@ class KernelOptions:
         raster: width of bands of blocks; 0 for row-major order.
         resident: blocks that a multiprocessor is to execute at the same time; 0 for any.
         tensor: loops that tensor cores compute; None for none.
+        bulk: whether threads of their own copy shared tiles in boxes.
+        unfinished: see `planish.levels.loops.gpu.kernels.Pipelined`.
     """
 
     stages: int = 1
     raster: int = 0
     resident: int = 0
     tensor: TensorLoops | None = None
+    bulk: bool = False
+    unfinished: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Layout:
     Args:
         block_size: threads of a block at most, where nothing is bound.
         pads: buffer of a copy to the elements that are left free after each row of its tile.
+        swizzled: buffers of copies whose rows exchange chunks.
         lanes: innermost loops whose iterations are computed as one vector.
         unrolled: loops that are repeated instead of counted, besides those that registers take.
         kernels: tensor to the choices for the kernel that computes its nest.
@@ -73,6 +78,7 @@ class Layout:
 
     block_size: int = FLAT_BLOCK_SIZE
     pads: Mapping[str, int] = field(default_factory=dict[str, int])
+    swizzled: frozenset[str] = frozenset()
     lanes: frozenset[LoopId] = frozenset()
     unrolled: frozenset[LoopId] = frozenset()
     kernels: Mapping[str, KernelOptions] = field(default_factory=dict[str, KernelOptions])

@@ -196,7 +196,7 @@ class OpenClDevice:
         import pyopencl as cl
 
         events: list[Any] = []
-        for name, grid_size, block_size, arguments, _ in launches:
+        for name, grid_size, block_size, arguments, *_ in launches:
             kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)
             self._kernels[name] = kernel
             kernel.set_args(*arguments)

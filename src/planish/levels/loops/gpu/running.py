@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from planish.core import PlanishError
-from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram, dynamic_bytes
+from planish.levels.loops.gpu.kernels import GpuKernel, GpuProgram, TensorMap, dynamic_bytes, tensor_maps
 from planish.levels.loops.lang.element_types import numpy_type
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Launch(NamedTuple):
         block_size: threads of a block.
         arguments: the memory of its buffers, in order.
         shared: bytes of shared memory that are not in the kernel itself.
+        maps: memory and description of the tensors that are copied in boxes: further arguments in CUDA.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Launch(NamedTuple):
     block_size: int
     arguments: tuple[Any, ...]
     shared: int = 0
+    maps: tuple[tuple[Any, TensorMap], ...] = ()
 
 
 class Device(Protocol):
@@ -143,7 +145,8 @@ class KernelRun:
     def _launch(self, kernel: GpuKernel) -> Launch:
         arguments = tuple(self._buffers[name].inner for name in (*kernel.inputs, *kernel.outputs))
         shared = dynamic_bytes(kernel)
-        return Launch(kernel.name, kernel.grid_size, kernel.block_size, arguments, shared)
+        maps = tuple((self._buffers[each.source].inner, each) for each in tensor_maps(kernel))
+        return Launch(kernel.name, kernel.grid_size, kernel.launched, arguments, shared, maps)
 
     def close(self) -> None:
         """Free the device's memory."""

@@ -17,6 +17,7 @@ from planish.levels.loops.gpu.layout import FLAT_BLOCK_SIZE, Bindings, KernelOpt
 from planish.levels.loops.gpu.steps import (
     GPU_STEPS,
     BlockTile,
+    BulkCopies,
     GpuStep,
     LaunchBounds,
     PipelineCopies,
@@ -30,17 +31,18 @@ from planish.levels.loops.gpu.steps import (
 )
 from planish.levels.loops.gpu.tensor import (
     FRAGMENT_COLUMNS,
-    FRAGMENT_DEPTH,
     FRAGMENT_ROWS,
     GROUP,
     GROUP_WARPS,
     INSTRUCTIONS,
     ROW_ELEMENTS,
+    fragment_depth,
 )
 from planish.levels.loops.ir.schedule import Order, Schedule, graph_of, loop_text, unscheduled
 from planish.levels.loops.ir.tree import LoopId
 from planish.levels.loops.lang.draft import fresh, is_spread
 from planish.levels.loops.lang.program import (
+    TF32,
     Access,
     Expr,
     Index,
@@ -188,14 +190,14 @@ def gpu_program_of(program: Program, candidate: Candidate, block_size: int = FLA
 
     schedule, bindings, layout = gpu_schedule_of(program, candidate)
     copies = plan(schedule).copies
-    pads = {name: layout.pads.get(copy.packed.access.tensor, 0) for name, copy in copies.items()}
-    layout = replace(layout, block_size=block_size, pads=pads)
+    packed = {name: copy.packed.access.tensor for name, copy in copies.items()}
+    pads = {name: layout.pads.get(tensor, 0) for name, tensor in packed.items()}
+    swizzled = frozenset(name for name, tensor in packed.items() if tensor in layout.swizzled)
+    layout = replace(layout, block_size=block_size, pads=pads, swizzled=swizzled)
     tree = lower(schedule)
     if any(options.tensor for options in layout.kernels.values()):
         # Tensor cores read what is in the tensor, not what it is widened to.
-        types = {
-            name: schedule.program.type[copy.packed.access.tensor].dtype for name, copy in copies.items()
-        }
+        types = {name: schedule.program.type[tensor].dtype for name, tensor in packed.items()}
         tree = replace(
             tree, buffers=tuple(replace(b, dtype=types.get(b.name, b.dtype)) for b in tree.buffers)
         )
@@ -203,7 +205,7 @@ def gpu_program_of(program: Program, candidate: Candidate, block_size: int = FLA
 
 
 def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, Bindings, Layout]:
-    """Replay a candidate's steps; pads of the layout are by tensor.
+    """Replay a candidate's steps; pads and swizzles of the layout are by tensor.
 
     Raises:
         ScheduleError: a step is illegal here.
@@ -218,6 +220,7 @@ def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, B
         nests.setdefault(vars(step)["nest"], []).append(step)
     bindings: dict[LoopId, str] = {}
     pads: dict[str, int] = {}
+    swizzled = set[str]()
     lanes, unrolled = set[LoopId](), set[LoopId]()
     options: dict[str, KernelOptions] = {}
     for nest, steps in nests.items():
@@ -227,8 +230,15 @@ def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, B
         lanes |= made.lanes
         unrolled |= made.unrolled
         pads |= {s.tensor: s.pad for s in steps if isinstance(s, SharedTile)}
+        swizzled |= {s.tensor for s in steps if isinstance(s, SharedTile) and s.swizzle}
         options[made.nest.statement.target.tensor] = made.options
-    layout = Layout(pads=pads, lanes=frozenset(lanes), unrolled=frozenset(unrolled), kernels=options)
+    layout = Layout(
+        pads=pads,
+        swizzled=frozenset(swizzled),
+        lanes=frozenset(lanes),
+        unrolled=frozenset(unrolled),
+        kernels=options,
+    )
     return schedule, bindings, layout
 
 
@@ -257,6 +267,9 @@ class _NestSchedule:
         self.vector = next((s.axis for s in steps if isinstance(s, VectorLanes)), "")
         self.unrolls = self._by_axis(steps, UnrollReduction)
         self.tensor = next((s for s in steps if isinstance(s, TensorTile)), None)
+        types = [self.schedule.program.type[o.access.tensor].dtype for o in self.nest.operands]
+        self.fragment_depth = fragment_depth(types[0] if types else "")
+        self.bulk = next((s for s in steps if isinstance(s, BulkCopies)), None)
         if self.tensor:
             self._check_product(self.tensor)
         order = self._order()
@@ -337,9 +350,9 @@ class _NestSchedule:
                 left = tile.size
             unroll = self.unrolls.get(axis)
             if self.tensor and axis == self.tensor.depth:
-                if left > FRAGMENT_DEPTH:
-                    self._split(axis, FRAGMENT_DEPTH)
-                    fragments.setdefault(axis, []).append((axis, FRAGMENT_DEPTH))
+                if left > self.fragment_depth:
+                    self._split(axis, self.fragment_depth)
+                    fragments.setdefault(axis, []).append((axis, self.fragment_depth))
                 if self.tensor.instruction == GROUP:
                     self._split(axis, ROW_ELEMENTS)
                     fragments.setdefault(axis, []).append((axis, ROW_ELEMENTS))
@@ -371,12 +384,15 @@ class _NestSchedule:
         if step.instruction not in INSTRUCTIONS:
             what = f"there is no instruction '{step.instruction}'"
             raise ScheduleError(what, did_you_mean(step.instruction, INSTRUCTIONS))
+        if step.instruction == GROUP and self.fragment_depth != 2 * ROW_ELEMENTS:
+            raise ScheduleError(f"the instruction '{GROUP}' is not used for {TF32}", "Use 'mma'.")
         if step.instruction == GROUP and step.row_warps % GROUP_WARPS:
             raise ScheduleError(f"{step} has no groups of {GROUP_WARPS} warps along the rows", "Use 4, or 8.")
         tile = self.reductions.get(step.depth)
-        if tile is None or tile.size >= self.extent[step.depth] or tile.size % FRAGMENT_DEPTH:
-            what = f"tensor cores walk '{step.depth}' in several tiles, of a multiple of {FRAGMENT_DEPTH}"
-            raise ScheduleError(what, f"Add ReduceTile({step.depth!r}, {2 * FRAGMENT_DEPTH}).")
+        deep = self.fragment_depth
+        if tile is None or tile.size >= self.extent[step.depth] or tile.size % deep:
+            what = f"tensor cores walk '{step.depth}' in several tiles, of a multiple of {deep}"
+            raise ScheduleError(what, f"Add ReduceTile({step.depth!r}, {2 * deep}).")
         if self.vector or step.depth in self.unrolls or {*axes} & {*self.tiles}:
             what = "TensorTile divides its axes and unrolls them by itself"
             raise ScheduleError(what, "Leave their BlockTile, UnrollReduction and VectorLanes out.")
@@ -402,7 +418,7 @@ class _NestSchedule:
             if loop in self.bindings:
                 self.bindings[loop] = self.bindings.pop(loop)
         found = [loop for axis in (*before, step.depth, *after) for loop in fragments[axis]]
-        if step.instruction != GROUP:
+        if step.instruction != GROUP or self.bulk:
             return tuple(found)
         # Matrices of 8 x 8 elements lie in sequence: the loops inside them are the innermost.
         around = [loop for axis in (step.rows, step.columns, step.depth) for loop in fragments[axis]]
@@ -424,17 +440,34 @@ class _NestSchedule:
         numbers = {
             name: next((getattr(s, name) for s in steps if isinstance(s, kind)), least)
             for kind, name, least in (
-                (PipelineCopies, "stages", 1),
+                (PipelineCopies | BulkCopies, "stages", 1),
+                (BulkCopies, "unfinished", 0),
                 (RasterOrder, "width", 0),
                 (LaunchBounds, "blocks", 0),
             )
         }
         for step in steps:
-            if isinstance(step, PipelineCopies) and step.stages < 2:
+            if isinstance(step, PipelineCopies | BulkCopies) and step.stages < 2:
                 raise ScheduleError(f"{step} has too few stages", "Use 2 at least.")
             if isinstance(step, RasterOrder | LaunchBounds) and min(numbers["width"], numbers["blocks"]) < 0:
                 raise ScheduleError(f"{step} has a number below 0", "Use 1 at least.")
-        return KernelOptions(numbers["stages"], numbers["width"], numbers["blocks"], self._tensor_loops())
+        if self.bulk:
+            self._check_bulk(self.bulk, steps)
+        return KernelOptions(
+            *(numbers["stages"], numbers["width"], numbers["blocks"], self._tensor_loops()),
+            bulk=self.bulk is not None,
+            unfinished=numbers["unfinished"],
+        )
+
+    def _check_bulk(self, step: BulkCopies, steps: Sequence[GpuStep]) -> None:
+        """Refuse copies in bulk where threads beside the products would have other work, too."""
+        if self.tensor is None or self.tensor.instruction != GROUP:
+            raise ScheduleError(f"{step} is for products by '{GROUP}'", "Use PipelineCopies.")
+        if any(isinstance(each, PipelineCopies) for each in steps):
+            raise ScheduleError("copies are pipelined twice", "Leave PipelineCopies or BulkCopies out.")
+        if step.unfinished not in (0, 1) or step.stages < 2 + step.unfinished:
+            what = f"{step} keeps no stage for what is copied"
+            raise ScheduleError(what, "Use 0 or 1 unfinished, and 2 more stages at least.")
 
     def _tensor_loops(self) -> TensorLoops | None:
         if self.tensor is None:
@@ -446,7 +479,7 @@ class _NestSchedule:
             # Of one fragment the loop is the one over warps.
             (m, rows) if self.tensor.row_fragments > 1 else None,
             (n, FRAGMENT_COLUMNS) if self.tensor.column_fragments > 1 else None,
-            *((k, FRAGMENT_DEPTH), (m, 8), (m, 1), (n, 2), (n, 1), (k, 1)),
+            *((k, self.fragment_depth), (m, 8), (m, 1), (n, 2), (n, 1), (k, 1)),
             warp=(m, FRAGMENT_ROWS) if group else None,
             half=(k, ROW_ELEMENTS) if group else None,
         )

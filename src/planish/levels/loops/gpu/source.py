@@ -12,12 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from planish.levels.loops.gpu.bulk import (
+    BOX_BYTES,
+    BULK_FUNCTIONS,
+    COPYING,
+    MAPS,
+    box_function,
+    registers_of,
+)
 from planish.levels.loops.gpu.dialect import CUDA, CUDA_COPIES, OPENCL, Dialect
 from planish.levels.loops.gpu.elements import ElementWriter, buffer_name
 from planish.levels.loops.gpu.kernels import (
+    ALIGNED_BYTES,
     PRIVATE,
     SHARED,
     Barrier,
+    Box,
     Compute,
     Condition,
     Cooperative,
@@ -29,10 +39,13 @@ from planish.levels.loops.gpu.kernels import (
     Pipelined,
     Serial,
     Single,
+    barrier_bytes,
+    boxes,
     buffer_bytes,
     computations,
     dynamic_bytes,
     exchanged_bytes,
+    tensor_maps,
 )
 from planish.levels.loops.gpu.tensor import (
     GROUP_FUNCTIONS,
@@ -46,8 +59,9 @@ from planish.levels.loops.gpu.tensor import (
     row_terms,
 )
 from planish.levels.loops.ir.tree import LoopId, Ref
-from planish.levels.loops.lang.program import DTYPES
+from planish.levels.loops.lang.program import DTYPES, TF32
 
+WARP = 32
 NO_LOOPS: Mapping[LoopId, int] = {}
 
 
@@ -101,8 +115,10 @@ class _Writer(ElementWriter):
             yield "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
         if self.dialect is CUDA:
             yield "typedef unsigned short ushort;\ntypedef unsigned int uint;"
-            if any(map(_asynchronous, self.program.kernels)):
+            if any(_asynchronous(kernel) and not kernel.copying for kernel in self.program.kernels):
                 yield CUDA_COPIES
+            if any(kernel.copying for kernel in self.program.kernels):
+                yield MAPS
 
     # Kernels
 
@@ -116,6 +132,7 @@ class _Writer(ElementWriter):
         self.copies_ahead = False
         products = [each for each in computations(kernel.body) if isinstance(each, Mma)]
         self.groups = any(each.warp for each in products)
+        self.arranged, self.bulk = kernel.arranged, kernel.copying > 0
         d = self.dialect
         pointer = f"{d.memory['global']}{{0}}{{1}} *{d.restrict} {{2}}"
         parameters = [
@@ -123,6 +140,8 @@ class _Writer(ElementWriter):
             for const, names in (("const ", kernel.inputs), ("", kernel.outputs))
             for name in names
         ]
+        if self.bulk and d is CUDA:
+            parameters += [f"const __grid_constant__ p_map {map_name(m.target)}" for m in tensor_maps(kernel)]
         self._declare(kernel)
         self.block_size, self.threads = kernel.block_size, kernel.threads
         text.add(f"const int block = {d.block};")
@@ -138,9 +157,12 @@ class _Writer(ElementWriter):
                 text.add(f"const int at = {self._rastered(kernel)};")
             self._decode("at" if kernel.raster else "block", kernel.blocks)
             self._decode("thread", kernel.threads)
-        self._items(kernel.body)
-        bounds = ", ".join(map(str, (kernel.block_size, *[kernel.resident] * (kernel.resident > 0))))
-        first = d.kernel.format(kernel.block_size if d is OPENCL else bounds)
+        if self.bulk:
+            self._items_beside_copies(kernel)
+        else:
+            self._items(kernel.body)
+        bounds = ", ".join(map(str, (kernel.launched, *[kernel.resident] * (kernel.resident > 0))))
+        first = d.kernel.format(kernel.launched if d is OPENCL else bounds)
         head = f"{first} {kernel.name}({', '.join(parameters)})"
         return "\n".join([f"{head}\n{{", *text.lines, "}"])
 
@@ -149,7 +171,8 @@ class _Writer(ElementWriter):
         d, text, offset = self.dialect, self.text, 0
         dynamic = dynamic_bytes(kernel) if d is CUDA else 0
         if dynamic:
-            text.add("extern __shared__ __align__(16) unsigned char p_shared[];")
+            aligned = BOX_BYTES if kernel.copying else ALIGNED_BYTES
+            text.add(f"extern __shared__ __align__({aligned}) unsigned char p_shared[];")
         for space, buffers in ((SHARED, kernel.shared), (PRIVATE, kernel.private)):
             for b in buffers:
                 kind, name = d.types[b.dtype], buffer_name(b.name)
@@ -163,6 +186,9 @@ class _Writer(ElementWriter):
                     text.add(f"{memory}half *const {name} = ({memory}half *){name}_bits;")
                 else:
                     text.add(f"{d.memory.get(space, '')}{kind} {name}[{b.size}]{d.aligned};")
+        if d is CUDA and (barriers := barrier_bytes(kernel)):
+            text.add(f"unsigned long long *const p_full = (unsigned long long *)(p_shared + {offset});")
+            text.add(f"unsigned long long *const p_empty = p_full + {barriers // 16};")
         if d is OPENCL and (exchanged := exchanged_bytes(kernel)):
             text.add(f"__local uint p_exchange[{exchanged // 4}];")
 
@@ -221,7 +247,7 @@ class _Writer(ElementWriter):
 
     def _pipelined(self, item: Pipelined) -> None:
         name, tile, text = self.names[item.loop], self.names[item.tile], self.text
-        ahead, cuda = item.stages - 1, self.dialect is CUDA
+        ahead, cuda = item.ahead, self.dialect is CUDA
 
         def copies() -> None:
             text.add(f"const int {tile} = {name} % {item.stages};")
@@ -263,6 +289,136 @@ class _Writer(ElementWriter):
                 f"{head} void p_wait_{ahead - 1}()\n{{\n#if __CUDA_ARCH__ >= 800\n"
                 f'  asm volatile("cp.async.wait_group {ahead - 1};" ::: "memory");\n#endif\n}}'
             )
+
+    # Copies in bulk
+
+    def _items_beside_copies(self, kernel: GpuKernel) -> None:
+        """Write what copying threads do, and what the others do meanwhile."""
+        text = self.text
+        (loop,) = (item for item in kernel.body if isinstance(item, Pipelined))
+        if self.dialect is OPENCL:
+            for item in kernel.body:
+                if item is loop:
+                    self._pipelined_in_step(loop)
+                    continue
+                text.open(f"if (thread < {self.block_size}) {{")
+                self._items((item,))
+                text.close()
+            return
+        self._begin_copies(loop, registers_of(kernel))
+        for item in kernel.body:
+            if item is loop:
+                self._use_copies(loop)
+            else:
+                self._items((item,))
+
+    def _begin_copies(self, loop: Pipelined, registers: tuple[int, int] | None) -> None:
+        """Make barriers, and have the first copying thread copy all tiles; the others have nothing to do."""
+        text = self.text
+        self.functions |= BULK_FUNCTIONS
+        text.open("if (thread == 0) {")
+        text.open(f"for (int i = 0; i < {loop.stages}; ++i) {{")
+        text.add("p_barrier(p_full + i, 1);")
+        text.add(f"p_barrier(p_empty + i, {self.block_size // WARP});")
+        text.close()
+        text.add("p_barriers_made();")
+        text.close()
+        text.add("__syncthreads();")
+        text.open(f"if (thread >= {self.block_size}) {{")
+        if registers:
+            text.add(f'asm volatile("setmaxnreg.dec.sync.aligned.u32 {registers[0]};");')
+        text.open(f"if (thread == {self.block_size}) {{")
+        name = self.names[loop.loop]
+        text.add("#pragma unroll 1")
+        text.open(f"for (int {name} = 0; {name} < {loop.last}; ++{name}) {{")
+        tile = self.names[loop.tile]
+        text.add(f"const int {tile} = {name} % {loop.stages};")
+        text.add(f"p_await(p_empty + {tile}, ({name} / {loop.stages} + 1) & 1);")
+        text.add(f"p_expect(p_full + {tile}, {sum(2 * box.elements for box in boxes(loop.copies))});")
+        self._boxes(loop)
+        text.close()
+        text.close()
+        text.add("return;")
+        text.close()
+        if registers:
+            text.add(f'asm volatile("setmaxnreg.inc.sync.aligned.u32 {registers[1]};");')
+
+    def _boxes(self, loop: Pipelined) -> None:
+        """Copy boxes, a panel after the other: by the accelerator, or as it does, by the copying threads."""
+        targets = {each.leaf.target.buffer: each.leaf.target for each in computations(loop.copies)}
+        for box in boxes(loop.copies):
+            self._box(box, targets[box.target], loop)
+
+    def _box(self, box: Box, target: Ref, loop: Pipelined) -> None:
+        text = self.text
+        arranged, first = self.arranged[target.buffer], box.dimensions[0]
+        width, rows = arranged.multiple, box.dimensions[box.rows].box
+        tile = f"{self.names[loop.tile]} * {target.stride[loop.tile]}"
+        for panel in range(first.box // width):
+            at = f"{tile} + {panel * rows * width}"
+            starts = [self._sum(panel * width if d is first else 0, d.start) for d in box.dimensions]
+            if self.dialect is CUDA:
+                name = f"p_box_{len(starts)}"
+                self.functions[name] = box_function(len(starts))
+                to, barrier = f"{buffer_name(target.buffer)} + {at}", f"p_full + {self.names[loop.tile]}"
+                text.add(f"{name}({to}, &{map_name(target.buffer)}, {', '.join(starts)}, {barrier});")
+                continue
+            text.open(f"for (int p = thread - {self.block_size}; p < {width * rows}; p += {COPYING}) {{")
+            places = [f"p % {width}" if d is first else f"p / {width}" for d in box.dimensions]
+            wide = (0, box.rows)
+            for d, start in enumerate(starts):
+                text.add(f"const int p_{d} = {start}{f' + {places[d]}' if d in wide else ''};")
+            inside = [f"p_{d} < {dimension.extent}" for d, dimension in enumerate(box.dimensions)]
+            source = " + ".join(f"p_{d} * {dimension.stride}" for d, dimension in enumerate(box.dimensions))
+            place = f"({at} + p) ^ ({at} + p >> {arranged.shift} & {arranged.mask})"
+            text.add(
+                f"((__local ushort *){buffer_name(target.buffer)})[{place}] = {' && '.join(inside)}"
+                f" ? ((const __global ushort *){buffer_name(box.source)})[{source}] : 0;"
+            )
+            text.close()
+
+    def _use_copies(self, loop: Pipelined) -> None:
+        """Use tiles when they are full, and leave them when products have read them."""
+        name, tile, text = self.names[loop.loop], self.names[loop.tile], self.text
+        text.add("#pragma unroll 1")
+        text.open(f"for (int {name} = 0; {name} < {loop.last}; ++{name}) {{")
+        text.add(f"const int {tile} = {name} % {loop.stages};")
+        text.add(f"p_await(p_full + {tile}, {name} / {loop.stages} & 1);")
+        self._items(loop.body)
+        text.add(f"p_group_wait_{loop.unfinished}();")
+        ready = f"{name} >= {loop.unfinished} && " if loop.unfinished else ""
+        used = f"({name} - {loop.unfinished}) % {loop.stages}" if loop.unfinished else tile
+        text.add(f"if ({ready}(thread & {WARP - 1}) == 0) p_arrive(p_empty + {used});")
+        text.close()
+        if loop.unfinished:
+            text.add("p_group_wait_0();")
+
+    def _pipelined_in_step(self, loop: Pipelined) -> None:
+        """Copy and use tiles in step, as OpenCL has no barriers for some threads alone."""
+        name, tile, text = self.names[loop.loop], self.names[loop.tile], self.text
+
+        def copies(count: str) -> None:
+            text.open(f"if ({name} < {loop.last} && thread >= {self.block_size}) {{")
+            text.add(f"const int {tile} = {name} % {count};")
+            self._boxes(loop)
+            text.close()
+
+        stages = str(loop.stages)
+        text.open(f"for (int {name} = 0; {name} < {loop.ahead}; ++{name}) {{")
+        copies(stages)
+        text.close()
+        text.open(f"for (int now = 0; now < {loop.last}; ++now) {{")
+        text.add(self.dialect.barrier)
+        text.open("{")
+        text.add(f"const int {name} = now + {loop.ahead};")
+        copies(stages)
+        text.close()
+        text.open(f"if (thread < {self.block_size}) {{")
+        text.add(f"const int {name} = now;")
+        text.add(f"const int {tile} = {name} % {loop.stages};")
+        self._items(loop.body)
+        text.close()
+        text.close()
 
     def _cooperative(self, item: Cooperative) -> None:
         text, total = self.text, prod(n for _, n in item.loops)
@@ -361,6 +517,7 @@ class _Writer(ElementWriter):
         text, cuda = self.text, self.dialect is CUDA
         rest = "" if cuda else ", p_exchange, thread"
         self.functions |= dict((cuda_functions if cuda else opencl_functions)(item.dtype))
+        load = self._load_elements if item.dtype == TF32 else self._load_rows
         rows, columns = (max([1, *(n for _, n in loops)]) for loops in (item.rows, item.columns))
         self._open_all(item.depth)
         text.add(f"uint p_a[{rows}][4], p_b[{columns}][2];")
@@ -371,12 +528,7 @@ class _Writer(ElementWriter):
             number = self.names[loops[0][0]] if loops else "0"
             numbers.append(f"{to}[{number}]")
             self._open_all(loops)
-            name = load_name(count, transposed=is_transposed(item, ref))
-            row, whole = (
-                self._row(item, ref),
-                f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)}",
-            )
-            text.add(f"{name}({to}[{number}], {f'{whole} + {row}' if cuda else f'{whole}, {row}'}{rest});")
+            load(item, ref, numbers[-1], count)
             self._close_all(loops)
         self._open_all((*item.rows, *item.columns))
         target = item.leaf.target
@@ -389,10 +541,35 @@ class _Writer(ElementWriter):
         self._close_all((*item.rows, *item.columns))
         self._close_all(item.depth)
 
+    def _load_rows(self, item: Mma, ref: Ref, to: str, count: int) -> None:
+        """Load matrices of a fragment by the addresses of their rows, a row for each thread."""
+        name, row = load_name(count, transposed=is_transposed(item, ref)), self._row(item, ref)
+        whole = f"{buffer_name(ref.buffer)}"
+        if self.dialect is CUDA:
+            self.text.add(f"{name}({to}, (ushort *){whole} + {row});")
+        else:
+            self.text.add(f"{name}({to}, (__local ushort *){whole}, {row}, p_exchange, thread);")
+
+    def _load_elements(self, item: Mma, ref: Ref, to: str, count: int) -> None:
+        """Load a thread's elements of a fragment of tf32, each by itself, rounded to the nearest."""
+        (inner, _), stride = item.inner[0], ref.stride
+        own = (item.high, item.row, item.column, item.pair, inner)
+        base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
+        if item.row in stride:
+            line = f"(thread >> 2 & 7) * {stride[item.row]}"
+            steps = [high * stride[item.high] + deep * stride[inner] for deep in (0, 4) for high in (0, 1)]
+        else:
+            line = f"(thread >> 3 & 3) * {stride[item.column]} + (thread >> 2 & 1) * {stride[item.pair]}"
+            steps = [deep * stride[inner] for deep in (0, 4)]
+        for i, step in enumerate(steps[:count]):
+            at = self._placed(ref.buffer, f"{base} + {line} + (thread & 3) * {stride[inner]} + {step}")
+            self.text.add(f"{to}[{i}] = p_to_tf32({buffer_name(ref.buffer)}[{at}]);")
+
     def _multiply_group(self, item: Mma) -> None:
         """Multiply tiles in shared memory by the instruction of four warps."""
         text, cuda, target = self.text, self.dialect is CUDA, item.leaf.target
-        name, function = group_function(item, cuda=cuda)
+        orders = [self.arranged.get(ref.buffer) for ref in item.operands]
+        name, function = group_function(item, orders, cuda=cuda)
         self.functions |= {"p_group_begin": GROUP_FUNCTIONS} if cuda else {}
         self.functions[name] = function
         own = {
@@ -408,14 +585,19 @@ class _Writer(ElementWriter):
         self._open_all((*item.depth, *item.rows))
         sums = self._sum(target.offset, [term for term in target.strides if term[0] not in own])
         arguments = [f"&{buffer_name(target.buffer)}[{sums}]"]
-        for ref in item.operands:
+        for ref, order in zip(item.operands, orders, strict=True):
             base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
-            arguments.append(f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)} + {base}")
-            arguments += map(str, matrix_strides(item, ref))
+            base = self._placed(ref.buffer, base)
+            whole = f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)}"
+            # Swizzles are of addresses in the whole buffer, which the emulation is given.
+            arguments += [f"{whole} + {base}"] if cuda or order is None else [whole, base]
+            arguments += map(str, matrix_strides(item, ref, order))
         text.add(f"{name}({', '.join(arguments)}{'' if cuda else ', thread'});")
         self._close_all((*item.depth, *item.rows))
         if cuda:
-            text.add("p_group_end();")
+            text.add("p_group_commit();")
+        if cuda and not self.bulk:
+            text.add("p_group_wait_0();")
 
     def _barrier(self) -> None:
         """Wait for all threads; what they copied is seen by the instructions of groups of warps, too."""
@@ -430,7 +612,7 @@ class _Writer(ElementWriter):
         low, middle, high = row_terms(item, ref)
         parts = [f"(thread & 7) * {low}", f"(thread >> 3 & 1) * {middle}"]
         parts += [f"(thread >> 4 & 1) * {high}"] * (high > 0)
-        return " + ".join([base, *parts])
+        return self._placed(ref.buffer, " + ".join([base, *parts]))
 
     def _open_all(self, loops: Counts) -> None:
         for loop, count in loops:
@@ -444,6 +626,11 @@ class _Writer(ElementWriter):
     def _close_all(self, loops: Counts) -> None:
         for _ in loops or (None,):
             self.text.close()
+
+
+def map_name(buffer: str) -> str:
+    """Return what the map of a tensor is called that is copied to a buffer in boxes."""
+    return f"m_{buffer_name(buffer)}"
 
 
 def _loop_names(kernel: GpuKernel) -> dict[LoopId, str]:

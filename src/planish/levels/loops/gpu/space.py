@@ -29,6 +29,7 @@ from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.schedule import accumulated, gpu_program_of
 from planish.levels.loops.gpu.steps import (
     BlockTile,
+    BulkCopies,
     GpuStep,
     LaunchBounds,
     PipelineCopies,
@@ -42,7 +43,7 @@ from planish.levels.loops.gpu.steps import (
 )
 from planish.levels.loops.gpu.tensor import GROUP, GROUP_WARPS, NARROW
 from planish.levels.loops.ir.schedule import graph_of, plain_axis
-from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lang.program import TF32, Program
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +61,7 @@ FEW_RESULTS = 2048
 """Results for each unit of a device below which a reduction is often divided."""
 REGISTERS_MAX = 256
 """Elements of the result that a thread holds at most."""
-STAGES = (2, 3, 4)
+STAGES, BULK_STAGES = (2, 3, 4), (3, 4, 5, 6)
 BANDS = (2, 4, 8, 16)
 RESIDENT = (1, 2, 3, 4)
 WARPS = (1, 2, 4)
@@ -78,6 +79,7 @@ _KNOBS: Mapping[type[GpuStep], str] = {
     SplitReduction: "split",
     TensorTile: "tensor",
     PipelineCopies: "pipeline",
+    BulkCopies: "pipeline",
     RasterOrder: "raster",
     LaunchBounds: "bounds",
 }
@@ -115,6 +117,8 @@ class GpuSpace(Space):
         axis = plain_axis(last) if last else None
         self._vector = axis if axis in self._results else None
         self._products = self._product_axes() if self._gpu.tensor else []
+        types = {kind.dtype for _, kind in program.types}
+        self._groups = self._gpu.groups and bool(self._products) and TF32 not in types
         self._knobs = dict(self._all_knobs())
         self._legal = lru_cache(maxsize=4096)(self._is_legal)
 
@@ -138,7 +142,7 @@ class GpuSpace(Space):
         if self._products:
             yield "tensor", self._tensor
         if not self._gpu.processor:
-            yield "pipeline", lambda rng: PipelineCopies(_pick(rng, STAGES)) if rng.random() < 0.5 else None
+            yield "pipeline", self._pipeline
             yield "raster", lambda rng: RasterOrder(_pick(rng, BANDS)) if rng.random() < 0.3 else None
             yield "bounds", lambda rng: LaunchBounds(_pick(rng, RESIDENT)) if rng.random() < 0.3 else None
 
@@ -173,12 +177,19 @@ class GpuSpace(Space):
         if rng.random() < 0.2:
             return None
         axes = self._products[int(rng.random() < 0.2)]
-        if self._gpu.groups and rng.random() < 0.6:
+        if self._groups and rng.random() < 0.6:
             rows, columns = _pick(rng, (GROUP_WARPS, 2 * GROUP_WARPS)), _pick(rng, WARPS[:2])
             return TensorTile(*axes, rows, columns, _pick(rng, FRAGMENTS[:2]), _pick(rng, ACROSS), GROUP)
         return TensorTile(
             *axes, _pick(rng, WARPS), _pick(rng, WARPS), _pick(rng, FRAGMENTS), _pick(rng, FRAGMENTS)
         )
+
+    def _pipeline(self, rng: Generator) -> PipelineCopies | BulkCopies | None:
+        if rng.random() < 0.5:
+            return None
+        if self._groups and rng.random() < 0.7:
+            return BulkCopies(_pick(rng, BULK_STAGES), _pick(rng, (0, 1)))
+        return PipelineCopies(_pick(rng, STAGES))
 
     def _tile(self, axis: str, rng: Generator) -> BlockTile | None:
         if rng.random() < 0.05:
@@ -200,7 +211,11 @@ class GpuSpace(Space):
         return ReduceTile(axis, _pick(rng, fit))
 
     def _share(self, tensor: str, rng: Generator) -> SharedTile | None:
-        return None if rng.random() < self._often(0.8) else SharedTile(tensor, _pick(rng, PADS))
+        if rng.random() < self._often(0.8):
+            return None
+        if not self._gpu.processor and rng.random() < 0.3:
+            return SharedTile(tensor, swizzle=True)
+        return SharedTile(tensor, _pick(rng, PADS))
 
     def _unroll(self, rng: Generator) -> UnrollReduction | None:
         axis = self._reduced[-1]
@@ -243,8 +258,9 @@ class GpuSpace(Space):
             rest = [ReduceTile(axis, 1) for axis in self._reduced if axis != axes[2]]
             padded = [SharedTile(tensor, 8) for tensor in self._shareable]
             tile = ReduceTile(axes[2], DEPTHS[1])
-            if self._gpu.groups:
-                yield [*rest, tile, *padded, TensorTile(*axes, 8, 1, 1, 16, GROUP), PipelineCopies(4)]
+            if self._groups:
+                for copies in (BulkCopies(4), PipelineCopies(4)):
+                    yield [*rest, tile, *padded, TensorTile(*axes, 8, 1, 1, 16, GROUP), copies]
             for size in ((2, 2, 4, 4), (2, 2, 2, 2), (1, 1, 1, 2)):
                 yield [*rest, tile, *padded, TensorTile(*axes, *size), PipelineCopies(3)]
                 yield [*rest, tile, *padded, TensorTile(*axes, *size)]
@@ -314,6 +330,10 @@ class GpuSpace(Space):
         tensor = choice.get("tensor")
         if isinstance(tensor, TensorTile):
             choice = {**choice, **self._around_tensor(tensor, choice)}
+        pipeline = choice.get("pipeline")
+        in_groups = isinstance(tensor, TensorTile) and tensor.instruction == GROUP
+        if isinstance(pipeline, BulkCopies) and not in_groups:
+            choice = {**choice, "pipeline": PipelineCopies(min(pipeline.stages, STAGES[-1]))}
         if not any(isinstance(step, SharedTile) for step in choice.values()):
             choice = {**choice, "pipeline": None}
         return Candidate(tuple(step for name in self._knobs if (step := choice.get(name)) is not None))

@@ -75,11 +75,14 @@ class SharedTile(GpuStep):
     Args:
         tensor: what the nest reads in one way.
         pad: elements that are left free after each row, against conflicts of banks.
+        swizzle: whether chunks of 16 bytes exchange places instead, by the number of their row. Rows are 2,
+            4, 8... chunks then; no memory is left free.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 
     tensor: str
     pad: int = 0
+    swizzle: bool = False
     nest: str = ""
 
 
@@ -154,6 +157,32 @@ class PipelineCopies(GpuStep):
 
 
 @dataclass(frozen=True)
+class BulkCopies(GpuStep):
+    """Have a group of warps of its own copy shared tiles by Hopper's tensor memory accelerator (TMA).
+
+    ::
+
+        k:64 (P = A), k, m   -- BulkCopies(4) -->   k:64 (P[i % 4] = A)  beside  k:64, k, m
+
+    Copying warps are up to `stages` tiles ahead; both kinds of warps wait for each other at barriers in
+    shared memory, for a tile that is full or empty. This is for products by `TensorTile` with "wgmma", in
+    place of `PipelineCopies`. Tiles are arranged as the instruction's widest swizzle has them. Both operands
+    are read where they lie, so their rows begin at multiples of 16 bytes, and tiles of the reduction are
+    whole ones of 16, 32 or 64 elements.
+
+    Args:
+        stages: tiles of each shared tensor; 2 at least.
+        unfinished: iterations whose products may be unfinished when the next one begins: 0, or 1, for which a
+            stage more is in use.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    stages: int
+    unfinished: int = 0
+    nest: str = ""
+
+
+@dataclass(frozen=True)
 class RasterOrder(GpuStep):
     """Number blocks in bands along the last axis of the result, so that the L2 cache serves more reads.
 
@@ -181,26 +210,26 @@ class LaunchBounds(GpuStep):
 
 @dataclass(frozen=True)
 class TensorTile(GpuStep):
-    """Compute a product of float16 or bfloat16 by tensor cores, in fragments of 16 x 8 x 16.
+    """Compute a product of float16, bfloat16 or tf32 by tensor cores, in fragments of 16 x 8 x 16.
 
     ::
 
         m, n, k   -- TensorTile("m", "n", "k", 2, 4, 4, 4) -->   m:128 block, n:128 block, k, m:64, n:32 warps
 
-    Sums are in float32. Both operands need a `SharedTile`, with rows that begin at multiples of 8 elements,
-    and `rows` and `columns` need no `BlockTile`.
+    Sums are in float32. Fragments of tf32 are 16 x 8 x 8. Both operands need a `SharedTile`, with rows that
+    begin at multiples of 8 elements, and `rows` and `columns` need no `BlockTile`.
 
     Args:
         rows: axis of the result that one operand has, with more than 8 elements.
         columns: axis of the result that the other operand has, with more than 6 elements.
-        depth: axis of the reduction; its tiles (`ReduceTile`) are multiples of 16, and several.
+        depth: axis of the reduction; its tiles (`ReduceTile`) are multiples of a fragment's, and several.
         row_warps: warps of a block along the rows.
         column_warps: warps of a block along the columns.
         row_fragments: fragments of a warp along the rows.
         column_fragments: fragments of a warp along the columns.
         instruction: "mma", by which a warp multiplies fragments in registers (`mma.sync`); or "wgmma", by
-            which four warps multiply tiles in shared memory (sm_90a). Then `row_warps` is a multiple of 4,
-            and pads of `SharedTile` are not used.
+            which four warps multiply tiles in shared memory (sm_90a), but not of tf32. Then `row_warps` is a
+            multiple of 4, and pads and swizzles of `SharedTile` are not used.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 
@@ -219,6 +248,6 @@ GPU_STEPS: Mapping[str, type[Step]] = {
     step.__name__: step
     for step in (
         *(BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction, SplitReduction),
-        *(PipelineCopies, RasterOrder, LaunchBounds, TensorTile),
+        *(PipelineCopies, BulkCopies, RasterOrder, LaunchBounds, TensorTile),
     )
 }

@@ -33,6 +33,7 @@ from planish.levels.loops.lang.program import (
     DTYPES,
     INDICES,
     POSITIONS,
+    TF32,
     Access,
     Apply,
     Const,
@@ -60,7 +61,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(dtype)
+    return np.dtype("float32" if dtype == TF32 else dtype)
 
 
 # Integers
@@ -176,7 +177,7 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     inner = {POSITIONS, *(t for t in read if t in written)}
     # A narrow type lacks most integers: bfloat16 has those to 256.
     inner |= index_tensors(statements)
-    results = arithmetic if arithmetic == INTEGER else usual
+    results = arithmetic if arithmetic == INTEGER or usual == TF32 else usual
     types = {t: arithmetic if t in inner else usual for t in read if t not in written}
     types |= {t: arithmetic if t in inner else results for t in written}
     for tensor, dtype in given.items():
@@ -190,9 +191,10 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
                 f"{tensor} is written and read, so it cannot be {dtype}",
                 f"Give {dtype} to inputs and outputs; what is between them stays {arithmetic}.",
             )
-        if dtype != arithmetic == INTEGER and tensor in written:
+        if dtype != arithmetic and tensor in written and (arithmetic == INTEGER or dtype == TF32):
+            why = "inputs alone are" if dtype == TF32 else "integers are not rounded to fewer bits"
             raise ProgramError(
-                f"{tensor} is written, so it cannot be {dtype}: integers are not rounded to fewer bits",
+                f"{tensor} is written, so it cannot be {dtype}: {why}",
                 f"Give {dtype} to inputs; {arithmetic} is written.",
             )
     return types | {tensor: dtype for tensor, dtype in given.items() if tensor != ALL} | indices
@@ -224,7 +226,7 @@ def _arithmetic(given: Mapping[str, str]) -> str:
     if len(found) > 1:
         raise ProgramError(
             f"the tensors have types {', '.join(sorted(types))}",
-            "Give all of them one; float16 and bfloat16 go with float32, int8 with int32.",
+            "Give all of them one; float16, bfloat16 and tf32 go with float32, int8 with int32.",
         )
     return found.pop()
 

@@ -15,11 +15,17 @@ DTYPES: Mapping[str, int] = {
     "float64": 8,
     "float16": 2,
     "bfloat16": 2,
+    "tf32": 4,
     "int32": 4,
     "int8": 1,
     "int64": 8,
 }
 """Element types and their sizes in bytes."""
+
+TF32 = "tf32"
+"""The type of inputs that tensor cores may round to TF32; they are stored as float32."""
+TF32_BITS = 10
+"""Of its fractions."""
 
 INDICES = ("int32", "int64")
 """Types of integers that a tensor of indices may have, whatever the program computes in."""
@@ -29,6 +35,7 @@ ARITHMETIC: Mapping[str, str] = {
     "float64": "float64",
     "float16": "float32",
     "bfloat16": "float32",
+    TF32: "float32",
     "int32": "int32",
     "int8": "int32",
 }

@@ -22,13 +22,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 
 from planish.levels.loops.lang.draft import collisions, passes
 from planish.levels.loops.lang.element_types import numpy_type
-from planish.levels.loops.lang.program import IDENTITY, Statement, TensorType
+from planish.levels.loops.lang.program import IDENTITY, TF32, TF32_BITS, Statement, TensorType
 from planish.levels.loops.reference.views import Array, chunks, view
 
 _FINEST = 30
@@ -177,6 +178,9 @@ class Bounded:
 
 def limits(dtype: str) -> Any:
     """Return the limits of an element type as `numpy.finfo` has them, for types of other libraries too."""
+    if dtype == TF32:
+        eps = 2.0**-TF32_BITS
+        return SimpleNamespace(eps=eps, nmant=TF32_BITS, tiny=2.0**-126, max=(2 - eps) * 2.0**127)
     if dtype != "bfloat16":
         return np.finfo(dtype)
     import ml_dtypes

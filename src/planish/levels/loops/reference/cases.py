@@ -33,6 +33,7 @@ from planish.levels.loops.reference.inputs import (
     is_long,
     make_inputs,
     must_be_positive,
+    rounded_tf32,
     terms_of,
     usual_styles,
 )
@@ -350,6 +351,7 @@ def case_of(
     program: Program, inputs: Arrays, probes: Iterable[Probe] = (), trace: Trace | None = None
 ) -> Case:
     """Compute a set's outputs, and which mistakes show in it; what is applied goes into the trace."""
+    inputs = rounded_tf32(program, dict(inputs))
     outputs = reference(program, inputs, trace=trace)
     testable = sum(e.testable for e in outputs.expected.values())
     size = sum(e.value.size for e in outputs.expected.values())

@@ -20,6 +20,8 @@ from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import (
     COMPARISONS,
     POSITIONS,
+    TF32,
+    TF32_BITS,
     Access,
     Apply,
     Const,
@@ -409,7 +411,16 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
         _fill(array, chosen[name], highs[name] / own / min(1, peaks[name]), rng(seed, i))
         for dimension in range(array.ndim if peaks[name] != 1 else 0):
             array[(*[slice(None)] * dimension, chosen[name].at)] *= chosen[name].peak
-    return result
+    return rounded_tf32(program, result)
+
+
+def rounded_tf32(program: Program, inputs: dict[str, Array]) -> dict[str, Array]:
+    """Round inputs of tf32 to numbers that the type has, so that no kernel rounds them any more."""
+    for name, array in inputs.items():
+        if program.type[name].dtype == TF32:
+            kept = -1 << (np.finfo(array.dtype).nmant - TF32_BITS)
+            np.bitwise_and(array.view(np.int32), kept, out=array.view(np.int32), where=np.isfinite(array))
+    return inputs
 
 
 def _integers(kind: TensorType, style: Style, generator: np.random.Generator) -> Array:

@@ -8,6 +8,7 @@ writes; and that some threads of a block wait at a barrier where others end.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -116,12 +117,13 @@ class _Machine:
     def _block(self, kernel: GpuKernel, block: int) -> None:
         own = {b.name: _Memory(b.name, [self.missing] * b.size) for b in kernel.shared}
         threads = list[tuple[int, dict[str, _Memory], Generator[None]]]()
-        for thread in range(kernel.block_size):
+        for thread in range(kernel.launched):
             at = self._start(kernel, block, thread)
             if at is not None:
                 private = {b.name: _Memory(b.name, [self.missing] * b.size) for b in kernel.private}
-                number = block * kernel.block_size + thread
-                threads.append((number, {**self.memory, **own, **private}, self._items(kernel.body, at)))
+                number = block * kernel.launched + thread
+                running = self._items(self._body(kernel, thread), at)
+                threads.append((number, {**self.memory, **own, **private}, running))
         waiting = True
         while waiting and threads:
             met = set[bool]()
@@ -134,10 +136,19 @@ class _Machine:
             for memory in own.values():
                 memory.touched = {}
 
+    def _body(self, kernel: GpuKernel, thread: int) -> tuple[Item, ...]:
+        """Return what a thread executes: copying threads, copies alone, which the others leave to them."""
+        if not kernel.copying:
+            return kernel.body
+        if thread < kernel.block_size:
+            return tuple(replace(i, copies=()) if isinstance(i, Pipelined) else i for i in kernel.body)
+        return tuple(replace(i, body=()) for i in kernel.body if isinstance(i, Pipelined))
+
     def _start(self, kernel: GpuKernel, block: int, thread: int) -> dict[LoopId, int] | None:
         """Return the iterations that a thread stands for; None where it has none."""
         pairs = [(kernel.threads, block * kernel.block_size + thread)] if kernel.flat else []
-        pairs = pairs or [(kernel.blocks, kernel.row_major(block)), (kernel.threads, thread)]
+        numbers = (kernel.blocks, kernel.row_major(block)), (kernel.threads, thread % kernel.block_size)
+        pairs = pairs or [*numbers]
         at: dict[LoopId, int] = {}
         for loops, number in pairs:
             for loop, count in reversed(loops):
@@ -170,14 +181,14 @@ class _Machine:
             case Serial():
                 yield from ({**at, item.loop: i} for i in range(item.first, item.last))
             case Single():
-                first = self.thread % self.kernel.block_size == 0
+                first = self.thread % self.kernel.launched == 0
                 if all(at[loop] == 0 for loop in item.loops) and (item.loops or first):
                     yield at
             case Cooperative():
                 yield from ({**at, **own} for own in self._share_of(item))
 
     def _pipelined(self, item: Pipelined, at: dict[LoopId, int]) -> Generator[None]:
-        ahead = item.stages - 1
+        ahead = item.ahead
 
         def inside(i: int) -> dict[LoopId, int]:
             return {**at, item.loop: i, item.tile: i % item.stages}
@@ -192,9 +203,11 @@ class _Machine:
 
     def _share_of(self, item: Cooperative) -> Iterator[dict[LoopId, int]]:
         """List the iterations of this thread among those that all threads share."""
-        own = self.thread % self.kernel.block_size
+        own, sharing = self.thread % self.kernel.launched, self.kernel.block_size
+        if self.kernel.copying:
+            own, sharing = own - sharing, self.kernel.copying
         for number, chosen in enumerate(_iterations(item.loops)):
-            if number % self.kernel.block_size == own:
+            if number % sharing == own:
                 yield chosen
 
     def _compute(self, item: Compute, at: At) -> None:
@@ -238,4 +251,6 @@ class _Machine:
         missing = [loop for loop, _ in ref.strides if loop not in at]
         if missing:
             raise TreeFault(f"{ref.buffer} moves with {missing[0]}, which does not enclose it")
-        return ref.offset + sum(stride * at[loop] for loop, stride in ref.strides)
+        element = ref.offset + sum(stride * at[loop] for loop, stride in ref.strides)
+        arranged = self.kernel.arranged.get(ref.buffer)
+        return arranged.place(element) if arranged else element
