@@ -216,7 +216,7 @@ def draw_pair(asked: Asked, number: int) -> Pair | tuple[str, str]:
         return "large", ""
     special = number % 2 == 1
     _, inputs, expected = prepared(program.text, special, seed)
-    gpu = Gpu(block_size=256, shared=48 << 10, tensor=True, groups=kind == "bulk") if kind else _gpu(number)
+    gpu = Gpu(block_size=256, shared=24 << 10, tensor=True, groups=kind == "bulk") if kind else _gpu(number)
     space = GpuSpace(program, Target("fuzzed", gpu.features))
     try:
         candidate = _candidate_with(kind, space, number, seed) if kind else _candidate(space, number, seed)
@@ -226,7 +226,7 @@ def draw_pair(asked: Asked, number: int) -> Pair | tuple[str, str]:
     except ScheduleError as error:
         return "refused", str(error)
     named = {
-        field: tuple(replace(kernel, name=f"{kernel.name}_{number}") for kernel in getattr(kernels, field))
+        field: tuple(replace(kernel, name=f"{kernel.name}_{number}_") for kernel in getattr(kernels, field))
         for field in ("kernels", "ahead")
     }
     return Pair(program, candidate, replace(kernels, **named), inputs, expected)
@@ -288,8 +288,10 @@ def _product_with(kind: str, drawn: np.random.Generator) -> Program:
     """Draw a product in whose schedules a kind of step is likely: rows of powers of two, or of 16 bytes."""
     dtype = str(drawn.choice(KINDS[kind]))
     text = str(drawn.choice(PRODUCTS[:6]))
-    m, n, k = 8 * int(drawn.integers(2, 10)), 8 * int(drawn.integers(2, 19)), 16 * int(drawn.integers(2, 9))
-    sizes = {"m": m + 8 * (kind == "bulk"), "n": n, "k": k, "b": int(drawn.integers(1, 3))}
+    # Groups of warps have 64 rows; small products take a second each on the simulator.
+    m = 8 * int(drawn.integers(8, 12) if kind == "bulk" else drawn.integers(2, 6))
+    n, k = 8 * int(drawn.integers(2, 7)), 16 * int(drawn.integers(2, 5))
+    sizes = {"m": m, "n": n, "k": k, "b": int(drawn.integers(1, 3))}
     if "C[n,m]" in text:
         sizes |= {"m": n, "n": sizes["m"]}
     used = {name: size for name, size in sizes.items() if re.search(rf"\b{name}\b", text)}

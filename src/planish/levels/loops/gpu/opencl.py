@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from planish.core import Target, TargetError
+from planish.core import DeviceLostError, Target, TargetError
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.running import MARGIN, Launch
 
@@ -192,16 +192,25 @@ class OpenClDevice:
         self._kernels = {}
 
     def run(self, launches: Sequence[Launch]) -> int:
-        """Execute kernels one after the other; return nanoseconds by the device's events."""
+        """Execute kernels one after the other; return nanoseconds by the device's events.
+
+        Raises:
+            TargetError: the device cannot; as DeviceLostError where it answers no more.
+        """
         import pyopencl as cl
 
         events: list[Any] = []
-        for name, grid_size, block_size, arguments, *_ in launches:
-            kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)
-            self._kernels[name] = kernel
-            kernel.set_args(*arguments)
-            events.append(
-                cl.enqueue_nd_range_kernel(self._queue, kernel, (grid_size * block_size,), (block_size,))
-            )
-        self._queue.finish()
+        try:
+            for name, grid_size, block_size, arguments, *_ in launches:
+                kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)
+                self._kernels[name] = kernel
+                kernel.set_args(*arguments)
+                sizes = (grid_size * block_size,), (block_size,)
+                events.append(cl.enqueue_nd_range_kernel(self._queue, kernel, *sizes))
+            self._queue.finish()
+        except cl.Error as error:
+            # Of NVIDIA's OpenCL the queue is what is invalid after a kernel that left its memory.
+            lost = cl.status_code.DEVICE_NOT_AVAILABLE, cl.status_code.INVALID_COMMAND_QUEUE
+            kind = DeviceLostError if error.code in lost else TargetError
+            raise kind(f"the device cannot execute the kernel: {str(error).splitlines()[0]}") from error
         return sum(event.profile.end - event.profile.start for event in events)
