@@ -39,6 +39,7 @@ from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
     BlockTile,
     BulkCopies,
+    LaunchBounds,
     PipelineCopies,
     ReduceTile,
     SharedTile,
@@ -342,6 +343,12 @@ def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
             "float16",
             (ReduceTile("k", 32), *SHARED[1:], GROUP, BulkCopies(2)),
             "single loop of whole tiles",
+        ),
+        (
+            {"m": 600, "n": 600},
+            "float16",
+            (*SHARED, TensorTile("m", "n", "k", 8, 2, 1, 16, "wgmma"), LaunchBounds(2)),
+            "needs 90 registers, and 1024 threads leave 64 to each",
         ),
         (
             {"m": 60, "n": 24},

@@ -17,7 +17,14 @@ from dataclasses import replace
 from math import prod
 
 from planish.core import ScheduleError
-from planish.levels.loops.gpu.bulk import BOX_BYTES, COPYING, arranged_in_boxes, box_of, require_alone
+from planish.levels.loops.gpu.bulk import (
+    BOX_BYTES,
+    COPYING,
+    arranged_in_boxes,
+    box_of,
+    require_alone,
+    require_registers,
+)
 from planish.levels.loops.gpu.copies import pipelined, wide_copy
 from planish.levels.loops.gpu.edges import Edges, Path
 from planish.levels.loops.gpu.kernels import (
@@ -204,13 +211,15 @@ class _Binder:
             require_alone(items, self.arranged)
         inputs = tuple(name for name in in_global if name not in written)
         outputs = tuple(name for name in in_global if name in written)
-        return GpuKernel(
+        kernel = GpuKernel(
             *("", blocks, threads, block_size, flat, items, shared, private, inputs, outputs),
             raster=options.raster if len(blocks) > 1 else 0,
             resident=options.resident,
             arranged=self.arranged,
             copying=COPYING if options.bulk else 0,
         )
+        require_registers(kernel)
+        return kernel
 
     def _tile_elements(self, name: str) -> int:
         """Count the elements of a tile of a shared buffer, up to where the next one may begin."""

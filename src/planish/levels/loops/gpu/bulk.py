@@ -23,6 +23,7 @@ from planish.levels.loops.gpu.kernels import (
     Pipelined,
     Serial,
     boxes,
+    computations,
 )
 from planish.levels.loops.gpu.tensor import FRAGMENT_COLUMNS, GROUP, is_transposed
 from planish.levels.loops.ir.tree import Ref
@@ -35,6 +36,8 @@ PANEL = 64
 """Elements of 2 bytes in a row of the widest swizzle."""
 REGISTERS, MOST_REGISTERS = 65536, 240
 """Of a multiprocessor, and of a thread that others leave theirs."""
+_BESIDE_SUMS = 26
+"""Registers that ptxas demands for such an instruction, beside 4 for each column of fragments."""
 _MOST_BOX, _MOST_DIMENSIONS = 256, 5
 """Elements of a box along a dimension, and dimensions of a tensor, at most."""
 _HINT = "Use PipelineCopies."
@@ -146,6 +149,26 @@ def registers_of(kernel: GpuKernel) -> tuple[int, int] | None:
     share = REGISTERS // kernel.launched // 8 * 8
     few = {2: 40, 3: 32}.get(groups, 24)
     return few, min(MOST_REGISTERS, (share + (share - few) // groups) // 8 * 8)
+
+
+def require_registers(kernel: GpuKernel) -> None:
+    """Refuse products of groups of warps whose sums are more than a thread's registers; ScheduleError."""
+    columns = [
+        prod(n for _, n in m.columns) for m in computations(kernel.body) if isinstance(m, Mma) and m.warp
+    ]
+    if not columns:
+        return
+    needed = 4 * max(columns) + _BESIDE_SUMS
+    more = registers_of(kernel) if kernel.copying else None
+    threads = kernel.launched * max(1, kernel.resident)
+    left = more[1] if more else min(MOST_REGISTERS, REGISTERS // threads // 8 * 8)
+    if needed > left:
+        what = (
+            f"an instruction of {max(columns)} columns of fragments needs {needed} registers, and {threads}"
+        )
+        raise ScheduleError(
+            f"{what} threads leave {left} to each", "Use fewer columns, warps or LaunchBounds."
+        )
 
 
 # Functions of CUDA

@@ -248,7 +248,7 @@ def compile_by_nvrtc(library: Any, source: str, arch: str) -> tuple[bytes, str]:
         code = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = _read(library, "ProgramLog", program).rstrip(b"\0").decode(errors="replace")
         if code:
-            errors = [line for line in log.splitlines() if "error" in line]
+            errors = [line for line in log.splitlines() if "error" in line or "fatal" in line]
             raise TargetError(f"NVRTC refuses the kernel: {(errors or [f'error {code}'])[0]}")
         return _read(library, "CUBIN", program), log
     finally:
