@@ -1,8 +1,8 @@
 """Batches of GPU kernels for known workloads, compiled here and measured where the GPU is.
 
-`python benchmarks/gpu_batches.py DIR --target cuda:sm_90` writes a folder for each workload, and needs no
+`python benchmarks/gpu_batches.py DIR --target cuda:sm_90a` writes a folder for each workload, and needs no
 GPU: the convolutions C1 to C12 of ResNet-18 and products (figure 10 of AutoTVM's paper has that of 1024),
-products in float16 for tensor cores, the products of attention and of Winograd's convolutions, and sums.
+products in float16 and TF32 for tensor cores, those of attention and of Winograd's convolutions, and sums.
 On the machine with the GPU, `planish measure DIR/*` verifies and times them. `--list` names the workloads.
 """
 
@@ -24,7 +24,9 @@ from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
 
 PRODUCTS = (256, 512, 1024, 2048, 4096, 8192)
-NARROW = "float16"
+TYPES = ("float16", "tf32")
+"""Of products for tensor cores."""
+NARROW = TYPES[0]
 HEADS, DEPTH = 16, 64
 """Of attention."""
 WINOGRAD = {"C2": (64, 196), "C6": (128, 49), "C9": (256, 16), "C12": (512, 4)}
@@ -36,7 +38,7 @@ def workloads() -> Mapping[str, Callable[[], Program]]:
     found: dict[str, Callable[[], Program]] = {n: partial(convolution, *c) for n, c in RESNET18.items()}
     for n in PRODUCTS:
         found[f"matmul-{n}"] = partial(matmul, n, n, n)
-        found[f"matmul-{n}-{NARROW}"] = partial(matmul, n, n, n, NARROW)
+        found |= {f"matmul-{n}-{dtype}": partial(matmul, n, n, n, dtype) for dtype in TYPES}
     for n in (512, 2048):
         sizes = {"h": HEADS, "q": n, "k": n, "d": DEPTH}
         scores, values = "S[h,q,k] += Q[h,q,d] * K[h,k,d]", "O[h,q,d] += P[h,q,k] * V[h,k,d]"
@@ -57,7 +59,7 @@ def main() -> int:
     known = workloads()
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--target", default="cuda:sm_90")
+    parser.add_argument("--target", default="cuda:sm_90a")
     parser.add_argument("--trials", type=int, default=200, help="candidates of each workload")
     parser.add_argument("--only", action="append", choices=sorted(known), metavar="NAME", help="workloads")
     parser.add_argument("--list", action="store_true", help="name the workloads, and write nothing")

@@ -63,7 +63,9 @@ def measure(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="Folders that planish batch wrote.")
     ],
-    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="For all of them.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="For all of them, in equal parts.")
+    ] = None,
 ) -> None:
     """Verify and time the candidates of batches on this machine's GPU, and record the results.
 
@@ -77,10 +79,12 @@ def measure(
     from planish.levels.loops.gpu.evaluator import require_device
 
     end = None if seconds is None else time.monotonic() + seconds
-    for folder in folders:
-        found = read_batch(folder)
+    batches = [read_batch(folder) for folder in folders]
+    for number, found in enumerate(batches):
         require_device(found.target)
-        _measure(found, end)
+        now = time.monotonic()
+        # An equal part of what is left: a batch that is done early leaves its own to the others.
+        _measure(found, None if end is None else now + (end - now) / (len(batches) - number))
 
 
 def _measure(found: Batch, end: float | None) -> None:

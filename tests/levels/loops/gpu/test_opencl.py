@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from levels.loops.gpu.hanging import Hanging
 from planish.cli import gpu_batches
 from planish.core import Candidate, Failed, Measured, PlanishError, Step, TargetError, Task, rng
 from planish.core.recording import load_recording
+from planish.levels.loops.evaluator import Verifier
 from planish.levels.loops.gpu import evaluator, opencl
 from planish.levels.loops.gpu.batch import read_batch, write_batch
+from planish.levels.loops.gpu.running import Launch
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
@@ -119,6 +123,38 @@ def test_a_wrong_kernel_is_refused(
     monkeypatch: pytest.MonkeyPatch, before: str, after: str, why: str
 ) -> None:
     assert why in broken(monkeypatch, before, after)
+
+
+def test_a_kernel_that_is_wrong_from_its_eleventh_call_on_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is right whenever it is verified before it is timed, and in the first calls that are timed."""
+    import pyopencl as cl
+
+    run, begin, calls = opencl.OpenClDevice.run, Verifier.begin_last, -1000
+
+    def timed_from_here(self: Verifier, runs: Any) -> None:
+        nonlocal calls
+        begin(self, runs)
+        calls = 0
+
+    def corrupting(self: opencl.OpenClDevice, launches: Sequence[Launch]) -> int:
+        nonlocal calls
+        calls += 1
+        nanoseconds = run(self, launches)
+        if calls > 10:
+            first = launches[-1].arguments[-1]
+            cl.enqueue_fill_buffer(vars(self)["_queue"], first, b"\x42", 0, 4).wait()
+        return nanoseconds
+
+    monkeypatch.setattr(Verifier, "begin_last", timed_from_here)
+    monkeypatch.setattr(opencl.OpenClDevice, "run", corrupting)
+    with InlineExecutor(LEVEL.evaluator(task(**SMALL))()) as executor:
+        executor.submit([Candidate(TILED[:2])])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Failed)
+    assert evaluation.outcome.reason == "wrong answer"
+    assert evaluation.outcome.detail.endswith("after the timed calls")
 
 
 def test_a_kernel_that_hangs_is_ended_with_its_process() -> None:

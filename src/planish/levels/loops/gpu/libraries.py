@@ -1,7 +1,7 @@
 """Libraries as baselines on a CUDA GPU: cuBLAS and cuDNN by PyTorch, and products by Triton's autotuner.
 
 A library is verified and timed as kernels are: by events of the device, with the last cache flushed before
-each call. Products of float32 are computed in float32, not in TF32.
+each call. Products of float32 are computed in float32, and in TF32 where the program's type is that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import TargetError
-from planish.levels.loops.lang.program import Access, Program, factors_of
+from planish.levels.loops.lang.program import TF32, Access, Program, factors_of
 
 LIBRARIES = ("torch", "triton")
 """Names of `planish.levels.loops.backends.Library` on a GPU."""
@@ -147,7 +147,8 @@ class LibraryRun:
         self._torch = torch
         self._inputs, (self._output,) = inputs, outputs.values()
         self.device_ns = 0
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        tf32 = any(kind.dtype == TF32 for _, kind in program.types)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
         torch.backends.cudnn.benchmark = True
         self._call = _call(torch, found)
         if name == "triton":
