@@ -25,8 +25,9 @@ from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.clang import find_compiler
 from planish.levels.llvm.function_steps import FunctionAttribute, FunctionPasses, plan_of
 from planish.levels.llvm.level import LlvmLevel
-from planish.levels.llvm.modules.space import FunctionSpace, groups_of, usual_pipeline
-from planish.levels.llvm.passes.pipeline import candidate_of, parse_pipeline
+from planish.levels.llvm.modules.space import FunctionSpace, groups_of, shipped_lists, usual_pipeline
+from planish.levels.llvm.passes.catalogue import vary
+from planish.levels.llvm.passes.pipeline import candidate_of, parse_pipeline, print_pipeline
 from planish.levels.llvm.program import IRProgram
 from planish.levels.llvm.task_setup import prepared
 from planish.measure.executors import ForkedExecutor
@@ -380,6 +381,17 @@ def test_functions_are_grouped_by_size() -> None:
     assert [len(group.parts) for group in groups] == [1, 30, 30]
     assert groups[0].worth > groups[1].worth
     assert "tiny" not in {name for group in groups for name in group.parts}
+
+
+def test_the_coreset_takes_turns_with_the_lists_for_modules_and_each_list_makes_one_code() -> None:
+    listed = FunctionSpace(PLAIN, "text_bytes").transformations()
+    texts = [text for text, _ in listed]
+    shipped = [print_pipeline(passes) for passes, _ in shipped_lists().first]
+    assert [texts[0], *texts[2:7:2]] == shipped[:4]
+    assert len(texts) == len(set(texts))
+    assert set(shipped) < set(texts)
+    assert not any(vary(parse_pipeline(text)) or "default<" in text for text in texts)
+    assert [saves for _, saves in listed[1:]] == sorted((saves for _, saves in listed[1:]), reverse=True)
 
 
 def test_no_list_of_a_whole_module_is_lost_by_one_function() -> None:

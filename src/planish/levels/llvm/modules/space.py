@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from planish.core import Candidate, PartGroup, Space
 from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
 from planish.levels.llvm.modules.transform import single, whole_bindings
-from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
+from planish.levels.llvm.passes.catalogue import drop_unsafe_passes, load_coreset, vary
 from planish.levels.llvm.passes.pipeline import print_pipeline
 
 if TYPE_CHECKING:
@@ -57,6 +57,21 @@ def shipped_lists() -> Lists:
 def usual_pipeline() -> str:
     """Return the list that functions have which have none of their own."""
     return print_pipeline(shipped_lists().first[0][0])
+
+
+@cache
+def coreset_lists() -> tuple[Passes, ...]:
+    """Return the coreset of single functions as lists for functions within modules, the most useful first.
+
+    Pipelines of whole modules become what they run on functions. Passes whose code may differ from run to run
+    are left out: what was measured of a list is to be what it makes in the end.
+    """
+
+    def within(passes: Passes) -> Passes:
+        texts = ("function-simplification<Oz>" if text.startswith("default<") else text for text in passes)
+        return tuple(text for text in texts if not vary([text]))
+
+    return tuple(map(within, load_coreset()))
 
 
 _BYTES = 4.0
@@ -197,8 +212,17 @@ class FunctionSpace(Space):
         return Candidate((*marked, *lists, FunctionPasses(usual_pipeline(), ())))
 
     def transformations(self) -> Sequence[tuple[str, float]]:
-        """List the shipped lists as pipelines, with what each saves."""
-        return [(self._printed(passes), saves) for passes, saves in shipped_lists().first]
+        """List the shipped lists as pipelines, by turns with the coreset, with the share that each saves.
+
+        What a list of the coreset saves beside those before it is not known within modules: it counts as the
+        list whose turn is next (`experiments/within_modules/first_lists.py`).
+        """
+        (usual, share), *others = shipped_lists().first
+        found = {self._printed(usual): share}
+        for first, (passes, saves) in zip(coreset_lists(), others, strict=False):
+            found.setdefault(self._printed(first), saves)
+            found.setdefault(self._printed(passes), saves)
+        return [*found.items()]
 
     def draw(self, random: Random) -> str:
         """Draw a list: what -Oz runs on a function, without some of it, and with few passes more."""
