@@ -163,8 +163,8 @@ FIGURES: Mapping[str, Figure] = {
     "9a": Figure("Representations, one program", TARGETS, _by_representation(())),
     "9b": Figure("Representations, C1 to C6 to C7, C8 and C9", TARGETS, _by_representation(SOURCES)),
     "9c": Figure(
-        "Representations, C1 to C6 to a product of 1024",
-        settings("1024x1024x1024"),
+        "Representations, C1 to C6 to products",
+        settings("192x192x192", "256x256x256", "384x384x384"),
         {"no history": Variant(options=DOUBLING), "random": RANDOM, **_by_representation(SOURCES)},
     ),
     "9d": Figure(
