@@ -24,6 +24,8 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.workloads import RESNET18, convolution, matmul, thesis_split
 from planish.models.model_files import load_model, model_paths
 from planish.models.policy_files import load_policy, policy_paths
+from planish.train.background import HELD_OUT
+from planish.train.corpus.reader import read_corpus
 from planish.train.cost_models import SHIPPED, random_programs
 from planish.train.cost_tables import read_costs
 
@@ -32,6 +34,7 @@ for folder in ("autotvm", "looptune"):  # scripts, which import each other by na
     sys.path.insert(0, str(HERE / folder))
 FIGURES, UNSEEN = import_module("plans").FIGURES, import_module("unseen").PROGRAMS
 training_programs = import_module("programs").training_programs
+learned = import_module("learned")
 
 LABELS = HERE / "labels"
 EXAMPLES = HERE.parent / "examples" / "hlo"
@@ -73,6 +76,8 @@ def _of_loops() -> Iterator[TrainingSet]:
     thesis = _hashes(matmul(*sizes) for sizes in thesis_split()[1])
     figures = _hashes(each.program for figure in FIGURES.values() for each in figure.settings)
     judged = {"ResNet-18": network, "the thesis' matmuls for tests": thesis, "figures of AutoTVM": figures}
+    (part,) = learned.parts(["loops"])
+    judged["learned.py"] = _hashes(case.load() for case in part.cases())
     model = load_model(model_paths()["loops"])
     learnt = _hashes(islice(random_programs(SHIPPED), COLLECTED))
     # Those that failed, or whose trials cost all the same, it has not learnt from.
@@ -95,6 +100,8 @@ def _of_llvm() -> Iterator[TrainingSet]:
         for split in ("validation", "test")
         if len(table.split(split))
     }
+    sample = (row.identity for row in read_corpus() if row.package in HELD_OUT)
+    judged["the sample's functions for searches"] = frozenset(sample)
     joined = frozenset(tables["joined-lists.npz"].split("train").identities.tolist())
     assert load_policy(policy_paths()["llvm"]).programs <= len(joined)
     yield TrainingSet("policy-llvm.safetensors", joined, judged)
