@@ -89,12 +89,10 @@ def _family(error: type[PlanishError]) -> Iterator[type[PlanishError]]:
             yield from _family(subclass)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built_site(out: Path) -> Path:
     """Build the site, but for pages of highlighted source; a warning ends the build."""
     if find_spec("sphinx") is None and "CI" not in os.environ:
         pytest.skip("sphinx is not installed: pip install 'planish[docs]'")
-    out = tmp_path_factory.mktemp("site")
     configured: list[str] = run_path(str(ROOT / "docs/conf.py"))["extensions"]
     extensions = [each for each in configured if each != "sphinx.ext.viewcode"]
     build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]
@@ -108,27 +106,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_every_page_is_built(site: Path) -> None:
+# One test: each process of the test suite that had one of several would build the site.
+def test_the_site_has_every_page_and_all_that_is_public_and_needs_nothing_from_elsewhere(
+    tmp_path: Path,
+) -> None:
+    site = built_site(tmp_path)
     pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in ROOT.glob("docs/**/*.md")}
     assert pages
     assert [str(page) for page in pages if not (site / page).exists()] == []
-
-
-@pytest.mark.parametrize("module", [planish, core, store], ids=lambda module: module.__name__)
-def test_what_is_public_is_in_the_reference(site: Path, module: object) -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in site.glob("reference/python/*.html"))
-    listed = {name: getattr(module, name) for name in vars(module)["__all__"]}
-    public = [
-        name
-        for name, value in listed.items()
-        if isinstance(value, type) or (module is planish and not isinstance(value, ModuleType))
-    ]
-    assert [name for name in public if name[0] != "_" and f'.{name}">' not in text] == []
-
-
-def test_it_needs_nothing_from_elsewhere(site: Path) -> None:
-    text = (site / "index.html").read_text(encoding="utf-8")
-    assert not [tag for tag in ('src="http', 'rel="stylesheet" type="text/css" href="http') if tag in text]
+    for module in (planish, core, store):
+        listed = {name: getattr(module, name) for name in vars(module)["__all__"]}
+        public = [
+            name
+            for name, value in listed.items()
+            if isinstance(value, type) or (module is planish and not isinstance(value, ModuleType))
+        ]
+        assert [name for name in public if name[0] != "_" and f'.{name}">' not in text] == []
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert not [tag for tag in ('src="http', 'rel="stylesheet" type="text/css" href="http') if tag in index]
 
 
 @pytest.mark.parametrize("name", ["plugin_searcher", "plugin_level", "plugin_backend"])
