@@ -174,7 +174,7 @@ with RayCluster({fleet.address!r}) as cluster:
 
 
 def test_ray_is_not_installed() -> None:
-    code = "import sys; sys.modules['ray'] = None; from planish.cli import main; main()"
+    code = "import sys; sys.modules['ray'] = None; from planish.cli.script import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", code, "tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--executor", "ray"],
         capture_output=True, text=True, check=False, timeout=100,
