@@ -5,22 +5,25 @@ Runtime are timed interleaved in fresh processes; the table has medians, the rat
 `--profile` prints each layer's time, GFLOPS and share of the measured peak, and the nodes of ONNX Runtime's
 own profile:
 
-    python benchmarks/networks.py resnet18 mobilenet --profile
-    python benchmarks/networks.py --seconds 600 model.onnx
+    python benchmarks/networks.py resnet18 mobilenet-v2 --profile
+    python benchmarks/networks.py --seconds 600 --state build/networks.json
+
+With `--state`, rows and tuned kernels are kept, and the same command continues an interrupted table.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
+from planish.core import PlanishError
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import preferred_backend
 from planish.levels.loops.roofline import measured_peak
@@ -32,8 +35,10 @@ from side_by_side import geomean, use_one_core
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
+from held_out_networks import HELD_OUT
 from network_models import NETWORKS
 
+ALL = {**NETWORKS, **HELD_OUT}
 SHOWN = 30
 """Lines of a profile, the most expensive first."""
 
@@ -64,16 +69,34 @@ def print_profiles(found: Compilation, nodes: Sequence[PeerNode]) -> None:
         )
 
 
-def row(name: str, found: Compilation, seconds: float) -> tuple[str, float]:
+def row(name: str, found: Compilation, seconds: float) -> tuple[str, float | None]:
     """Describe a comparison in a line; return it with the median ratio of ONNX Runtime's time to ours."""
     base, ours, *_ = found.comparison
     if ours.ratio is None:
-        return f"{name:<24} undecided: {ours.why}", float("nan")
+        return f"{name:<24} undecided: {ours.why}", None
     gain = ours.ratio.gain(TIME)
     return (
         f"{name:<24} {1e3 * base.median:>9.2f} {1e3 * ours.median:>9.2f} {gain.value:>7.2f}"
         f"  {gain.low:.2f} .. {gain.high:.2f} {found.difference:>9.1e} {seconds:>8.1f}"
     ), gain.value
+
+
+def measured(
+    name: str, seconds: float | None, args: argparse.Namespace, folder: Path
+) -> tuple[str, float | None]:
+    """Compile a network and compare it; print its profile where that is asked for."""
+    path = ALL[name](folder / f"{name}.onnx") if name in ALL else Path(name)
+    shape = "" if name in ALL else args.shape
+    store = args.state.with_suffix(".db") if args.state else folder / "bench.db"
+    began = time.perf_counter()
+    try:
+        made = compile_model(path, output=None, shape=shape, cores=args.cores, seconds=seconds, store=store)
+    except PlanishError as error:
+        return f"{path.stem:<24} refused: {error}", None
+    found = row(f"{path.stem}{' tuned' if seconds else ''}", made, time.perf_counter() - began)
+    if args.profile:
+        print_profiles(made, profile(path, shape, args.cores))
+    return found
 
 
 def main() -> None:
@@ -82,41 +105,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("networks", nargs="*", help=f"files, or some of {', '.join(NETWORKS)}; all without")
+    parser.add_argument("networks", nargs="*", help=f"files, or some of {', '.join(ALL)}; all without")
     parser.add_argument("--seconds", type=float, default=0, help="tune each network for so long, too")
     parser.add_argument("--shape", default="", help="of open inputs of files")
     parser.add_argument("--cores", type=int, default=1, help="threads of both (default: 1)")
     parser.add_argument("--profile", action="store_true", help="print layers, and ONNX Runtime's nodes")
+    parser.add_argument("--state", type=Path, help="file of results, to continue; kernels are beside it")
     args = parser.parse_args()
+    settings = [args.seconds, args.cores, args.shape]
+    known = json.loads(args.state.read_text()) if args.state and args.state.exists() else {}
+    if known.setdefault("settings", settings) != settings:
+        parser.error(
+            f"{args.state} has results of other settings (seconds, cores, shape): {known['settings']}"
+        )
     print(f"{'':<24} {'ORT, ms':>9} {'ours, ms':>9} {'ratio':>7}  {'95 %':<12} {'error':>9} {'made, s':>8}")
     ratios: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        for name in args.networks or NETWORKS:
-            path = NETWORKS[name](Path(folder) / f"{name}.onnx") if name in NETWORKS else Path(name)
-            shape = "" if name in NETWORKS else args.shape
-            for seconds in (None, args.seconds)[: 1 + bool(args.seconds)]:
-                began = time.perf_counter()
-                made = compile_model(
-                    path,
-                    output=None,
-                    shape=shape,
-                    cores=args.cores,
-                    seconds=seconds,
-                    store=Path(folder) / "bench.db",
-                )
-                line, ratio = row(
-                    f"{path.stem}{' tuned' if seconds else ''}", made, time.perf_counter() - began
-                )
+        for name in args.networks or ALL:
+            for kind in ("default", "tuned")[: 1 + bool(args.seconds)]:
+                seconds = args.seconds if kind == "tuned" else None
+                if f"{name} {kind}" not in known:
+                    known[f"{name} {kind}"] = measured(name, seconds, args, Path(folder))
+                    save(args.state, known)
+                line, ratio = known[f"{name} {kind}"]
                 print(line, flush=True)
-                ratios["tuned" if seconds else "default"].append(ratio)
-                if args.profile and seconds in (None, args.seconds):
-                    print_profiles(made, profile(path, shape, args.cores))
+                ratios[kind] += [] if ratio is None else [ratio]
     for kind, values in ratios.items():
-        finite = [v for v in values if np.isfinite(v)]
-        if finite:
+        if values:
             print(
-                f"{kind}: {geomean(finite):.2f} times ONNX Runtime's speed (geometric mean of {len(finite)})"
+                f"{kind}: {geomean(values):.2f} times ONNX Runtime's speed (geometric mean of {len(values)})"
             )
+
+
+def save(path: Path | None, known: Mapping[str, Any]) -> None:
+    """Write the results so far, where they are kept."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(known, indent=1))
+        temporary.replace(path)
 
 
 if __name__ == "__main__":

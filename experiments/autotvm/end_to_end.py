@@ -31,9 +31,10 @@ from planish.network.ir import Network
 from planish.network.library.assembly import build
 from planish.network.library.files import write_library
 from planish.network.operators.tiled_convolutions import rewrite_transposed_convolutions
+from planish.network.placing import place_tensors
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite, rewrite_layouts, sink_views, trim_windows
-from planish.network.timing import PEERS, TIME, NetworkSpec, Runtime, make_feeds, write_models
+from planish.network.timing import PEERS, TIME, Runtime, make_feeds, network_spec, write_models
 from planish.network.tuning import choose, choose_algorithms
 from planish.network.verification import INPUT_SETS, TOLERANCE, answers_here, verify
 
@@ -51,7 +52,7 @@ class Configuration:
 
     Args:
         layouts: images between convolutions have their channels last.
-        fuses: element-wise operators join kernels.
+        fuses: element-wise operators join kernels, and Concat and Slice move nothing where they need not.
         winograd: convolutions may be computed by Winograd's algorithm.
         tunes: schedules and algorithms are measured.
     """
@@ -124,7 +125,10 @@ def measured(
     for side, used in configurations.items():
         report(f"{name}: {side}")
         network = rewritten(source, used, target)
-        kernels = kernels_of(network, fuse=used.fuses)
+        if used.fuses:
+            network, kernels = place_tensors(network)
+        else:
+            kernels = kernels_of(network, fuse=False)
         seconds = options.seconds if used.tunes else None
         schedules, _ = choose(network, kernels, target, seconds, options.store, report, LocalExecutor)
         built, made = build(network, kernels, schedules, target), folder / f"{name} {side}"
@@ -132,7 +136,7 @@ def measured(
         write_library(built, made)
         verify(network, model, TOLERANCE, answers_here(made, built.manifest), feeds)
         runtimes = list(write_models(made, network, model, feeds[0]))
-        variants.append(Variant(side, Candidate((Runtime("planish"),)), NetworkSpec(str(made))))
+        variants.append(Variant(side, Candidate((Runtime("planish"),)), network_spec(made, model)))
     others = [
         Variant(PEERS.get(each, "ONNX Runtime"), Candidate((Runtime(each),)), variants[-1].spec)
         for each in runtimes

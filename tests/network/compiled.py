@@ -14,12 +14,13 @@ from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
 from planish.levels.loops.space.template import TemplateSpace
 from planish.network.compiler import Compilation, compile_model
-from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.fusion import FusedKernel
 from planish.network.ir import Network
 from planish.network.library.assembly import Built, build
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import compile_schedule
+from planish.network.placing import place_tensors
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite
 from planish.network.verification import TOLERANCE
@@ -81,7 +82,7 @@ def built_library(path: Path, cores: int = 1) -> Built:
 
 def built_network(network: Network, cores: int) -> Built:
     """Compile a network likewise, as it is rewritten."""
-    kernels, target = kernels_of(network), this_machine(cores)
+    (network, kernels), target = place_tensors(network), this_machine(cores)
     schedules = {
         kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)
         for kernel in kernels

@@ -44,7 +44,7 @@ def test_wrong_answers_of_another_processor_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def zeroed(built: Built, qemu: str) -> Answers:
-        return emulated_answers(replace(built, weights=[bytes(len(part)) for part in built.weights]), qemu)
+        return emulated_answers(replace(built, weights=memoryview(bytes(len(built.weights)))), qemu)
 
     monkeypatch.setattr("planish.network.verification.emulated_answers", zeroed)
     with pytest.raises(ProgramError, match="differs from ONNX Runtime's"):

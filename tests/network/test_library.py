@@ -230,7 +230,7 @@ def test_objects_and_code_are_linked(tmp_path: Path) -> None:
     sections = read_object(jit.object_code(_MODULE, jit.host_machine()), "object")
     sections.append(Section(CODE, _ADDED, [Symbol("added", 0, len(_ADDED))]))
     path = tmp_path / "made.so"
-    path.write_bytes(b"".join(link(sections, [bytes(64)], X86_64, "made.so", ["run", "imports"])))
+    path.write_bytes(b"".join(link(sections, memoryview(bytes(64)), X86_64, "made.so", ["run", "imports"])))
     library = ctypes.CDLL(str(path))
     library.run.argtypes, library.run.restype = [ctypes.c_int64], ctypes.c_int64
     assert [library.run(10), library.run(10)] == [20 + ord("c") + 5, 20 + ord("c") + 6]
@@ -242,7 +242,7 @@ def test_code_that_cannot_be_linked_is_refused() -> None:
     for kind, symbol, why in ((2, "other", "nothing defines"), (99, "own", "not known")):
         section = Section(CODE, bytes(8), [Symbol("own", 0, 8)], [Relocation(0, kind, symbol)])
         with pytest.raises(TargetError, match=why):
-            link([section], [bytes(64)], X86_64, "made.so", ["own"])
+            link([section], memoryview(bytes(64)), X86_64, "made.so", ["own"])
     with pytest.raises(TargetError, match="riscv64"):
         architecture_name("riscv64-unknown-linux-gnu")
 
@@ -263,5 +263,5 @@ def test_libraries_of_a_model_are_equal(tmp_path: Path) -> None:
     for byte in (0x11, 0x77):
         used = [np.full(size, byte, np.uint8) for size in range(100_000, 400_000, 10_000)]
         del used
-        found.append(b"".join(built_library(path).weights))
+        found.append(bytes(built_library(path).weights))
     assert found[0] == found[1]

@@ -30,8 +30,8 @@ def test_layers_are_matched_by_the_tensors_that_they_compute(tmp_path: Path) -> 
     network, model = read_network(read_model(resnet18(tmp_path / "m.onnx", 32, 8), {}))
     kernels = kernels_of(rewrite(network, 1e-4, this_machine(1)))
     # One node for each of the model, none of which is fused.
-    nodes = [PeerNode(node.name, node.op_type, list(node.output), 1.0) for node in model.graph.node]
-    matches = match_layers(model, kernels, [2.0] * len(kernels), nodes)
+    nodes = [PeerNode(node.name, node.op_type, list(node.output), 1.0) for node in model.proto.graph.node]
+    matches = match_layers(model.proto, kernels, [2.0] * len(kernels), nodes)
     assert [index for match in matches for index in match.layers] == list(range(len(kernels)))
     assert sum(match.peer_seconds for match in matches) == len(nodes)
     slow = slower_matches(matches)

@@ -107,3 +107,28 @@ def test_tuning_measures_which_algorithm_is_the_quickest(tmp_path: Path) -> None
     assert f"{chosen} of 1 convolutions of 3x3 are quicker by Winograd's algorithm" in said
     assert len(layers) == 3 + 2 * chosen
     assert_same(found.network, path)
+
+
+@pytest.mark.parametrize("window", [3, 5, 7])
+def test_matrices_of_other_windows_are_exact(window: int) -> None:
+    for tile in winograd.covered_tiles([window]):
+        a, g, b = winograd.matrices(tile, window)
+        for i, k, n in product(range(tile), range(window), range(tile + window - 1)):
+            found = sum((a[i][p] * g[p][k] * b[p][n] for p in range(tile + window - 1)), Fraction(0))
+            assert found == (n == i + k)
+
+
+@pytest.mark.parametrize("window", [3, 5, 7])
+def test_convolutions_of_sequences(tmp_path: Path, window: int) -> None:
+    w = ModelWriter()
+    x = w.add("Transpose", w.dense(w.input("x", (2, 50, 24)), 24, 32), perm=[0, 2, 1])
+    for _ in range(2):
+        weights = w.weight(32, 32, window), w.weight(32)
+        x = w.gelu(w.add("Conv", x, *weights, pads=[window // 2, window // 2 - 1]))
+    path = w.save(tmp_path / "m.onnx", w.layer_norm(w.add("Transpose", x, perm=[0, 2, 1]), 32))
+    found = compiled(path)
+    layers = operators(found)
+    assert sum(each == "WinogradInput" for each in layers) == 2
+    # Features are last in memory throughout.
+    assert not any(each.startswith(("Reorder", "Transpose")) for each in layers)
+    assert_same(found.network, path)

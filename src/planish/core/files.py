@@ -15,10 +15,11 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
+from typing import BinaryIO
 
 from planish.core.errors import MissingFileError, PlanishError
 
@@ -168,17 +169,41 @@ def check_regular(path: Path) -> None:
     _check(path, path.stat())
 
 
+PART_BYTES = 1 << 22
+"""Bytes of a file that are read at a time."""
+
+
 def read_regular(path: Path) -> bytes:
     """Read a regular file.
 
     Raises:
         OSError: as `check_regular`, or it cannot be read.
     """
+    with _open_regular(path) as file:
+        return file.read()
+
+
+def regular_parts(path: Path) -> Iterator[bytes]:
+    """Read a regular file part by part.
+
+    Raises:
+        OSError: as `check_regular`, or it cannot be read.
+    """
+    with _open_regular(path) as file:
+        while part := file.read(PART_BYTES):
+            yield part
+
+
+def _open_regular(path: Path) -> BinaryIO:
     check_regular(path)
     # It may have been replaced since: such an open does not wait either.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    try:
         _check(path, os.fstat(file.fileno()))
-        return file.read()
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def copy_regular(path: Path, to: Path) -> None:

@@ -26,21 +26,21 @@ from planish.levels.loops.backends import PREFERRED, cross_target, preferred_bac
 from planish.levels.loops.roofline import quick_peak
 from planish.measure import PairedSamples, Plan
 from planish.measure.executors import LocalExecutor
-from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.fusion import FusedKernel
 from planish.network.ir import Network
 from planish.network.library.assembly import Built, Weights, build
 from planish.network.library.files import check_folder, write_files, write_library, write_manifest
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import Schedule, is_foreign, runs_here, schedule_for
 from planish.network.library.variants import concrete_shapes, join_variants
+from planish.network.placing import place_tensors
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.rewrites.pipeline import rewrite
 from planish.sandbox.scratch import shared_folder
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from planish.levels.graph.program import GraphProgram
+    from planish.network.reader import SourceModel
     from planish.network.report import Layer, Match
     from planish.store import Store
 
@@ -252,7 +252,8 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     """Compile a model for one set of shapes, to a library of its own."""
     read_network, source = _importer()
     options = {"shape": shape} if shape else {}
-    program = source(path, options | ({"inputs": str(request.inputs)} if request.inputs else {}))
+    options |= {"inputs": str(request.inputs)} if request.inputs else {}
+    program = source(path, options, any_size=True)
     network, model = read_network(program)
     _check_weights(network)
     target, on_progress = request.target, request.on_progress
@@ -268,7 +269,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
         network = choose_algorithms(network, limit, target, on_progress)
     else:
         network = rewrite(network, limit, target)
-    kernels = kernels_of(network, fuse=request.fuse)
+    network, kernels = place_tensors(network, fuse=request.fuse)
     distinct = {kernel.program.text for kernel in kernels}
     on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
     schedules, tuned = choose(
@@ -286,7 +287,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
         peak = quick_peak(preferred_backend()) * target.cores
         layers = describe_layers(network, kernels, times, peak, tuned=bool(request.seconds))
         nodes = profile_onnxruntime(model, feeds[0], target.cores)
-        matches = match_layers(model, kernels, times, nodes)
+        matches = match_layers(model.proto, kernels, times, nodes)
         comparison = list(compare(folder, network, model, Plan(seconds=request.comparison_s), feeds[0]))
     facts = {"difference": worst, "tolerance": limit, "matches": [asdict(each) for each in matches]}
     described = [
@@ -344,7 +345,7 @@ def _join_variants(found: Sequence[Compilation]) -> Compilation:
 
 def _verify_library(
     network: Network,
-    model: ModelProto,
+    model: SourceModel,
     limit: float,
     kernels: Sequence[FusedKernel | PythonKernel],
     schedules: Mapping[str, Schedule],
@@ -363,7 +364,9 @@ def _verify_library(
             answers, feeds, by = emulated_answers(built, qemu), feeds[:1], f" under {Path(qemu).name}"
         else:
             here = this_machine(1, PREFERRED[-1])
-            same = {text: schedule_for(schedule, here) for text, schedule in schedules.items()}
+            same = {
+                text: schedule_for(replace(schedule, cores=1), here) for text, schedule in schedules.items()
+            }
             twin = build(network, kernels, same, here)
             write_library(twin, folder := _working_folder())
             answers, by = answers_here(folder, twin.manifest), " by its schedules on this machine"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planish.levels.loops.lang.program import Program
-from planish.network.ir import JOIN, PART, REORDER, VIEW, Array, Network, Node
+from planish.network.ir import JOIN, PART, PLACED, REORDER, VIEW, Array, Network, Node
 from planish.network.operators.builder import FixedTree, KernelBuilder, PartialBroadcastError, join_axes
 from planish.network.operators.tiled_convolutions import (
     build_depthwise,
@@ -77,7 +77,7 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | Pyt
     taken, found = set[str](), list[tuple[int, FusedKernel | PythonKernel]]()
     trees = dict[str, FixedTree]()
     for node in network.nodes:
-        if node.operator in (VIEW, PART, JOIN) or node.output in taken:
+        if node.operator in (VIEW, PART, JOIN, PLACED) or node.output in taken:
             continue
         if write := python_writer(node.operator):
             found.append((order[node.output], write(network, node)))

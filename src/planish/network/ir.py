@@ -27,6 +27,28 @@ REORDER = "Reorder"
 STRIDED_SLICE = "StridedSlice"
 """The operator of a node that reads a part of a tensor: attributes `starts` and `steps`."""
 
+PLACED = "Placed"
+"""The operator of a node that does nothing, because its operands and its result have memory in common."""
+COPY_PART = "CopyPart"
+"""The operator of a node that copies a part of a Concat which cannot be computed in its place."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a tensor is within another one.
+
+    Args:
+        base: the other one, which has memory of its own.
+        offset: of the first element there.
+        row: elements that are contiguous; all of them, or a whole number of these.
+        step: elements from a row to the next one.
+    """
+
+    base: str
+    offset: int
+    row: int
+    step: int
+
 
 @dataclass(frozen=True)
 class TensorType:
@@ -48,7 +70,12 @@ class TensorType:
     @property
     def bytes(self) -> int:
         """Return how many bytes it takes."""
-        return self.size * np.dtype(self.dtype).itemsize
+        return self.size * self.item_bytes
+
+    @property
+    def item_bytes(self) -> int:
+        """Return how many bytes an element takes."""
+        return np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -98,6 +125,7 @@ class Network:
         constants: weights by name.
         channels_last: tensors that are stored as [n, y, x, c]; all others are row-major.
         shape_outputs: outputs whose shapes depend on data, each with the output that receives its shape.
+        placements: tensors that are within others.
     """
 
     name: str
@@ -108,6 +136,7 @@ class Network:
     constants: Mapping[str, Array]
     channels_last: frozenset[str] = frozenset()
     shape_outputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    placements: Mapping[str, Placement] = field(default_factory=dict[str, Placement])
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:
@@ -149,8 +178,8 @@ class Network:
                 offset += self.types[name].size
         return found
 
-    def memory(self, name: str) -> tuple[str, int]:
-        """Return the tensor in whose memory another lies, and where it begins there, in elements."""
+    def _whole(self, name: str) -> tuple[str, int]:
+        """Return the tensor that another is some rows of, and where it begins there, in elements."""
         offset = 0
         while True:
             name = self.root(name)
@@ -162,6 +191,28 @@ class Network:
             else:
                 return name, offset
             offset += start
+
+    def memory(self, name: str) -> tuple[str, int]:
+        """Return the tensor in whose memory another lies, and where it begins there, in elements."""
+        name, offset = self._whole(name)
+        place = self.placements.get(name)
+        if place is None:
+            return name, offset
+        rows, rest = divmod(offset, place.row)
+        return place.base, place.offset + rows * place.step + rest
+
+    def rows_apart(self, name: str) -> tuple[str, Placement] | None:
+        """Return the placement of what a tensor is, or is a part of, where that has rows which lie apart."""
+        whole, _ = self._whole(name)
+        place = self.placements.get(whole)
+        return None if place is None or place.row == self.types[whole].size else (whole, place)
+
+    def row_start(self, name: str) -> int | None:
+        """Return the dimension at which rows begin that lie apart in memory; None where there are none."""
+        found, shape = self.rows_apart(name), self.shape(name)
+        if found is None or name in self.channels_last:
+            return None
+        return next((d for d in range(len(shape)) if prod(shape[d:]) == found[1].row), None)
 
     def constant(self, node: Node, index: int) -> Array | None:
         """Return the value of a constant input; None where it is missing.

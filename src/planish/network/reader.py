@@ -5,25 +5,33 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planish.core import ProgramError
+from planish.levels.graph.model_protos import all_tensors
 from planish.levels.graph.program import GraphProgram
-from planish.levels.graph.sessions import RefusedError, SessionSettings, first_line, open_session
-from planish.levels.graph.source import load_checked
+from planish.levels.graph.sessions import (
+    ModelSession,
+    RefusedError,
+    SessionSettings,
+    first_line,
+    open_session,
+)
+from planish.levels.graph.source import LARGEST, load_checked
 from planish.network.fusion import uncovered
 from planish.network.ir import VIEW, Array, Network, Node, TensorType
 from planish.network.onnx.control_flow import refuse_control, unroll
 from planish.network.onnx.data_dependent import DataDependentNodes
+from planish.network.onnx.quantized import write_as_floats
 from planish.network.onnx.translator import CONTRIBUTED, FLOAT, Translator, stored, tensor_types
 from planish.network.registry import OPERATORS, has_integers, maps_elements, translate
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, TensorProto
 
 OLDEST = 13
 """The first opset that is covered: some operators had other attributes before."""
@@ -49,7 +57,24 @@ PORTS = (
 """Element types of inputs and outputs."""
 
 
-def read_network(program: GraphProgram) -> tuple[Network, ModelProto]:
+@dataclass(frozen=True)
+class SourceModel:
+    """The model that a network was read from.
+
+    Args:
+        proto: with static shapes; where `folder` is set, its large weights are in files.
+        folder: of these files; None where all weights are in the model, as those of 2 GiB and less are.
+    """
+
+    proto: ModelProto
+    folder: Path | None = None
+
+    def open(self, settings: SessionSettings, **options: Any) -> ModelSession:
+        """Make a session of it; `options` are those of `open_session`."""
+        return open_session(self.proto.SerializeToString(), settings, weights=self.folder, **options)
+
+
+def read_network(program: GraphProgram) -> tuple[Network, SourceModel]:
     """Read a model as a network.
 
     Args:
@@ -61,18 +86,79 @@ def read_network(program: GraphProgram) -> tuple[Network, ModelProto]:
     Raises:
         ProgramError: a node, a type or a shape is not covered; all such nodes are named.
     """
-    model = load_checked(program)
+    is_large = program.size > LARGEST
+    model = load_checked(program, with_weights=not is_large)
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
     newer = max(opset, OLDEST)
     _set_shapes(model, program)
-    folded, shapes = _fold(model if opset == newer else _convert_opset(model, program.path))
-    network = replace(_network(program.file.stem, folded), shape_outputs=shapes)
+    source, weights = SourceModel(model), dict[str, Array]()
+    if is_large:
+        folder = program.file.parent
+        _read_small_weights(model, folder)
+        source, model = SourceModel(model, folder), _copy(model)
+        weights = _take_weights_out(model, folder)
+    folded, shapes = _fold(model if opset == newer else _convert_opset(model, program.path), weights)
+    network = replace(_network(program.file.stem, folded, weights), shape_outputs=shapes)
     if missing := uncovered(network):
         more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
         named = ", ".join(missing[:MOST_NAMED])
         what = f"{len(missing)} nodes of '{program.path}' are not covered: {named}{more}"
         raise ProgramError(what, "The operators that are covered are listed in docs/how-to/compile.md.")
-    return network, model
+    return network, source
+
+
+SMALL_BYTES = 1024
+"""Weights of so many bytes are read with a large model: shapes may follow from them."""
+
+
+def _read_small_weights(model: ModelProto, folder: Path) -> None:
+    """Read the small ones of the weights that are in files, in place."""
+    from onnx.external_data_helper import load_external_data_for_tensor
+
+    for tensor in all_tensors(model):
+        if tensor.external_data and _type_of(tensor).bytes <= SMALL_BYTES:
+            load_external_data_for_tensor(tensor, str(folder))
+            tensor.data_location = tensor.DEFAULT
+            del tensor.external_data[:]
+
+
+def _take_weights_out(model: ModelProto, folder: Path) -> dict[str, Array]:
+    """Make inputs of the weights that are in files, in place; return them, mapped and not read.
+
+    So models are rewritten whose weights take more bytes than a message may have.
+
+    Raises:
+        ProgramError: a file is too short for a weight, or of one the type is not covered.
+    """
+    from onnx import helper
+
+    found, graph = dict[str, Array](), model.graph
+    ports = {each.name for each in graph.input}
+    for tensor in [each for each in graph.initializer if each.external_data]:
+        kind, entries = _type_of(tensor), {each.key: each.value for each in tensor.external_data}
+        file, offset = folder / entries["location"], int(entries.get("offset", 0))
+        if kind.dtype not in (*PORTS, "bfloat16") or offset + kind.bytes > file.stat().st_size:
+            what = f"weight '{tensor.name}' is of type {kind.dtype}, or '{file}' is too short for it"
+            raise ProgramError(what, "Export the model again.")
+        found[tensor.name] = np.asarray(np.memmap(file, kind.dtype, "r", offset, kind.shape))
+        if tensor.name not in ports:
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+        graph.initializer.remove(tensor)
+    return found
+
+
+def _type_of(tensor: TensorProto) -> TensorType:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    return TensorType(tuple(tensor.dims), tensor_dtype_to_np_dtype(tensor.data_type).name)
+
+
+def _copy(model: ModelProto) -> ModelProto:
+    from onnx import ModelProto
+
+    made = ModelProto()
+    made.CopyFrom(model)
+    return made
 
 
 def _convert_opset(model: ModelProto, path: str) -> ModelProto:
@@ -118,14 +204,19 @@ EXPANDED = (
 """Operators that are replaced by what ONNX defines them by."""
 
 
-def _fold(model: ModelProto) -> tuple[ModelProto, Mapping[str, str]]:
+def _fold(model: ModelProto, weights: dict[str, Array]) -> tuple[ModelProto, Mapping[str, str]]:
     """Fold what is constant, repeat loops, choose branches, and infer all shapes.
+
+    Args:
+        model: to be rewritten.
+        weights: inputs of it that are constant; those that are computed of them are added.
 
     Returns:
         The model, and outputs whose shapes depend on data, each with the output that receives its shape.
     """
     from onnx.inliner import inline_selected_functions
 
+    model = write_as_floats(model)
     if any(node.op_type in EXPANDED for node in model.graph.node):
         listed = [("", name) for name in EXPANDED]
         with suppress(RuntimeError):  # of some it cannot infer the types: they are named as not covered
@@ -134,7 +225,7 @@ def _fold(model: ModelProto) -> tuple[ModelProto, Mapping[str, str]]:
     for _ in range(MOST_ROUNDS):
         count = len(model.graph.node)
         model = _infer_shapes(_optimize(model))
-        computed = _compute_constants(model)
+        computed = _compute_constants(model, weights)
         changes = unroll(model) or finders.take_out(model)
         if not changes and not computed and len(model.graph.node) == count:
             break
@@ -175,15 +266,19 @@ def _fold_shapes(model: ModelProto) -> None:
         model.graph.node.remove(node)
 
 
-def _compute_constants(model: ModelProto) -> bool:
+def _compute_constants(model: ModelProto, weights: dict[str, Array]) -> bool:
     """Compute nodes all of whose inputs are constant, in place; return whether there were any.
 
     ONNX Runtime leaves some, such as `Range`, to the time when the model is run.
+
+    Args:
+        model: is changed.
+        weights: inputs of it that are constant; results of them are added.
     """
-    from onnx import ModelProto, ValueInfoProto, numpy_helper
+    from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
     _fold_shapes(model)
-    known = {each.name for each in model.graph.initializer}
+    known = {each.name for each in model.graph.initializer} | weights.keys()
     found = list[Any]()
     for node in model.graph.node:
         random = node.op_type.startswith(("Random", "Multinomial", "Bernoulli"))
@@ -199,10 +294,12 @@ def _compute_constants(model: ModelProto) -> bool:
     part.graph.name = "constants"
     used = {name for node in found for name in node.input}
     part.graph.initializer.extend(each for each in model.graph.initializer if each.name in used)
+    part.graph.input.extend(each for each in model.graph.input if each.name in used & weights.keys())
     part.graph.node.extend(found)
     part.graph.output.extend(ValueInfoProto(name=name) for name in outputs)
     try:
-        values = open_session(part.SerializeToString(), SessionSettings()).run({})
+        feed = {name: weights[name] for name in used & weights.keys()}
+        values = open_session(part.SerializeToString(), SessionSettings()).run(feed)
     except RefusedError:  # sequences, or what the runtime lacks: the nodes stay
         return False
     if not all(isinstance(each, np.ndarray) for each in values):
@@ -211,17 +308,22 @@ def _compute_constants(model: ModelProto) -> bool:
     kept = [node for node in model.graph.node if made.isdisjoint(node.output)]
     del model.graph.node[:]
     model.graph.node.extend(kept)
-    model.graph.initializer.extend(
-        numpy_helper.from_array(each, name) for name, each in zip(outputs, values, strict=True)
-    )
+    for name, value in zip(outputs, values, strict=True):
+        if feed and value.nbytes > SMALL_BYTES:
+            weights[name] = value
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            model.graph.input.append(helper.make_tensor_value_info(name, kind, value.shape))
+        else:
+            model.graph.initializer.append(numpy_helper.from_array(value, name))
     return True
 
 
-def _network(name: str, model: ModelProto) -> Network:
+def _network(name: str, model: ModelProto, weights: Mapping[str, Array]) -> Network:
     from onnx import numpy_helper
 
     graph = model.graph
     constants: dict[str, Array] = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    constants |= weights
     declared = dict(tensor_types(graph))
     inputs = tuple(each.name for each in graph.input if each.name not in constants)
     for node in graph.node:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planish.network.ir import JOIN, PART, STRIDED_SLICE, VIEW, Network, Node
+from planish.network.ir import COPY_PART, JOIN, PART, STRIDED_SLICE, VIEW, Network, Node
 from planish.network.onnx import arithmetic_rules as computing
 from planish.network.onnx import movement_rules as moving
 from planish.network.onnx.translator import FLOAT, Rule, Translator
@@ -117,6 +117,7 @@ OPERATORS: Mapping[str, Operator] = {
         computing.translate_transposed_convolution, build=contractions.build_transposed_convolution
     ),
     copying.COPY: Operator(write=copying.write_copy),
+    COPY_PART: _value("{0}"),
     "Cos": _mapped(scalars.cosine),
     "Cosh": _mapped(scalars.hyperbolic_cosine),
     "CumSum": Operator(write=selection.write_cumulative_sum),

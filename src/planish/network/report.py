@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.levels.graph.sessions import SessionSettings, open_session
+from planish.levels.graph.sessions import SessionSettings
 from planish.levels.loops.roofline import BYTES_PER_FLOP
 from planish.measure import exclusive
 from planish.network.fusion import FusedKernel
@@ -26,6 +26,8 @@ from planish.sandbox.scratch import Scratch
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from planish.network.reader import SourceModel
 
 PROFILED_RUNS = 20
 """Calls that ONNX Runtime's profile is the median of."""
@@ -147,21 +149,23 @@ def algorithm_of(kernel: FusedKernel | PythonKernel, *, tuned: bool) -> str:
 # ONNX Runtime
 
 
-def profile_onnxruntime(model: ModelProto, feed: Feed, cores: int) -> list[PeerNode]:
+def profile_onnxruntime(model: SourceModel, feed: Feed, cores: int) -> list[PeerNode]:
     """Return the nodes of a model as ONNX Runtime optimizes and times them."""
     import onnx
 
     with Scratch() as folder:
         kept = folder.path / "optimized.onnx"
-        session = open_session(
-            model.SerializeToString(), SessionSettings(cores), keep=kept, profile=folder.path / "profile"
-        )
+        is_large = model.folder is not None
+        profile = folder.path / "profile"
+        session = model.open(SessionSettings(cores), keep=kept, profile=profile, apart=is_large)
         run = session.bound(feed)
         with exclusive():
             for _ in range(PROFILED_RUNS):
                 run()
         events = json.loads(Path(session.inner.end_profiling()).read_text())
-        outputs = {node.name: list(node.output) for node in onnx.load(str(kept)).graph.node}
+        outputs = {
+            node.name: list(node.output) for node in onnx.load(str(kept), load_external_data=False).graph.node
+        }
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):

@@ -37,6 +37,8 @@ from planish.sandbox.confinement import SandboxPolicy
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from planish.network.reader import SourceModel
+
 TIME = Objective("time_s", "s")
 LAYERS_S, LEAST_RUNS, MOST_RUNS = 1.0, 5, 200
 """Seconds in which layers are timed for the report, and runs of the network at least and at most."""
@@ -172,9 +174,11 @@ class NetworkSpec:
 
     Args:
         folder: of the library, with the model and an input.
+        weights: folder of the files that the model's weights are in; empty where they are in the model.
     """
 
     folder: str
+    weights: str = ""
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -182,18 +186,18 @@ class NetworkSpec:
         return SandboxPolicy.for_code()
 
     def __call__(self) -> NetworkEvaluator:
-        return NetworkEvaluator(Path(self.folder))
+        return NetworkEvaluator(Path(self.folder), Path(self.weights) if self.weights else None)
 
 
 class NetworkEvaluator:
     """Times calls of a network by each runtime.
 
     Args:
-        folder: as `NetworkSpec` says.
+        folder, weights: as `NetworkSpec` says.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, weights: Path | None = None) -> None:
+        self._folder, self._weights = folder, weights
         with np.load(folder / _FEED) as loaded:
             feed = {name: loaded[name] for name in loaded.files}
         made = CompiledNetwork(folder)
@@ -209,7 +213,9 @@ class NetworkEvaluator:
         if name not in self._runs:
             settings = SessionSettings(self._cores, provider="openvino" if name == "openvino" else "cpu")
             file = self._folder / (_SLIM if name == "onnxslim" else _MODEL)
-            self._runs[name] = repeated(open_session(file, settings).bound(self._feed))
+            model = file if self._weights is None else file.read_bytes()
+            session = open_session(model, settings, weights=self._weights)
+            self._runs[name] = repeated(session.bound(self._feed))
         return self._runs[name]
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
@@ -228,7 +234,7 @@ class NetworkEvaluator:
 
 
 def compare(
-    made: Path, network: Network, model: ModelProto, plan: Plan, feed: Feed | None = None
+    made: Path, network: Network, model: SourceModel, plan: Plan, feed: Feed | None = None
 ) -> Sequence[PairedSamples]:
     """Time ONNX Runtime, a library and the peers that are installed, interleaved, in fresh processes.
 
@@ -243,13 +249,18 @@ def compare(
         The samples of each, in this order.
     """
     names = write_models(made, network, model, feed)
-    spec = NetworkSpec(str(made))
+    spec = network_spec(made, model)
     sides = [Variant(name, Candidate((Runtime(name),)), spec) for name in names]
     plan = replace(plan, seconds=plan.seconds * (len(names) - 1))
     return remeasure(sides[0], sides[1:], TIME, LocalExecutor, plan)
 
 
-def write_models(made: Path, network: Network, model: ModelProto, feed: Feed | None = None) -> Sequence[str]:
+def network_spec(made: Path, model: SourceModel) -> NetworkSpec:
+    """Return what times the library in a folder, and its model, which `write_models` wrote there."""
+    return NetworkSpec(str(made), "" if model.folder is None else str(model.folder))
+
+
+def write_models(made: Path, network: Network, model: SourceModel, feed: Feed | None = None) -> Sequence[str]:
     """Write what `NetworkSpec` reads beside a library; return what can be timed with it.
 
     Returns:
@@ -257,9 +268,10 @@ def write_models(made: Path, network: Network, model: ModelProto, feed: Feed | N
     """
     feed = feed or make_feeds(network, 1)[0]
     np.savez(made / _FEED, *(feed[name] for name in network.inputs))
-    (made / _MODEL).write_bytes(model.SerializeToString())
-    peers = [name for name in PEERS if find_spec(name) is not None]
-    if "onnxslim" in peers and not _slim(model, made / _SLIM):
+    (made / _MODEL).write_bytes(model.proto.SerializeToString())
+    # The peers read no weights of another folder.
+    peers = [name for name in PEERS if find_spec(name) is not None and model.folder is None]
+    if "onnxslim" in peers and not _slim(model.proto, made / _SLIM):
         peers.remove("onnxslim")
     return ("onnxruntime", "planish", *peers)
 

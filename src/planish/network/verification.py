@@ -16,6 +16,7 @@ import mmap
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import ProgramError, Target
-from planish.levels.graph.sessions import RefusedError, SessionSettings, open_session
+from planish.levels.graph.sessions import RefusedError, SessionSettings
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import read_object
 from planish.network.ir import Array, Network
@@ -43,6 +44,7 @@ from planish.sandbox.tool import run_tool
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
+    from planish.network.reader import SourceModel
 
 Answers = Callable[[Sequence[Sequence[Array]]], Sequence[Sequence[Array]]]
 """Runs a library on sets of inputs; returns the outputs of each."""
@@ -57,7 +59,7 @@ RUN_LIMIT_S = 600.0
 
 
 def verify(
-    network: Network, model: ModelProto, tolerance: float, answers: Answers, feeds: Sequence[Feed]
+    network: Network, model: SourceModel, tolerance: float, answers: Answers, feeds: Sequence[Feed]
 ) -> float:
     """Compare a library's answers with those of ONNX Runtime without optimizations.
 
@@ -77,8 +79,7 @@ def verify(
             the library cannot be run.
     """
     found = answers([[feed[name] for name in network.inputs] for feed in feeds])
-    content, worst = model.SerializeToString(), 0.0
-    session = open_session(content, SessionSettings(), as_it_is=True)
+    session, worst = model.open(SessionSettings(), as_it_is=True), 0.0
     names = [name for name in network.outputs if name not in network.shape_outputs.values()]
     for feed, outputs in zip(feeds, found, strict=True):
         try:
@@ -89,7 +90,7 @@ def verify(
             apart, limit = difference(output, np.asarray(right)), tolerance
             if not apart <= limit and tolerance >= TOLERANCE:
                 # Where a network amplifies rounding, ONNX Runtime's optimizations change its answers too.
-                optimized = open_session(content, SessionSettings()).run(feed)
+                optimized = model.open(SessionSettings()).run(feed)
                 other = difference(np.asarray(optimized[index]), np.asarray(right))
                 limit = max(limit, MOST_ROUNDING * other) if np.isfinite(other) else limit
             if not apart <= limit and tolerance >= TOLERANCE:
@@ -97,6 +98,9 @@ def verify(
                 apart, limit = _against_float64(
                     model, feed, index, (output, np.asarray(right)), (apart, limit)
                 )
+            if not apart <= limit and tolerance >= TOLERANCE:
+                error = _quantization_error(model, feed, index, np.asarray(right))
+                limit = max(limit, MOST_ROUNDING * error)
             if not apart <= limit:
                 inf = "its shape, or which elements are no finite numbers"
                 seen = f"{apart:.2g} of its largest number" if np.isfinite(apart) else inf
@@ -106,8 +110,26 @@ def verify(
     return worst
 
 
+def _quantization_error(model: SourceModel, feed: Feed, index: int, right: Array) -> float:
+    """Return how far an output is from that of the model without rounding to steps; 0 where it has none.
+
+    The last bits of a number that is halfway between two steps decide which of them it is rounded to.
+    """
+    from planish.network.onnx.quantized import without_rounding
+
+    made = without_rounding(model.proto)
+    if made is None:
+        return 0.0
+    try:
+        found = replace(model, proto=made).open(SessionSettings(), as_it_is=True).run(feed)[index]
+    except RefusedError:
+        return 0.0
+    apart = difference(np.asarray(found), right)
+    return apart if np.isfinite(apart) else 0.0
+
+
 def _against_float64(
-    model: ModelProto, feed: Feed, index: int, outputs: tuple[Array, Array], otherwise: tuple[float, float]
+    model: SourceModel, feed: Feed, index: int, outputs: tuple[Array, Array], otherwise: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the difference of an output from a run in float64, and what is accepted.
 
@@ -118,7 +140,7 @@ def _against_float64(
         outputs: it, and that of ONNX Runtime.
         otherwise: what is returned where there is no such run.
     """
-    exact = float64_answers(model, feed)
+    exact = float64_answers(model.proto, feed) if model.folder is None else None
     if exact is None:
         return otherwise
     ours, theirs = (difference(output, exact[index]) for output in outputs)
@@ -336,7 +358,7 @@ def _bytes(port: Mapping[str, Any]) -> int:
     return align_up(prod(port["shape"]) * np.dtype(port["dtype"]).itemsize)
 
 
-def _linked(built: Built) -> list[bytes]:
+def _linked(built: Built) -> list[bytes | memoryview]:
     """Link a program of a library's sections."""
     numbers = SYSTEM_CALLS[architecture_name(built.machine.triple)]
     rows, offset, sizes = list[str](), 0, list[int]()

@@ -31,6 +31,7 @@ PROVIDERS = {
 _SILENT = 4  # fatal errors alone; the others are raised
 _VERBOSE = 0
 _WEIGHTS = "session.optimized_model_external_initializers"
+_FOLDER = "session.model_external_initializers_file_folder_path"
 _SMALL = "1024"  # bytes of weights that stay in the model
 
 
@@ -183,6 +184,7 @@ def open_session(
     keep: Path | None = None,
     profile: Path | None = None,
     apart: bool = False,
+    weights: Path | None = None,
     verbose: bool = False,
 ) -> ModelSession:
     """Make a session of a model.
@@ -196,6 +198,7 @@ def open_session(
         profile: begins the name of the file to which `end_profiling` writes the time of each node.
         apart: whether its weights are kept beside it (see `weights_of`): the runtime maps that file, and does
             not read it.
+        weights: folder of the files of its weights, of a model that is given as bytes and refers to some.
         verbose: whether the runtime reports on standard error what its passes do.
 
     Raises:
@@ -222,6 +225,8 @@ def open_session(
             # Kept as kernels want them they would load faster still, but some models then crash.
             options.add_session_config_entry(f"{_WEIGHTS}_file_name", weights_of(keep).name)
             options.add_session_config_entry(f"{_WEIGHTS}_min_size_in_bytes", _SMALL)
+    if weights is not None:
+        options.add_session_config_entry(_FOLDER, str(weights))
     out, providers = sorted(disabled), list(PROVIDERS[settings.provider])
     start = time.perf_counter()
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planish.core import MissingFileError, ProgramError, did_you_mean, register_file
-from planish.core.files import read_regular
+from planish.core.files import read_regular, regular_parts
 from planish.levels.graph.installed import SEARCH
 from planish.levels.graph.model_protos import all_nodes, all_tensors
 from planish.levels.graph.passes import find_pass, passes_of_kind
@@ -100,8 +100,13 @@ LARGEST = (1 << 31) - 1
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")
 
 
-def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
+def read_model(path: Path, options: Mapping[str, str], *, any_size: bool = False) -> GraphProgram:
     """Read a model from a file.
+
+    Args:
+        path: of the file.
+        options: by name, as on the command line.
+        any_size: whether the files of its weights may be larger than a message.
 
     Raises:
         ProgramError: the file is missing, no model, cut short or too large; its weights, opset or operators
@@ -119,6 +124,9 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
     inputs = _read_inputs(path, model, options)
     named = {name: data_file(Path(options[name])) for name in ("inputs", "labels") if options.get(name)}
     # Weights are beside the file itself, where a link leads to it: ONNX Runtime looks for them there.
+    size = len(content) + sum(_size(file.parent / name) for name in set(external_files(model)))
+    if size > LARGEST and not any_size:
+        raise _too_large(path, size)
     digest = digest_of(file, content, model)
     register_file(digest, file)
     for each in named.values():
@@ -132,7 +140,7 @@ def read_model(path: Path, options: Mapping[str, str]) -> GraphProgram:
         digest,
         " ".join(title.splitlines()),  # whatever the file and the model's inputs are called
         inputs,
-        len(content) + sum(_size(file.parent / name) for name in set(external_files(model))),
+        size,
         named.get("inputs"),
         named.get("labels"),
         _allowed(options.get("allow", "")),
@@ -158,8 +166,12 @@ def read_text(text: str) -> GraphProgram:
     return program
 
 
-def load_checked(program: GraphProgram) -> ModelProto:
-    """Return a program's model with all of its weights.
+def load_checked(program: GraphProgram, *, with_weights: bool = True) -> ModelProto:
+    """Return a program's model.
+
+    Args:
+        program: from `read_model`.
+        with_weights: whether weights in other files are read into the model; else it refers to them.
 
     Raises:
         ProgramError: as `read_text`; or the files of the weights are cut short, or not in the model's folder.
@@ -168,7 +180,8 @@ def load_checked(program: GraphProgram) -> ModelProto:
 
     model = _unchanged(program)
     try:
-        onnx.load_external_data_for_model(model, str(program.file.parent))
+        if with_weights:
+            onnx.load_external_data_for_model(model, str(program.file.parent))
     # ONNX raises many kinds of errors for a wrong offset, length or key.
     except Exception as error:
         what = f"the weights of '{program.path}' cannot be read: {first_line(error).rstrip('.')}"
@@ -216,20 +229,21 @@ def digest_of(path: Path, content: bytes, model: ModelProto) -> str:
     """Hash a model's content, with that of the files that hold its weights.
 
     Raises:
-        ProgramError: a file of weights is missing, no regular file or outside of the model's folder; or all
-            are too large.
+        ProgramError: a file of weights is missing, no regular file or outside of the model's folder.
     """
-    digest, size = hashlib.sha256(content), len(content)
+    digest = hashlib.sha256(content)
     for name in sorted(set(external_files(model))):
         file = path.parent / name
         # ONNX Runtime and onnx refuse such a link too, each with an error of its own.
         if not file.resolve().is_relative_to(path.parent.resolve()):
             what = f"the weights of '{path}' are in '{file}', a link out of its folder"
             raise ProgramError(what, "Copy the model and its weights into one folder: cp -L.")
-        size += _size(file)
-        if size > LARGEST:
-            raise _too_large(path, size)
-        digest.update(_bytes(file, f"The weights of '{path}' belong there."))
+        try:
+            for part in regular_parts(file):
+                digest.update(part)
+        except OSError as error:
+            hint = f"The weights of '{path}' belong there."
+            raise ProgramError(f"cannot read '{file}': {error.strerror}", hint) from error
     return digest.hexdigest()[:32]
 
 
@@ -248,13 +262,13 @@ def external_files(model: ModelProto) -> Iterator[str]:
                 yield entry.value
 
 
-def _bytes(path: Path, hint: str = "Check the path.") -> bytes:
+def _bytes(path: Path) -> bytes:
     try:
         if _size(path) > LARGEST:
             raise _too_large(path, _size(path))
         return read_regular(path)
     except OSError as error:
-        raise ProgramError(f"cannot read '{path}': {error.strerror}", hint) from error
+        raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
 
 
 def _size(path: Path) -> int:

@@ -8,7 +8,9 @@ compiles what calls the kernels (`dispatch.py`), and `elf.py` links.
 from __future__ import annotations
 
 import json
+import mmap
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -44,9 +46,12 @@ from planish.network.library.dispatch import (
 )
 from planish.network.library.elf import ARCHITECTURES, Architecture, architecture_name
 from planish.network.library.header import header
+from planish.network.library.rows import move_rows
 from planish.network.library.schedule import Schedule, code_features
+from planish.network.placing import rows_apart
 from planish.network.python_kernels.compiler import compile_kernel
 from planish.network.python_kernels.program import PythonKernel
+from planish.sandbox.scratch import shared_folder
 
 _SCRATCH = "scratch"
 LEAST_ELEMENTS, LEAST_FLOPS = 1 << 15, 1 << 17
@@ -54,26 +59,37 @@ LEAST_ELEMENTS, LEAST_FLOPS = 1 << 15, 1 << 17
 
 
 class Weights:
-    """The constants of a library in one block; equal ones are there once."""
+    """The constants of a library in one block; equal ones are there once.
+
+    They are in a file, and not in memory: those of a large network may be larger than that.
+    """
 
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}
-        self._parts: list[bytes] = []
+        self._file = tempfile.TemporaryFile(dir=shared_folder())  # noqa: SIM115 (as long as the object)
         self.size = 0
 
-    def add(self, content: bytes) -> int:
-        """Add bytes; return their offset."""
+    def __del__(self) -> None:
+        self._file.close()
+
+    def add(self, array: Array) -> int:
+        """Add the bytes of an array; return their offset."""
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         digest = sha256(content).digest()
         if digest not in self._offsets:
             self._offsets[digest] = self.size
-            self._parts.append(content.ljust(align_up(len(content)), b"\0"))
+            self._file.write(content)
+            self._file.write(bytes(-len(content) % ALIGNMENT))
             self.size += align_up(len(content))
         return self._offsets[digest]
 
     @property
-    def parts(self) -> Sequence[bytes]:
-        """Return the parts of the block so far, in their order; it is not empty."""
-        return tuple(self._parts) or (bytes(ALIGNMENT),)
+    def content(self) -> memoryview:
+        """Return the block so far; it is not empty."""
+        self._file.flush()
+        if not self.size:
+            return memoryview(bytes(ALIGNMENT))
+        return memoryview(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ))
 
 
 @dataclass(frozen=True)
@@ -85,7 +101,7 @@ class Built:
         architecture: of the code.
         header: of the C header.
         manifest: what the library is, and its layers.
-        weights: the constants, in parts.
+        weights: the constants.
         arena: the plan of the workspace.
         machine: any processor of the architecture.
         has_threads: whether it makes threads, which run as long as the process.
@@ -96,7 +112,7 @@ class Built:
     architecture: Architecture
     header: str
     manifest: Mapping[str, Any]
-    weights: Sequence[bytes]
+    weights: memoryview
     arena: Arena
     machine: jit.Machine
     has_threads: bool
@@ -138,7 +154,7 @@ def build(
         architecture,
         header([[manifest["inputs"], manifest["outputs"]]], writer.arena.size),
         manifest,
-        writer.weights.parts,
+        writer.weights.content,
         writer.arena,
         machine,
         writer.cores > 1,
@@ -157,12 +173,20 @@ def _divided(network: Network, kernels: Sequence[FusedKernel | PythonKernel], co
     return found
 
 
-def _names(kernels: Sequence[FusedKernel | PythonKernel]) -> Mapping[str, str]:
-    """Name each distinct program for debuggers and profilers, by the operators of the first kernel of it."""
-    names = dict[str, str]()
+_Code = tuple[str, tuple[tuple[str, tuple[int, int]], ...]]
+"""The text of a program, and which of its operands have rows apart: kernels of both have the same code."""
+
+
+def _code_of(network: Network, kernel: FusedKernel | PythonKernel) -> _Code:
+    return kernel.program.text, tuple(rows_apart(network, kernel).items())
+
+
+def _names(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> Mapping[_Code, str]:
+    """Name all distinct code for debuggers and profilers, by the operators of the first kernel of it."""
+    names = dict[_Code, str]()
     for kernel in kernels:
         operators = re.sub(r"\W+", "_", kernel.operators).lower()[:60]
-        names.setdefault(kernel.program.text, f"kernel{len(names)}_{operators}")
+        names.setdefault(_code_of(network, kernel), f"kernel{len(names)}_{operators}")
     return names
 
 
@@ -188,7 +212,12 @@ class _Writer:
         weights: Weights,
     ) -> None:
         self.network, self.kernels, self.schedules, self.weights = network, kernels, schedules, weights
-        self.names, self.divided = _names(kernels), _divided(network, kernels, target.cores)
+        self.names, self.divided = _names(network, kernels), _divided(network, kernels, target.cores)
+        self.compiled = {
+            (text, rows): move_rows(schedules[text], dict(rows), target) if rows else schedules[text]
+            for text, rows in self.names
+            if text in schedules
+        }
         shared = [s.cores for s in schedules.values() if s.is_shared]
         self.cores = target.cores if self.divided else max(shared, default=1)
         written = {network.memory(name)[0] for kernel in kernels for name in _outputs(kernel)}
@@ -200,7 +229,7 @@ class _Writer:
                 self.direct[root] = index
             elif network.types[name].size:
                 self.copies.append((name, index))
-        self.packed: dict[tuple[str, tuple[int, ...]], tuple[Sequence[Array], Mapping[str, bytes]]] = {}
+        self.packed: dict[tuple[str, tuple[int, ...]], tuple[Sequence[Array], Mapping[str, Array]]] = {}
         self.arena = plan_arena(list(self._lifetimes(kernels)))
 
     def _lifetimes(self, kernels: Sequence[FusedKernel | PythonKernel]) -> Iterator[Lifetime]:
@@ -221,7 +250,7 @@ class _Writer:
         if isinstance(kernel, PythonKernel):
             copies = self.cores if kernel.program.text in self.divided else 1
             return copies * sum(map(align_up, kernel.scratch.values()))
-        return self.schedules[kernel.program.text].scratch_bytes
+        return self.compiled[_code_of(self.network, kernel)].scratch_bytes
 
     def manifest(self, target: Target) -> Mapping[str, Any]:
         """Describe the library and its layers."""
@@ -249,7 +278,7 @@ class _Writer:
             "operators": kernel.operators,
             "nodes": [node.name for node in kernel.nodes],
             "shape": list(self.network.shape(kernel.output)),
-            "kernel": self.names[text],
+            "kernel": self.names[_code_of(self.network, kernel)],
             "program": text,
             "flops": kernel.flops,
             "cores": self.cores if shared else 1,
@@ -266,11 +295,12 @@ class _Writer:
     def code(self, processor: jit.Machine) -> Iterator[Section]:
         """Return the code of all programs, those of Python kernels compiled for a processor."""
         plain = {k.program.text: k.program for k in self.kernels if isinstance(k, PythonKernel)}
-        for text, name in self.names.items():
-            if text in self.schedules:
-                yield from self.schedules[text].code.sections(name)
-        for text, program in plain.items():
-            yield from compile_kernel(program, self.names[text], processor, divided=text in self.divided)
+        for code, name in self.names.items():
+            text, _ = code
+            if code in self.compiled:
+                yield from self.compiled[code].code.sections(name)
+            else:
+                yield from compile_kernel(plain[text], name, processor, divided=text in self.divided)
 
     def address(self, tensor: str, own: Mapping[str, Array]) -> Address:
         """Return the address of a tensor."""
@@ -280,8 +310,8 @@ class _Writer:
         if root in own or root in self.network.constants:
             array = own.get(root, self.network.constants.get(root))
             assert array is not None
-            return Address(OWN, WEIGHTS, self.weights.add(np.ascontiguousarray(array).tobytes()))
-        offset = start * np.dtype(self.network.types[root].dtype).itemsize
+            return Address(OWN, WEIGHTS, self.weights.add(array))
+        offset = start * self.network.types[root].item_bytes
         if root in self.network.inputs:
             return Address(INPUTS, self.network.inputs.index(root), offset)
         if root in self.direct:
@@ -292,7 +322,8 @@ class _Writer:
         """Make the step of a kernel."""
         if isinstance(kernel, PythonKernel):
             return self._plain_step(index, kernel)
-        schedule, name = self.schedules[kernel.program.text], self.names[kernel.program.text]
+        code = _code_of(self.network, kernel)
+        schedule, name = self.compiled[code], self.names[code]
         packed = self._packed(kernel, schedule)
         read = {ref.buffer for leaf in leaves(schedule.tree.body) for ref in leaf.refs}
         read |= set(schedule.tree.indices)
@@ -327,7 +358,8 @@ class _Writer:
                 arguments.append(self.address(kernel.outputs[array], {}))
             else:
                 arguments.append(self.address(kernel.operands[array], kernel.constants))
-        symbol, divided = f"{self.names[kernel.program.text]}_run0", kernel.program.text in self.divided
+        symbol = f"{self.names[_code_of(self.network, kernel)]}_run0"
+        divided = kernel.program.text in self.divided
         # The last array is each core's own, if it is scratch: only one is where loops are divided.
         private = sum(map(align_up, kernel.scratch.values())) if divided else 0
         call = KernelCall(symbol, kernel.program.division[1] if divided else 1, divided)
@@ -340,7 +372,7 @@ class _Writer:
             [self.address(name, {}), Address(OUTPUTS, index)], [KernelCall("model_copy", value.bytes)]
         )
 
-    def _packed(self, kernel: FusedKernel, schedule: Schedule) -> Mapping[str, bytes]:
+    def _packed(self, kernel: FusedKernel, schedule: Schedule) -> Mapping[str, Array]:
         """Run the part of a kernel that goes ahead of all calls; return what it fills."""
         if not schedule.packs.ahead_entries:
             return {}
@@ -356,7 +388,7 @@ class _Writer:
             memory.fill(0)
         LaunchRecord(schedule.packs.ahead_entries, lanes).run(1)
         ahead = [buffer.name for buffer in schedule.tree.buffers if buffer.kind == "ahead"]
-        found = {name: memory.tobytes() for name, memory in zip(ahead, owned, strict=False)}
+        found = dict(zip(ahead, owned, strict=False))
         # With the arrays: their addresses are not those of others as long as they live.
         self.packed[key] = list(constants.values()), found
         return found

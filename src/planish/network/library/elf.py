@@ -152,14 +152,14 @@ WEIGHTS = ".weights"
 
 def link(
     sections: Sequence[Section],
-    weights: Sequence[bytes],
+    weights: memoryview,
     architecture: Architecture,
     name: str,
     exported: Sequence[str],
     *,
     entry: str = "",
     stays: bool = False,
-) -> list[bytes]:
+) -> list[bytes | memoryview]:
     """Link sections to a shared object.
 
     A pointer to a symbol that no section defines is zero after loading, unless the process has the symbol.
@@ -242,7 +242,7 @@ class _Linker:
     def __init__(
         self,
         sections: Sequence[Section],
-        weights: Sequence[bytes],
+        weights: memoryview,
         architecture: Architecture,
         name: str,
         exported: Sequence[str],
@@ -272,7 +272,7 @@ class _Linker:
             RELOCATED: self._join_sections(RELOCATED, SHF_ALLOC | SHF_WRITE),
             ".dynamic": _Output(_SHT_DYNAMIC, SHF_ALLOC | SHF_WRITE, bytearray(), ".dynstr", 0, 16),
             DATA: self._join_sections(DATA, SHF_ALLOC | SHF_WRITE),
-            WEIGHTS: _Output(_SHT_PROGBITS, SHF_ALLOC, size=sum(map(len, weights)), alignment=64),
+            WEIGHTS: _Output(_SHT_PROGBITS, SHF_ALLOC, size=len(weights), alignment=64),
         }
         optional = (".rela.dyn", CONSTANTS, RELOCATED, DATA)
         for output in [each for each in optional if not self._outputs[each].content]:
@@ -292,7 +292,7 @@ class _Linker:
 
     # Layout
 
-    def file_parts(self) -> list[bytes]:
+    def file_parts(self) -> list[bytes | memoryview]:
         """Return the parts of the file."""
         segments = self._place_sections()
         self._fill_symbols()
@@ -304,12 +304,12 @@ class _Linker:
         headers = self._headers(segments, sections)
         digest = sha256()
         head = self._head(headers, weights.address)
-        for part in (head, *self._weights):
+        for part in (head, self._weights):
             digest.update(part)
         note = struct.pack("<III4s", 4, _ID_SIZE, _NOTE_BUILD_ID, _NOTE_NAME) + digest.digest()[:_ID_SIZE]
         start = self._outputs[".note.gnu.build-id"].address
         head[start : start + len(note)] = note
-        return [bytes(head), *self._weights, tail]
+        return [bytes(head), self._weights, tail]
 
     def _place_sections(self) -> list[tuple[int, list[_Output]]]:
         """Set all addresses; return the rights of each segment, and what is in it."""

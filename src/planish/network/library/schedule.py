@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planish.core import Candidate, Target
 from planish.levels.loops.backends import NEEDED, PREFERRED, backend_of, code_of, compile_with, tree_of
@@ -73,9 +73,11 @@ def compile_schedule(kernel: FusedKernel, candidate: Candidate, target: Target) 
 
 
 def schedule_for(schedule: Schedule, target: Target) -> Schedule:
-    """Compile the same schedule for another target."""
+    """Compile a schedule's tree for a target, for as many threads as before."""
     compiled = _compile_fixed if schedule.is_fixed else _compile_tree
-    return compiled(schedule.program, schedule.candidate, schedule.tree, target)
+    return replace(
+        compiled(schedule.program, schedule.candidate, schedule.tree, target), cores=schedule.cores
+    )
 
 
 def _compile_fixed(program: Program, candidate: Candidate, tree: LoopTree, target: Target) -> Schedule:

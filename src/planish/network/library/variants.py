@@ -81,7 +81,7 @@ def join_variants(variants: Sequence[Built]) -> Built:
             "network": first.manifest["network"],
             "workspace_bytes": max(built.manifest["workspace_bytes"] for built in variants),
             "least_workspace_bytes": max(built.manifest["least_workspace_bytes"] for built in variants),
-            "weights_bytes": sum(map(len, last.weights)),
+            "weights_bytes": len(last.weights),
             "cores": max(built.manifest["cores"] for built in variants),
             "target": first.manifest["target"],
             "variants": [built.manifest for built in variants],

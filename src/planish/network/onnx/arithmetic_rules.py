@@ -176,17 +176,31 @@ def translate_layer_normalization(t: Translator, node: Node, outputs: Sequence[s
     yield from (apart, square, variance, moved, root, Node("Reciprocal", node.name, (root.output,), inverse))
 
 
-def _broadcast_constant(t: Translator, node: Node, index: int, what: str) -> str:
-    """Return a constant of one number for each element of an axis, as a tensor that is broadcast."""
-    found = t.constants.get(node.inputs[index])
-    rank = len(t.shape(node.inputs[0]))
-    if found is None or node.attributes.get("block_size"):
+def _scale(t: Translator, node: Node, index: int, what: str, made: list[Node]) -> str:
+    """Return a number for each element of an axis, as a float that is broadcast.
+
+    Args:
+        t: of the network.
+        node: with the numbers as an input.
+        index: of it; one that is computed is of one number.
+        what: its name.
+        made: nodes that compute it are added.
+    """
+    name, rank = node.inputs[index], len(t.shape(node.inputs[0]))
+    found, result = t.constants.get(name), f"{node.output} {what}"
+    if node.attributes.get("block_size") or (found is None and t.types[name].size > 1):
         raise node.refuse(f"input {index} is computed, or of blocks, which is not covered")
+    if found is None and t.is_float(name):
+        return name
+    if found is None:
+        t.types[result] = TensorType(t.shape(name))
+        made.append(Node(f"Cast {t.types[name].dtype}", node.name, (name,), result))
+        return result
     wide = [1] * rank
     if found.size > 1:
         wide[node.attributes.get("axis", 1)] = found.size
     array = np.asarray(found, np.float32)
-    return t.constant(f"{node.output} {what}", array.reshape(wide) if found.size > 1 else array.reshape(()))
+    return t.constant(result, array.reshape(wide) if found.size > 1 else array.reshape(()))
 
 
 def translate_dequantize(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
@@ -195,24 +209,29 @@ def translate_dequantize(t: Translator, node: Node, outputs: Sequence[str]) -> I
     shape, last = t.shape(node.output), f"{node.output} number"
     t.types[last] = TensorType(shape)
     yield Node(f"Cast {t.types[node.inputs[0]].dtype}", node.name, node.inputs[:1], last)
+    made = list[Node]()
     if node.has(2):
-        moved = t.step(node, "Sub", (last, _broadcast_constant(t, node, 2, "zero")), shape, "moved")
-        yield moved
+        moved = t.step(node, "Sub", (last, _scale(t, node, 2, "zero", made)), shape, "moved")
+        yield from (*made, moved)
         last = moved.output
-    yield t.step(node, "Mul", (last, _broadcast_constant(t, node, 1, "scale")), shape)
+    made.clear()
+    product = t.step(node, "Mul", (last, _scale(t, node, 1, "scale", made)), shape)
+    yield from (*made, product)
 
 
 def translate_quantize(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
     """Divide QuantizeLinear into a quotient, its rounding, and a cast of what is within the type."""
     del outputs
     shape, kind = t.shape(node.output), t.types[node.output].dtype
-    share = t.step(node, "Div", (node.inputs[0], _broadcast_constant(t, node, 1, "scale")), shape, "share")
+    made = list[Node]()
+    share = t.step(node, "Div", (node.inputs[0], _scale(t, node, 1, "scale", made)), shape, "share")
     whole = t.step(node, "Round", (share.output,), shape, "whole")
-    yield from (share, whole)
+    yield from (*made, share, whole)
     last = whole.output
     if node.has(2):
-        moved = t.step(node, "Add", (last, _broadcast_constant(t, node, 2, "zero")), shape, "moved")
-        yield moved
+        made.clear()
+        moved = t.step(node, "Add", (last, _scale(t, node, 2, "zero", made)), shape, "moved")
+        yield from (*made, moved)
         last = moved.output
     limits = np.iinfo(kind)
     names = [
@@ -266,6 +285,12 @@ def translate_pool(t: Translator, node: Node, outputs: Sequence[str]) -> Iterato
     if len(outputs) > 1 and outputs[1]:
         t.types.setdefault(outputs[1], TensorType(t.shape(node.output), "int64"))
         yield Node(INDEXED_POOL, node.name, node.inputs, node.output, node.attributes, (outputs[1],))
+    elif (kind := t.types[node.inputs[0]].dtype) in ("int8", "uint8"):
+        names = f"{node.output} floats", f"{node.output} maximum"
+        t.types |= {names[0]: TensorType(t.shape(node.inputs[0])), names[1]: TensorType(t.shape(node.output))}
+        yield Node(f"Cast {kind}", node.name, node.inputs[:1], names[0])
+        yield Node(node.operator, node.name, names[:1], names[1], node.attributes)
+        yield Node(f"Cast {kind}", node.name, names[1:], node.output)
     else:
         yield from t.typed(node)
 

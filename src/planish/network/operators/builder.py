@@ -261,8 +261,8 @@ class KernelBuilder:
 def join_axes(network: Network, node: Node) -> tuple[Axis, ...]:
     """Return axes for the result of an element-wise operator.
 
-    Neighbors are one axis where all operands allow it; of tensors whose channels are last, only the
-    dimensions of the image are neighbors.
+    Neighbors are one axis where all operands allow it, and none has rows apart that end between them; of
+    tensors whose channels are last, only the dimensions of the image are neighbors.
     """
     shape, names = network.shape(node.output), [name for name in node.inputs if name]
     wide = [align_shape(network.shape(name), len(shape)) for name in names]
@@ -271,12 +271,15 @@ def join_axes(network: Network, node: Node) -> tuple[Axis, ...]:
     moved = image and any(
         len(network.shape(name)) < len(shape) for name in names if name in network.channels_last
     )
+    starts = [(name, network.row_start(name)) for name in (*names, node.output)]
+    cuts = {start + len(shape) - len(network.shape(name)) for name, start in starts if start is not None}
     groups = list[list[int]]()
     for d, extent in enumerate(shape):
         if extent == 1:
             continue
         here = [each[d] > 1 for each in wide]
-        apart = moved or (image and (d < 3 or not groups or groups[-1][-1] < 2))
+        crosses = bool(groups) and any(groups[-1][-1] < cut <= d for cut in cuts)
+        apart = moved or crosses or (image and (d < 3 or not groups or groups[-1][-1] < 2))
         if groups and not apart and here == [each[groups[-1][-1]] > 1 for each in wide]:
             groups[-1].append(d)
         else:

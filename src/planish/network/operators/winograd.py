@@ -28,14 +28,15 @@ from planish.network.ir import Array, Network, Node, Shape, TensorType
 from planish.network.operators.builder import OUTPUT, Axis, FixedTree, KernelBuilder
 from planish.network.operators.tiles import Body, Epilogue, TileNest, Window, outside_buffers, spans_of
 
-WINDOW = 3
-"""Extent of the windows that are covered."""
+WINDOWS = (1, 3, 5, 7)
+"""Extents of windows that are covered; along one of 1, nothing is transformed."""
 POINTS: Mapping[int, tuple[Fraction, ...]] = {
     2: tuple(map(Fraction, ("0", "1", "-1"))),
     4: tuple(map(Fraction, ("0", "1", "-1", "1/2", "-2"))),
     6: tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-2"))),
 }
-"""Results of a tile in each dimension to the finite points of interpolation; infinity is the last one.
+"""Results of a tile in a dimension, for a window of 3, to the finite points of interpolation; infinity is the
+last one. A larger window has the points of a tile that is larger by as much.
 
 For 4, these have two thirds of the rounding error of 0, 1, -1, 2, -2.
 """
@@ -47,25 +48,32 @@ FloatRows = tuple[tuple[float, ...], ...]
 # Matrices
 
 
+def covered_tiles(windows: Sequence[int]) -> list[int]:
+    """List the results of a tile in each dimension for which there are points, for a window's extents."""
+    return [tile for tile in POINTS if all(n == 1 or tile + n - 3 in POINTS for n in windows)]
+
+
 @cache
-def matrices(tile: int) -> tuple[Rows, Rows, Rows]:
-    """Return A^T, G and B^T of F(tile, 3), by the Cook-Toom construction."""
-    points = POINTS[tile]
+def matrices(tile: int, window: int = 3) -> tuple[Rows, Rows, Rows]:
+    """Return A^T, G and B^T of F(tile, window), by the Cook-Toom construction; F(1, 1) is a product."""
+    if window == 1:
+        one = ((Fraction(1),),)
+        return one, one, one
+    points = POINTS[tile + window - 3]
     size = len(points) + 1
     result = tuple((*(p**i for p in points), Fraction(int(i == tile - 1))) for i in range(tile))
-    weights = [tuple(p**k / _product(p - q for q in points if q != p) for k in range(WINDOW)) for p in points]
-    weights.append(tuple(Fraction(int(k == WINDOW - 1)) for k in range(WINDOW)))
+    weights = [tuple(p**k / _product(p - q for q in points if q != p) for k in range(window)) for p in points]
+    weights.append(tuple(Fraction(int(k == window - 1)) for k in range(window)))
     inputs = [_polynomial([q for q in points if q != p], size) for p in points]
     inputs.append(_polynomial(points, size))
     return result, tuple(weights), tuple(inputs)
 
 
 @cache
-def _float_rows(tile: int) -> tuple[FloatRows, FloatRows]:
-    """Return A^T and B^T: their fractions are of powers of two, which floats have exactly."""
-    result, _, inputs = matrices(tile)
-    found = [tuple(tuple(map(float, row)) for row in rows) for rows in (result, inputs)]
-    return found[0], found[1]
+def _float_matrices(tile: int, window: int) -> tuple[FloatRows, FloatRows, FloatRows]:
+    """Return A^T, G and B^T; the fractions of A^T and B^T are of powers of two, which floats have exactly."""
+    a, g, b = (tuple(tuple(map(float, row)) for row in rows) for rows in matrices(tile, window))
+    return a, g, b
 
 
 def _product(factors: Iterator[Fraction]) -> Fraction:
@@ -84,12 +92,12 @@ def _polynomial(roots: Sequence[Fraction], size: int) -> tuple[Fraction, ...]:
 
 
 def transform_weights(weights: Array, tile: int) -> Array:
-    """Transform weights [k, c, 3, 3] in float64, to float32 of [points, c, k]."""
-    g = np.array(matrices(tile)[1], np.float64)
+    """Transform weights [k, c, y, x] in float64, to float32 of [points, c, k]."""
+    g, h = (np.array(matrices(tile, window)[1], np.float64) for window in weights.shape[2:])
     filters, channels = weights.shape[:2]
-    taps = weights.transpose(2, 3, 1, 0).reshape(WINDOW**2, channels * filters)
-    # Row i * size + j is g[i, r] * g[j, s] of each tap: both sides are multiplied by in one product.
-    found = np.kron(g, g) @ taps.astype(np.float64)
+    taps = weights.transpose(2, 3, 1, 0).reshape(-1, channels * filters)
+    # Row i * size + j is g[i, r] * h[j, s] of each tap: both sides are multiplied by in one product.
+    found = np.kron(g, h) @ taps.astype(np.float64)
     return found.astype(np.float32).reshape(-1, channels, filters)
 
 
@@ -145,14 +153,14 @@ def _pair_columns(
 
 
 def _multiply_both_sides(
-    body: Body, rows: FloatRows, values: Sequence[Sequence[ir.Value | None]]
+    body: Body, left: FloatRows, right: FloatRows, values: Sequence[Sequence[ir.Value | None]]
 ) -> list[list[ir.Value | None]]:
-    """Multiply a constant matrix by a matrix of values, and the product by its transpose."""
+    """Multiply a constant matrix by a matrix of values, and the product by the transpose of another one."""
     columns = [
-        [None if v is None else body.keep(v) for v in _multiply(body, rows, column)]
+        [None if v is None else body.keep(v) for v in _multiply(body, left, column)]
         for column in zip(*values, strict=True)
     ]
-    return [_multiply(body, rows, row) for row in zip(*columns, strict=True)]
+    return [_multiply(body, right, row) for row in zip(*columns, strict=True)]
 
 
 def _mirrored(a: Sequence[float], b: Sequence[float]) -> bool:
@@ -184,23 +192,52 @@ class Geometry:
         batch: images.
         height: of the result.
         width: of the result.
-        tile: results of a tile in each dimension.
+        tile: results of a tile in each dimension in which the window has more than one row.
+        window: rows and columns of the window.
     """
 
     batch: int
     height: int
     width: int
     tile: int
+    window: tuple[int, int] = (3, 3)
 
     @property
-    def size(self) -> int:
+    def extents(self) -> tuple[int, int]:
+        """Return the rows and columns of results of a tile."""
+        y, x = (self.tile if each > 1 else 1 for each in self.window)
+        return y, x
+
+    @property
+    def sizes(self) -> tuple[int, int]:
         """Return the points in each dimension."""
-        return self.tile + WINDOW - 1
+        y, x = (n + each - 1 for n, each in zip(self.extents, self.window, strict=True))
+        return y, x
+
+    @property
+    def points(self) -> int:
+        """Return how many points there are in all."""
+        return self.sizes[0] * self.sizes[1]
 
     @property
     def grid(self) -> tuple[int, int]:
         """Return how many tiles there are in each dimension."""
-        return tiles(self.height, self.tile), tiles(self.width, self.tile)
+        return tiles(self.height, self.extents[0]), tiles(self.width, self.extents[1])
+
+    @property
+    def expansion(self) -> float:
+        """Return the points for each result."""
+        return self.points / (self.extents[0] * self.extents[1])
+
+    @property
+    def has_several(self) -> bool:
+        """Return whether there are several tiles in each dimension in which they have several results."""
+        return all(count > 1 or n == 1 for count, n in zip(self.grid, self.extents, strict=True))
+
+    def matrices(self, index: int) -> tuple[FloatRows, FloatRows]:
+        """Return the matrices by which columns and rows are multiplied: A^T, G and B^T are 0, 1 and 2."""
+        y, x = (_float_matrices(self.tile, each)[index] for each in self.window)
+        return y, x
 
     @property
     def count(self) -> int:
@@ -219,14 +256,15 @@ def input_transform_tree(
         pads: zeros before the first row, and before the first column.
         names: of the input's buffer, and of the result's.
     """
-    (height, width, channels), size, tile = image, geometry.size, geometry.tile
+    (height, width, channels), sizes, extents = image, geometry.sizes, geometry.extents
     rows, columns = geometry.grid
     spans = (
-        spans_of(rows, Window(tile, -pads[0], size, height)),
-        spans_of(columns, Window(tile, -pads[1], size, width)),
+        spans_of(rows, Window(extents[0], -pads[0], sizes[0], height)),
+        spans_of(columns, Window(extents[1], -pads[1], sizes[1], width)),
     )
-    nest, bodies = TileNest(geometry.batch, channels, (tile, tile), spans), dict[tuple[int, int], Body]()
-    read = {"n": height * width * channels, "y": tile * width * channels, "x": tile * channels, "c": 1}
+    nest, bodies = TileNest(geometry.batch, channels, extents, spans), dict[tuple[int, int], Body]()
+    read = {"n": height * width * channels, "c": 1}
+    read |= {"y": extents[0] * width * channels, "x": extents[1] * channels}
     write = {"n": rows * columns * channels, "y": columns * channels, "x": channels, "c": 1}
     for i, row in enumerate(spans[0]):
         for j, column in enumerate(spans[1]):
@@ -236,18 +274,18 @@ def input_transform_tree(
                     nest.ref(names[0], ((r - pads[0]) * width + s - pads[1]) * channels, (i, j), read)
                     if row.valid[0][r] and column.valid[0][s]
                     else None
-                    for s in range(size)
+                    for s in range(sizes[1])
                 ]
-                for r in range(size)
+                for r in range(sizes[0])
             ]
-            for p, line in enumerate(_multiply_both_sides(body, _float_rows(tile)[1], values)):
+            for p, line in enumerate(_multiply_both_sides(body, *geometry.matrices(2), values)):
                 for q, value in enumerate(line):
-                    offset = (p * size + q) * geometry.count * channels
+                    offset = (p * sizes[1] + q) * geometry.count * channels
                     target = nest.ref(names[1], offset, (i, j), write)
                     body.leaves.append(Leaf(target, None, Const(0.0) if value is None else value))
     outside = (
         Buffer(names[0], "float32", geometry.batch * height * width * channels, "input"),
-        Buffer(names[1], "float32", size * size * geometry.count * channels, "output"),
+        Buffer(names[1], "float32", geometry.points * geometry.count * channels, "output"),
     )
     return FixedTree(nest.tree(bodies, outside), nest.operations)
 
@@ -261,32 +299,32 @@ def output_transform_tree(geometry: Geometry, channels: int, program: Program, s
         program: element-wise statements over axes n, y, x and k.
         stand_in: the tensor of the program that stands for the transform's result.
     """
-    size, tile = geometry.size, geometry.tile
+    sizes, extents = geometry.sizes, geometry.extents
     rows, columns = geometry.grid
     spans = (
-        spans_of(rows, Window(tile, 0, tile, geometry.height)),
-        spans_of(columns, Window(tile, 0, tile, geometry.width)),
+        spans_of(rows, Window(extents[0], 0, extents[0], geometry.height)),
+        spans_of(columns, Window(extents[1], 0, extents[1], geometry.width)),
     )
-    nest, bodies = TileNest(geometry.batch, channels, (tile, tile), spans), dict[tuple[int, int], Body]()
+    nest, bodies = TileNest(geometry.batch, channels, extents, spans), dict[tuple[int, int], Body]()
     read = {"n": rows * columns * channels, "y": columns * channels, "x": channels, "c": 1}
     for i, row in enumerate(spans[0]):
         for j, column in enumerate(spans[1]):
             body = bodies[i, j] = nest.body((i, j))
             values = [
                 [
-                    nest.ref(stand_in, (p * size + q) * geometry.count * channels, (i, j), read)
-                    for q in range(size)
+                    nest.ref(stand_in, (p * sizes[1] + q) * geometry.count * channels, (i, j), read)
+                    for q in range(sizes[1])
                 ]
-                for p in range(size)
+                for p in range(sizes[0])
             ]
-            results = _multiply_both_sides(body, _float_rows(tile)[0], values)
-            for r in range(tile):
-                for s in range(tile):
+            results = _multiply_both_sides(body, *geometry.matrices(0), values)
+            for r in range(extents[0]):
+                for s in range(extents[1]):
                     result = results[r][s]
                     if row.valid[0][r] and column.valid[0][s] and result is not None:
                         site = (i, j), (r, s)
                         Epilogue(nest, body, program, program.statements, *site).write(stand_in, result)
-    whole = size * size * geometry.count * channels
+    whole = geometry.points * geometry.count * channels
     outside = [Buffer(stand_in, "float32", whole, "input"), *outside_buffers(program, stand_in)]
     return FixedTree(nest.tree(bodies, outside), nest.operations)
 
@@ -320,9 +358,9 @@ def describe_winograd(node: Node) -> str | None:
     """Name the part of Winograd's algorithm that a node computes; None where it is none."""
     if node.operator not in (INPUT_TRANSFORM, OUTPUT_TRANSFORM):
         return None
-    tile = node.attributes["geometry"].tile
+    geometry: Geometry = node.attributes["geometry"]
     part = "input" if node.operator == INPUT_TRANSFORM else "output"
-    return f"Winograd F({tile},{WINDOW}), {part}"
+    return f"Winograd F({geometry.tile},{max(geometry.window)}), {part}"
 
 
 def rewrite_winograd(network: Network, tiles: Mapping[str, int]) -> Network:
@@ -340,10 +378,10 @@ def rewrite_winograd(network: Network, tiles: Mapping[str, int]) -> Network:
             nodes.append(node)
             continue
         x, out = node.inputs[0], node.output
-        batch, filters, height, width = network.shape(out)
-        geometry = Geometry(batch, height, width, tile)
+        filters = network.shape(out)[1]
+        geometry = geometry_of(network, node, tile)
         names = [f"{out} {part}" for part in _PARTS]
-        channels, points = network.shape(x)[1], geometry.size**2
+        channels, points = network.shape(x)[1], geometry.points
         types[names[0]] = TensorType((points, geometry.count, channels))
         types[names[1]] = TensorType((points, channels, filters))
         types[names[2]] = TensorType((points, geometry.count, filters))
@@ -373,8 +411,9 @@ def list_allowed_tiles(network: Network, tolerance: float) -> dict[str, list[int
     found = dict[str, list[int]]()
     for node in network.nodes:
         if _is_covered(network, node):
-            weights, out = network.constants[node.inputs[1]], network.shape(node.output)
-            tiles = [tile for tile in POINTS if min(Geometry(out[0], out[2], out[3], tile).grid) > 1]
+            weights = network.constants[node.inputs[1]]
+            tiles = covered_tiles(weights.shape[2:])
+            tiles = [tile for tile in tiles if geometry_of(network, node, tile).has_several]
             tiles = [tile for tile in tiles if error_of(weights, tile) <= tolerance / LAYERS]
             found |= {node.output: tiles} if tiles else {}
     return found
@@ -395,18 +434,26 @@ def _tile_for(network: Network, node: Node, tolerance: float) -> int | None:
         return None
     weights, out = network.constants[node.inputs[1]], network.shape(node.output)
     filters, channels = weights.shape[:2]
-    costs: dict[int | None, float] = {None: channels * filters * WINDOW**2 * (_pixels(out) + WEIGHT_COST)}
-    for tile in POINTS:
-        geometry = Geometry(out[0], out[2], out[3], tile)
-        if min(geometry.grid) == 1:
+    taps = weights[0, 0].size
+    costs: dict[int | None, float] = {None: channels * filters * taps * (_pixels(out) + WEIGHT_COST)}
+    for tile in covered_tiles(weights.shape[2:]):
+        geometry = geometry_of(network, node, tile)
+        if not geometry.has_several:
             continue
         products = channels * filters * (geometry.count + WEIGHT_COST)
         transforms = TRANSFORM_COST * geometry.count * (channels + filters)
-        costs[tile] = geometry.size**2 * (products + transforms)
+        costs[tile] = geometry.points * (products + transforms)
     for tile in sorted(costs, key=lambda each: costs[each]):
         if tile is None or error_of(weights, tile) <= tolerance / LAYERS:
             return tile
     return None
+
+
+def geometry_of(network: Network, node: Node, tile: int) -> Geometry:
+    """Return the extents of a convolution for a tile."""
+    batch, _, height, width = network.shape(node.output)
+    rows, columns = network.shape(node.inputs[1])[2:]
+    return Geometry(batch, height, width, tile, (rows, columns))
 
 
 def _pixels(shape: Shape) -> int:
@@ -421,7 +468,7 @@ def _is_covered(network: Network, node: Node) -> bool:
     weights, attributes = network.constants[node.inputs[1]], node.attributes
     plain = attributes.get("group", 1) == 1 and attributes.get("auto_pad", "NOTSET") == "NOTSET"
     ones = all(set(attributes.get(name) or [1]) == {1} for name in ("strides", "dilations"))
-    return weights.shape[2:] == (WINDOW, WINDOW) and plain and ones
+    return set(weights.shape[2:]) <= set(WINDOWS) and max(weights.shape[2:]) > 1 and plain and ones
 
 
 def error_of(weights: Array, tile: int) -> float:
@@ -429,15 +476,16 @@ def error_of(weights: Array, tile: int) -> float:
 
     It is measured against float64, with some of the filters, on random inputs.
     """
-    a, _, b = (np.array(matrix, np.float64) for matrix in matrices(tile))
-    some, size = weights[:_SAMPLE_CHANNELS], tile + WINDOW - 1
-    x = rng(_SAMPLE_TILES).standard_normal((_SAMPLE_TILES, size, size, weights.shape[1])).astype(np.float32)
+    window = weights.shape[2:]
+    geometry = Geometry(_SAMPLE_TILES, 1, 1, tile, (window[0], window[1]))
+    some, sizes = weights[:_SAMPLE_CHANNELS], geometry.sizes
+    x = rng(_SAMPLE_TILES).standard_normal((_SAMPLE_TILES, *sizes, weights.shape[1])).astype(np.float32)
     u = transform_weights(some, tile)
-    single = [matrix.astype(np.float32) for matrix in (a, b)]
-    v = np.einsum("ip,tpqc,jq->ijtc", single[1], x, single[1], optimize=True)
-    m = np.matmul(v.reshape(size * size, _SAMPLE_TILES, -1), u).reshape(size, size, _SAMPLE_TILES, -1)
-    found = np.einsum("ip,pqtk,jq->tijk", single[0], m, single[0], optimize=True)
-    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (WINDOW, WINDOW), axis=(1, 2))
+    a, b = ([np.array(each, np.float32) for each in geometry.matrices(index)] for index in (0, 2))
+    v = np.einsum("ip,tpqc,jq->ijtc", b[0], x, b[1], optimize=True)
+    m = np.matmul(v.reshape(geometry.points, _SAMPLE_TILES, -1), u).reshape(*sizes, _SAMPLE_TILES, -1)
+    found = np.einsum("ip,pqtk,jq->tijk", a[0], m, a[1], optimize=True)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), window, axis=(1, 2))
     right = np.einsum("tijcrs,kcrs->tijk", windows, some.astype(np.float64), optimize=True)
     return float(np.abs(found - right).max() / max(1e-30, np.abs(right).max()))
 
@@ -453,21 +501,23 @@ def build_input_transform(network: Network, node: Node) -> KernelBuilder:
     """Build the transform of an input."""
     builder, geometry = _begin_transform(network, node)
     _, channels, height, width = network.shape(node.inputs[0])
-    size, pads = geometry.size, node.attributes["pads"]
-    for name, extent in zip("pqrsuvc", (size,) * 4 + (*geometry.grid, channels), strict=True):
+    sizes, pads = geometry.sizes, node.attributes["pads"]
+    for name, extent in zip("pqrsuvc", (*sizes, *sizes, *geometry.grid, channels), strict=True):
         builder.axis(name, extent)
-    name = f"B {geometry.tile}"
-    builder.network = network.with_constant(name, np.array(matrices(geometry.tile)[2], np.float32))
     subscripts = [
         (builder.subscript({"n": 1}), geometry.batch),
         (builder.subscript({"c": 1}), channels),
-        (builder.subscript({"u": geometry.tile, "r": 1}, -pads[0]), height),
-        (builder.subscript({"v": geometry.tile, "s": 1}, -pads[1]), width),
+        (builder.subscript({"u": geometry.extents[0], "r": 1}, -pads[0]), height),
+        (builder.subscript({"v": geometry.extents[1], "s": 1}, -pads[1]), width),
     ]
-    image = builder.access(node.inputs[0], subscripts, 0.0, range(4))
-    matrix = builder.operand(name, (size, size))
+    factors = [builder.access(node.inputs[0], subscripts, 0.0, range(4))]
+    for index, matrix, size in zip(("p,r", "q,s"), geometry.matrices(2), sizes, strict=True):
+        if size > 1:
+            name = f"B {size} {geometry.tile}"
+            builder.network = builder.network.with_constant(name, np.array(matrix, np.float32))
+            factors.insert(0, f"{builder.operand(name, (size, size))}[{index}]")
     axes = [Axis(a, builder.sizes[a], (d,)) for a, d in zip("pqnuvc", (0, 0, 1, 1, 1, 2), strict=True)]
-    result = builder.write("T", [a.name for a in axes], "+=", f"{matrix}[p,r]*{matrix}[q,s]*{image}")
+    result = builder.write("T", [a.name for a in axes], "+=", "*".join(factors))
     names = builder.operand(node.inputs[0], _stored(network, node.inputs[0])), OUTPUT
     builder.make_tree = lambda _: input_transform_tree(geometry, (height, width, channels), pads, names)
     kept = tuple(axis for axis in axes if axis.extent > 1)
@@ -483,7 +533,7 @@ def build_output_transform(network: Network, node: Node) -> KernelBuilder:
     """Build the transform of a result, with its bias."""
     builder, geometry = _begin_transform(network, node)
     out = network.shape(node.output)
-    stand_in = f"W{geometry.tile}"
+    stand_in = f"W{geometry.tile}" + "".join(f"_{n}" for n in geometry.window if set(geometry.window) != {3})
     axes = [Axis(builder.axis(a, out[d]), out[d], (d,)) for a, d in zip("nyxk", (0, 2, 3, 1), strict=True)]
     kept = tuple(axis for axis in axes if axis.extent > 1)
     builder.operands[stand_in] = network.root(node.inputs[0]), tuple(axis.extent for axis in kept)

@@ -16,6 +16,7 @@ from planish.network.operators.winograd import expect_tiles, rewrite_winograd
 from planish.network.registry import is_elementwise
 from planish.network.rewrites.gates import fold_gates
 from planish.network.rewrites.layouts import store_channels_last
+from planish.network.rewrites.lifting import drop_transposes, join_views, lift_convolutions
 from planish.network.rewrites.strips import Chain, expect_rows, find_chains, rewrite_strips
 
 _SHAPED = ("Expand",)
@@ -87,7 +88,8 @@ def _without_unread(network: Network) -> Network:
 
 def rewrite_layouts(network: Network) -> Network:
     """Return a network with its layouts, whose convolutions are direct."""
-    network = store_channels_last(trim_windows(sink_views(network)))
+    network = join_views(sink_views(lift_convolutions(network)))
+    network = drop_transposes(store_channels_last(trim_windows(network)))
     return rewrite_transposed_convolutions(fold_gates(network))
 
 

@@ -19,7 +19,7 @@ from planish.network.fusion import FusedKernel, kernels_of
 from planish.network.ir import JOIN, PART, Network, Node, TensorType
 from planish.network.operators.builder import align_shape
 from planish.network.operators.contractions import pads_of
-from planish.network.operators.winograd import WINDOW
+from planish.network.operators.winograd import geometry_of
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.registry import is_elementwise
 
@@ -83,7 +83,7 @@ def find_chains(network: Network, tiles: Mapping[str, int], *, fuse: bool = True
             continue
         nodes = [node for each in _grow(network, kernels[index:], taken) for node in each.nodes]
         chain = Chain(tuple(nodes), max((tiles.get(node.output, 1) for node in nodes), default=1))
-        if _passed(chain, tiles):
+        if _passed(network, chain, tiles):
             found.append(chain)
             taken.update(node.output for node in nodes)
     return found
@@ -163,14 +163,14 @@ def _is_same_for_rows(network: Network, name: str) -> bool:
     return align_shape(network.shape(name), _IMAGE)[2] == 1
 
 
-def _passed(chain: Chain, tiles: Mapping[str, int]) -> list[tuple[str, float]]:
+def _passed(network: Network, chain: Chain, tiles: Mapping[str, int]) -> list[tuple[str, float]]:
     """Return what kernels of a chain pass on: tensors, and the multiple of the bytes of each."""
     found, inside = list[tuple[str, float]](), {node.output for node in chain.nodes}
     for node in chain.nodes:
         if node.operator == "Conv":
             image, tile = node.inputs[0], tiles.get(node.output)
             if tile is not None:
-                more = ((tile + WINDOW - 1) / tile) ** 2
+                more = geometry_of(network, node, tile).expansion
                 found += [(image, more), (node.output, more)]
             if image in inside:
                 found.append((image, 1.0))
@@ -252,7 +252,11 @@ class _Traffic:
             window = None
             if node.operator == "Conv":
                 shape, tile = network.shape(node.inputs[1]), tiles.get(node.output)
-                weights += 4 * prod(shape) * (1 if tile is None else ((tile + WINDOW - 1) / WINDOW) ** 2)
+                weights += (
+                    4
+                    * prod(shape)
+                    * (1 if tile is None else geometry_of(network, node, tile).points / prod(shape[2:]))
+                )
                 calls += 1 if tile is None else 3
                 window = _window_of(network, node)
             if window is not None and node.inputs[0] in inside:
@@ -260,7 +264,7 @@ class _Traffic:
                 twice = before * rows / network.shape(node.inputs[0])[2]
             before += _flops(network, node)
         return _Traffic(
-            sum(more * network.types[name].bytes for name, more in _passed(chain, tiles)),
+            sum(more * network.types[name].bytes for name, more in _passed(network, chain, tiles)),
             sum(network.types[name].bytes for name in around),
             weights, twice, max(1, calls),
         )  # fmt: skip
