@@ -154,7 +154,7 @@ class Report:
 
 
 class _Room(ABC):
-    """What an executor of the head has on this host."""
+    """Share of this host that an executor of the head has."""
 
     times = True
     """If true, something is timed, so that the speed of the host matters."""

@@ -32,7 +32,7 @@ _from_elsewhere = ContextVar("_from_elsewhere", default=False)
 
 @contextmanager
 def from_elsewhere() -> Generator[None]:
-    """Give shared caches that are unpickled within the block folders here: another machine sent them."""
+    """Make folders here for shared caches that are unpickled within the block: another machine sent them."""
     token = _from_elsewhere.set(True)
     try:
         yield

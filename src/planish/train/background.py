@@ -79,7 +79,7 @@ LOOPS = Settings("loops", searcher="genetic", searcher_options={"population": 32
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was fitted.
+    """Result of a fit.
 
     Args:
         what: it is: "a model".

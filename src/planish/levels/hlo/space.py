@@ -192,7 +192,7 @@ class PatchSpace(Space):
 
     @cached_property
     def suggested(self) -> Sequence[Candidate]:
-        """What the module's structure suggests, exact edits first; of the kinds asked for alone."""
+        """Suggestions of the module's structure, exact edits first; of the kinds asked for alone."""
         # Most patches begin as one before them, which is not edited again.
         patches = dict.fromkeys(Candidate(tuple(edits)) for edits in self._structure.patches())
         begun = (candidate for candidate in patches if self._is_valid(Candidate(candidate.steps[:-1])))
