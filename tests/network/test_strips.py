@@ -22,6 +22,7 @@ from planish.network.reader import read_network
 from planish.network.registry import OPERATORS
 from planish.network.rewrites.pipeline import rewrite, rewrite_algorithms, rewrite_layouts
 from planish.network.rewrites.strips import find_chains
+from planish.network.tuning import choose_algorithms
 from planish.network.verification import TOLERANCE
 
 
@@ -79,6 +80,19 @@ def test_strips_compute_the_same(
     assert sum(node.operator == JOIN for node in made.nodes) == len(chains)
     write_library(built_network(made, cores), folder)
     assert_same(CompiledNetwork(folder), path)
+
+
+def test_tuning_measures_strips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planish.network.timing.LAYERS_S", 0.0)
+    path = mobilenet(tmp_path / "m.onnx", 32, [(6, 16, 1, 1)])
+    network, target, said = read_network(read_model(path, {}))[0], this_machine(1), list[str]()
+    assert target.machine is not None
+    machine = replace(target.machine, caches=(Cache(2, 1 << 16, 64),))
+    found = choose_algorithms(network, TOLERANCE, replace(target, machine=machine), said.append)
+    strips = sum(node.operator == JOIN for node in found.nodes)
+    assert f"{strips} of 1 chains of kernels are quicker by strips of rows" in said
+    write_library(built_network(found, 1), tmp_path)
+    assert_same(CompiledNetwork(tmp_path), path)
 
 
 def test_operators_that_compute_nothing_are_those_of_no_kernel() -> None:
