@@ -80,7 +80,7 @@ def test_meson(place: Place, linked: str, where: str) -> None:
 def test_scons(place: Place, linked: str) -> None:
     if not shutil.which("scons", path=place.environment["PATH"]):
         pytest.skip("scons is not here")
-    place.write("use_planish.py", blocks("PlatformIO and other builds by SCons", "python"))
+    place.write("use_planish.py", blocks("PlatformIO and other builds by SCons", "text"))
     headers = "/usr/lib/picolibc/arm-none-eabi/include"
     place.write(
         "SConstruct",
