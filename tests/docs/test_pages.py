@@ -73,11 +73,11 @@ def test_what_a_page_says_works(page: Path, plugins: Path, commands_folder: Path
 
 
 @contextmanager
-def ray_started(command: str) -> Generator[None]:
+def ray_started(command: str, place: dict[str, str]) -> Generator[None]:
     """Start Ray by a command of a page; it ends with the block."""
     with subprocess.Popen(
         ["bash", "-c", f"{command.strip()} --block"], stdout=subprocess.PIPE, text=True, process_group=0,
-        env={**os.environ, "PATH": OWN_PATH, "RAY_USAGE_STATS_ENABLED": "0"},
+        env=os.environ | place,
     ) as process:  # fmt: skip
         assert process.stdout
         try:
@@ -96,10 +96,12 @@ def test_the_commands_that_start_a_cluster(tmp_path: Path) -> None:
         (ROOT / "docs/how-to/cluster.md").read_text().replace("HEAD", "127.0.0.1").replace("6379", str(port))
     )
     head, host, search = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    with ray_started(head), ray_started(host):
+    # The token is kept at home.
+    place = {"PATH": OWN_PATH, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
+    with ray_started(head, place), ray_started(host, place):
         done = subprocess.run(
             ["bash", "-c", f"{search.strip()} --trials 5 --store {tmp_path / 'planish.db'}"],
-            env={**os.environ, "PATH": OWN_PATH},
+            env=os.environ | place,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout
