@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,10 +36,11 @@ from fuzz.draw import draw_program
 from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, rng
 from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.dialect import OPENCL
-from planish.levels.loops.gpu.kernels import GpuProgram
+from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
-from planish.levels.loops.gpu.steps import BulkCopies, SharedTile, TensorTile
+from planish.levels.loops.gpu.steps import BulkCopies, PipelineCopies, SharedTile, TensorTile
+from planish.levels.loops.gpu.tensor import GROUP
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
@@ -313,6 +315,14 @@ def _candidate_with(kind: str, space: GpuSpace, number: int, seed: int) -> Candi
             continue
         if any(map(has, found.steps)):
             return found
+        tiles = [step for step in found.steps if isinstance(step, TensorTile)]
+        if kind == "bulk" and tiles and tiles[0].instruction == GROUP:
+            # Few schedules have it: those of groups of warps get it.
+            steps = [step for step in found.steps if not isinstance(step, PipelineCopies)]
+            found = Candidate((*steps, BulkCopies(2 + turn % 3, 0)))
+            with suppress(PlanishError):
+                require_fit(space.kernels(found), 1024, 30 << 10)
+                return found
     return None
 
 
