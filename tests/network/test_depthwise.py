@@ -78,6 +78,8 @@ def test_pooling(
 ) -> None:
     w = ModelWriter()
     x = w.add("Conv", w.input("x", (1, 3, *size)), w.weight(channels, 3, 1, 1))
+    # By a longer stride, windows may begin after the image: what those are is not defined.
+    strides = (min(strides[0], window[0]), min(strides[1], window[1]))
     facts: dict[str, Any] = {"kernel_shape": window, "strides": strides, "ceil_mode": ceil}
     facts["pads"] = [(n - 1) // 2 for n in window] * 2
     if kind == "greatest":
