@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,12 +15,12 @@ from planish.levels.loops.backends import this_machine, tree_of
 from planish.levels.loops.ir.tree import Loop
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.space.template import TemplateSpace
-from planish.network import tuning
 from planish.network.division import divide_rows, division_of, transfer_times
 from planish.network.fusion import FusedKernel, kernels_of
-from planish.network.library.schedule import Schedule, compile_schedule
+from planish.network.library.schedule import compile_schedule
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite
+from planish.network.tuning import combine_quickest
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core")
 PRODUCT = "T[p, k] += I0[p, c] * I1[k, c]; O[p, k] = relu(T[p, k])"
@@ -50,7 +48,7 @@ def test_what_has_no_rows_is_not_divided() -> None:
 
 @pytest.mark.parametrize(("alone_s", "is_divided"), [(9e-6, True), (1e-6, False)])
 def test_kernel_leaves_the_division_of_the_others_only_for_a_clear_gain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, alone_s: float, is_divided: bool
+    tmp_path: Path, *, alone_s: float, is_divided: bool
 ) -> None:
     w = ModelWriter()
     x = w.add("Relu", w.conv(w.input("x", (1, 8, 24, 24)), 8, 8, 3))
@@ -71,18 +69,13 @@ def test_kernel_leaves_the_division_of_the_others_only_for_a_clear_gain(
     # Only the last kernel is quicker on one core.
     alone = {text: replace(schedule, cores=1) for text, schedule in shared.items()}
     slow = dict.fromkeys(texts, 2e-5)
-    times = {id(shared): dict.fromkeys(texts, 1e-5), id(alone): {**slow, texts[-1]: alone_s}}
-    assert 1e-6 < 1e-5 - transfer_times(network, kernels, 2)[texts[-1]] < 9e-6
+    times = [dict.fromkeys(texts, 1e-5), {**slow, texts[-1]: alone_s}]
+    transfers = transfer_times(network, kernels, 2)
+    assert 1e-6 < 1e-5 - transfers[texts[-1]] < 9e-6
 
-    def kernel_times(*arguments: Any) -> Mapping[str, float]:
-        return times[id(arguments[2])]
-
-    def whole(_: Any, __: Any, choices: Sequence[dict[str, Schedule]], ___: Any) -> dict[str, Schedule]:
-        assert choices[0][texts[-1]].cores == 1
-        return choices[1]
-
-    monkeypatch.setattr(tuning, "_kernel_times", kernel_times)
-    monkeypatch.setattr(tuning, "_quickest_whole", whole)
-    found = tuning._quickest(network, kernels, [shared, alone], target)  # pyright: ignore[reportPrivateUsage]
+    quickest, *others = combine_quickest([shared, alone], times, transfers)
+    assert not quickest[texts[-1]].is_shared, "measured by itself it is quicker on one core"
+    found = others[0] if is_divided else quickest
     assert found[texts[0]].is_shared
     assert found[texts[-1]].is_shared == is_divided
+    assert is_divided or not others

@@ -20,10 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from planish.core import PlanishError
-from planish.sandbox.shared_cache import SharedCache, shared_cache
+
+if TYPE_CHECKING:
+    from planish.sandbox.shared_cache import SharedCache
 
 CLEARLY = 0.5
 """Processor time counts where it is so many times as uncertain as the time by the clock, or less."""
@@ -361,6 +363,8 @@ class SharedBaselineTime:
     """
 
     def __init__(self) -> None:
+        from planish.sandbox.shared_cache import shared_cache  # of levels that time beside a baseline only
+
         self._cache = shared_cache()
 
     def __getstate__(self) -> tuple[SharedCache, float | None]:

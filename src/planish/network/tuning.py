@@ -281,18 +281,36 @@ def _quickest(
     options: Sequence[Mapping[str, Schedule]],
     target: Target,
 ) -> dict[str, Schedule]:
-    """Measure libraries of several schedules for each kernel, and return those that are quickest together.
+    """Measure libraries of several schedules for each kernel, and return those that are quickest together."""
+    times = [_kernel_times(network, kernels, schedules, target) for schedules in options]
+    found = combine_quickest(options, times, transfer_times(network, kernels, target.cores))
+    return found[0] if len(found) == 1 else _quickest_whole(network, kernels, found, target)
+
+
+def combine_quickest(
+    options: Sequence[Mapping[str, Schedule]],
+    times: Sequence[Mapping[str, float]],
+    transfers: Mapping[str, float],
+) -> list[dict[str, Schedule]]:
+    """Combine the schedules of several libraries by the times of their kernels.
 
     A kernel that was measured among others that are divided among cores as it is reads what its core wrote.
     One that is divided otherwise than the kernels around it moves a part of its operands between cores.
+
+    Args:
+        options: a schedule of each kernel, for each library.
+        times: seconds of all calls of each kernel, for each library.
+        transfers: seconds to move the operands of each kernel between cores.
+
+    Returns:
+        Those to measure: first the quickest schedule of each kernel by itself, then the combinations that
+        are the quickest together with what is moved.
     """
-    times = [_kernel_times(network, kernels, schedules, target) for schedules in options]
-    moves = transfer_times(network, kernels, target.cores)
 
     def cost(text: str, index: int, base: int) -> float:
         """Return the seconds of a kernel with one option's schedule where the others have another's."""
         same = division_of(options[index][text]) == division_of(options[base][text])
-        return times[index][text] + (0.0 if same else moves[text])
+        return times[index][text] + (0.0 if same else transfers[text])
 
     every, choices = range(len(options)), dict[tuple[int, ...], float]()
     texts = list(options[0])
@@ -300,12 +318,11 @@ def _quickest(
         chosen = tuple(min(every, key=lambda i, t=t, b=base: cost(t, i, b)) for t in texts)
         choices[chosen] = sum(cost(t, i, base) for t, i in zip(texts, chosen, strict=True))
     alone = tuple(min(every, key=lambda i, t=t: times[i][t]) for t in texts)
-    finalists = list(dict.fromkeys([alone, *sorted(choices, key=choices.__getitem__)[:FINALISTS]]))
-    found = [
+    finalists = dict.fromkeys([alone, *sorted(choices, key=choices.__getitem__)[:FINALISTS]])
+    return [
         {text: options[index][text] for text, index in zip(texts, chosen, strict=True)}
         for chosen in finalists
     ]
-    return found[0] if len(found) == 1 else _quickest_whole(network, kernels, found, target)
 
 
 def _quickest_whole(
