@@ -30,7 +30,11 @@ class Fleet:
         # At a lower priority, workers would be starved where other tests run.
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
         head = {"num_cpus": 1, "include_dashboard": False}
-        self._cluster: Any = patient(lambda: Cluster(initialize_head=True, head_node_args=head))
+
+        def start() -> Any:
+            return Cluster(initialize_head=True, head_node_args=head)
+
+        self._cluster: Any = patient(start)
         self.nodes: list[Any] = []
 
     @property

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
+from onnx.external_data_helper import set_external_data
 
 import planish
 from network.compiled import assert_same, compiled, operators, small_model
@@ -284,7 +285,7 @@ def test_models_of_more_than_2_gib(tmp_path: Path) -> None:
             content = numpy_helper.to_array(tensor).tobytes()
             file.seek(offset)
             file.write(content)
-            onnx.external_data_helper.set_external_data(tensor, "w", offset, len(content))
+            set_external_data(tensor, "w", offset, len(content))
             tensor.ClearField("raw_data")
             offset += len(content)
     onnx.save(model, tmp_path / "m.onnx")

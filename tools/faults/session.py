@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from planish.cli import leave_at_once
+from planish.cli.script import leave_at_once
 from planish.core import Trial
 
 READY = b"ready\n"
