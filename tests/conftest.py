@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from short_comparisons import shorten_comparisons
 
 pytest_plugins = ["ray_fleet"]  # fixtures of clusters
 
+_BEGUN = time.monotonic()
+
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -28,6 +31,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden files instead of comparing"
     )
+    parser.addoption(
+        "--minutes",
+        type=float,
+        help="run tests marked slow last, and skip those that would begin later than this",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--minutes") is not None:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    minutes = item.config.getoption("--minutes")
+    if minutes is not None and item.get_closest_marker("slow") and time.monotonic() > _BEGUN + 60 * minutes:
+        pytest.skip(f"slow, and {minutes:g} minutes have passed (--minutes)")
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def test_more_time_is_a_new_search_and_less_is_none(words: Place) -> None:
 def test_what_load_cut_short_is_not_enough(words: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(words.folder)
     invocation, settings = Invocation(["-Oz", "-c", "words.c"]), CompileSettings()
-    settings.seconds = 0.5
+    settings.seconds = 2
     unit = Unit(words.clang, invocation, invocation.sources[0], "words.o", "words.o")
     job = CompileJob(unit, settings, ObjectCache(str(words.cache)))
     assert job.run_front_end()
@@ -144,7 +144,7 @@ def test_what_load_cut_short_is_not_enough(words: Place, monkeypatch: pytest.Mon
         assert job.run_clang().code == 0
         entry = improve(job, partial(make_smaller, patience=patience))
         assert entry
-        assert entry.is_enough(0.5, 0) == is_enough
+        assert entry.is_enough(2, 0) == is_enough
 
 
 def test_other_options_are_another_object(words: Place) -> None:

@@ -91,7 +91,7 @@ def test_parts_of_a_concatenation_that_are_reduced() -> None:
             "C=float16",
             "C is written and read, so it cannot be float16. Give float16 to inputs and outputs; what",
         ),
-        ("A=float16,B=float64", "the tensors have types float16, float64. Give all of them one; float16 and"),
+        ("A=float16,B=float64", "the tensors have types float16, float64. Give all of them one; float16,"),
     ],
 )
 def test_errors(dtype: str, message: str) -> None:
