@@ -168,7 +168,8 @@ def test_the_wait_is_shown_and_bounded(tmp_path: Path, caplog: pytest.LogCapture
     with exclusive(lock):
         assert holder_of(lock) is not None, "the lock that was waited for in vain is not kept from us"
     assert entered == 3
-    assert holder_of(lock) is None
+    # A process that another thread is starting has a copy of the open file until it runs its program.
+    assert any(holder_of(lock) is None or time.sleep(0.05) for _ in range(100))
 
 
 @linux_only
