@@ -242,6 +242,7 @@ def test_make(place: Place, sources: Path) -> None:
     assert "mixed.c" in (place.folder / "mixed.d").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sources")  # for our scripts on PATH
 def test_the_example_is_smaller_and_counts_the_words(place: Place) -> None:
     shutil.copytree(WORDCOUNT, place.folder, dirs_exist_ok=True)

@@ -45,6 +45,7 @@ def build(place: Place, commands: str, program: str) -> None:
     assert program.rpartition("/")[2] in reported.stdout
 
 
+@pytest.mark.slow
 def test_cmake(place: Place, linked: str) -> None:
     if not shutil.which("cmake"):
         pytest.skip("cmake is not here")
@@ -58,6 +59,7 @@ def test_cmake(place: Place, linked: str) -> None:
     build(place, blocks("CMake", "sh"), "build/firmware")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["here", "microcontroller"])
 def test_meson(place: Place, linked: str, where: str) -> None:
     if not shutil.which("meson", path=place.environment["PATH"]) or not shutil.which("ninja"):
@@ -77,6 +79,7 @@ def test_meson(place: Place, linked: str, where: str) -> None:
     assert place.run(["build/firmware"]).stdout == EXPECTED
 
 
+@pytest.mark.slow
 def test_scons(place: Place, linked: str) -> None:
     if not shutil.which("scons", path=place.environment["PATH"]):
         pytest.skip("scons is not here")

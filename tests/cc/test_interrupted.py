@@ -140,6 +140,7 @@ def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_the_next_build_goes_on_from_what_was_found_before_an_interrupt(words: Place) -> None:
     command = ["-Oz", "-c", "words.c"]
     few = {"PLANISH_SECONDS": "60", "PLANISH_EVALUATIONS": "1"}
@@ -156,6 +157,7 @@ def test_the_next_build_goes_on_from_what_was_found_before_an_interrupt(words: P
     assert text(words.folder / "words.o") < fresh
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_make_leaves_nothing_half_written(place: Place, number: signal.Signals) -> None:
     objects = [f"copy{i}.o" for i in range(4)]

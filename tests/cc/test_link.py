@@ -175,6 +175,7 @@ def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(place: Place)
     assert {place.run(["./program"]).stdout, *answers} == {answers[0]}
 
 
+@pytest.mark.slow
 def test_a_shared_library_exports_what_its_version_script_says(place: Place, linker: str) -> None:
     place.write("api.c", SMALLER + "int hidden_by_script(int x) { return mixed((void *)&x, 4); }\n")
     place.write("api.map", "PARTS_1 { global: mixed; chosen; local: *; };\n")
@@ -187,6 +188,7 @@ def test_a_shared_library_exports_what_its_version_script_says(place: Place, lin
     assert place.run(["python3", "-c", code]).stdout == "3254359\n"
 
 
+@pytest.mark.slow
 def test_sources_are_compiled_and_linked_at_once(place: Place) -> None:
     if not links(place, "bfd"):
         pytest.skip("clang does not link bitcode here")
@@ -197,6 +199,7 @@ def test_sources_are_compiled_and_linked_at_once(place: Place) -> None:
     assert "merged.o" in (place.folder / "program.map").read_text()
 
 
+@pytest.mark.slow
 def test_a_lock_file_has_programs_too(program: Place) -> None:
     if not links(program, "bfd"):
         pytest.skip("clang does not link bitcode here")
@@ -256,6 +259,7 @@ def test_a_link_that_fails_says_what_clang_says(program: Place) -> None:
     assert "planish" not in done.stderr
 
 
+@pytest.mark.slow
 def test_links_of_other_levels_are_clangs(place: Place) -> None:
     if not links(place, "bfd"):
         pytest.skip("clang does not link bitcode here")
@@ -270,6 +274,7 @@ def test_links_of_other_levels_are_clangs(place: Place) -> None:
         assert (files["own"] == files["program"]) == (level == "-O2")
 
 
+@pytest.mark.slow
 def test_a_static_program_is_no_larger_and_does_the_same(place: Place) -> None:
     if not links(place, "bfd") or place.as_clang("-static", "main.c", "-c", "-o", "trial.o").returncode:
         pytest.skip("clang does not link bitcode here")
@@ -331,6 +336,7 @@ def test_a_full_disk_leaves_clangs_program(place: Place) -> None:
     assert files["own"] == files["program"]
 
 
+@pytest.mark.slow
 def test_a_program_for_a_microcontroller_is_linked_by_its_script_and_runs(place: Place) -> None:
     library = Path("/usr/lib/picolibc/arm-none-eabi/lib")
     tools = ("arm-none-eabi-gcc", "qemu-system-arm")
@@ -365,6 +371,7 @@ def test_a_program_for_a_microcontroller_is_linked_by_its_script_and_runs(place:
     assert (ran.returncode, "3254359" in ran.stdout + ran.stderr) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_program_for_riscv_saves_registers_by_the_library(place: Place) -> None:
     target = next(target for target in TARGETS if target.name == "rv32imac")
     if not links(place, "lld") or target.missing:

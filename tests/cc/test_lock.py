@@ -148,6 +148,7 @@ def repeat_without_planish(place: Place) -> None:
     assert files["alone.o"] == files["words.o"]
 
 
+@pytest.mark.slow
 def test_the_object_of_a_number_of_evaluations_does_not_depend_on_the_load(words: Place) -> None:
     made: list[bytes] = []
     for busy in (0, 3):

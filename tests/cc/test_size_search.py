@@ -61,6 +61,7 @@ def test_evaluations_end_a_search_and_decide_its_result(bitcode: bytes, tmp_path
     assert size(one.bitcode) < size(bitcode, "default<Oz>")
 
 
+@pytest.mark.slow
 def test_a_longer_search_repeats_nothing(bitcode: bytes, tmp_path: Path) -> None:
     short = smaller(bitcode, tmp_path, 60)
     more = smaller(bitcode, tmp_path, 120)

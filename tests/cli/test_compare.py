@@ -127,6 +127,7 @@ def test_winners_are_measured_again_each_beside_its_own_baseline(kept: Kept, pla
     assert [line.split()[0] for line in said.out.splitlines()[3:]] == [kept.run, other["run"]["id"]]
 
 
+@pytest.mark.slow
 def test_where_the_baseline_was_kept_the_best_other_candidate_is_measured(
     kept: Kept, planish: Planish, offer: Offer
 ) -> None:
@@ -180,6 +181,7 @@ def test_no_winner_is_shown_beside_the_baseline_of_another_program(kept: Kept, p
         compare_results(runs, start=measuring(Failed("run", "timeout")))
 
 
+@pytest.mark.slow
 def test_an_undecided_verdict_names_the_command_that_measures_more(
     kept: Kept, planish: Planish, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

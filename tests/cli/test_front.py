@@ -98,6 +98,7 @@ def test_tune_and_show_write_all_of_it_as_json(planish: Planish, lattice: None) 
     assert len(tuned["descriptions"]) == len(tuned["finalists"])
 
 
+@pytest.mark.slow
 def test_without_a_terminal_lines_report_the_front(planish: Planish, lattice: None) -> None:
     del lattice
     said = planish(*TRADE, "--option", "pause=0.06")

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not can_grow(), reason="XGBoost is not installed
 LEARN = [sys.executable, "-c", "from planish.cli.script import main; main()", "learn"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_loses_nothing_and_the_same_command_goes_on(tmp_path: Path) -> None:
     store = tmp_path / "learned.db"
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}

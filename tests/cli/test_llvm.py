@@ -61,6 +61,7 @@ def test_a_list_of_runs_names_modules_by_one_line(planish: Planish, module: Path
     assert "sum.c: 3 functions, 27 instructions\n" in planish("show").out
 
 
+@pytest.mark.slow
 def test_each_function_in_a_table(planish: Planish, module: Path, place: Path) -> None:
     said = planish("tune", module, "--per-function", *FEW)
     assert said.code == 0

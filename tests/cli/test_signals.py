@@ -63,6 +63,7 @@ def is_deserted(store: Path, seconds: float = 10.0) -> bool:
     return not left_behind(store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_signal_at_any_moment(tmp_path: Path, number: signal.Signals, twice: bool) -> None:

@@ -86,6 +86,7 @@ def test_of_a_module_of_ir_it_is_the_one_that_clang_would_make(planish: Planish,
     assert planish("validate", run).code == 0
 
 
+@pytest.mark.slow
 def test_of_a_model_it_is_the_model_as_it_came(
     planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_of_a_model_it_is_the_model_as_it_came(
     assert (facts["passes"], facts["left_out"], facts["offline"]) == ([], [], False)
 
 
+@pytest.mark.slow
 def test_of_a_network_it_is_the_network(planish: Planish, tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
     from levels.hlo.workloads import STEP, TRAINING, write_all

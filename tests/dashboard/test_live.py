@@ -77,6 +77,7 @@ def test_a_run_appears_in_the_list_and_ends(tmp_path: Path, dashboard: Start, pa
         expect(row).to_contain_text("finished")
 
 
+@pytest.mark.slow
 def test_slow_charts_of_a_search_are_drawn_on_demand_and_at_its_end(
     tmp_path: Path, dashboard: Start, page: Page
 ) -> None:

@@ -339,6 +339,7 @@ def test_a_thousand_runs_are_in_pages(tmp_path: Path, dashboard: Start, page: Pa
     assert page.locator("#runs tbody tr").first.get_attribute("id") != first
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_trials_are_thinned(tmp_path: Path, dashboard: Start, page: Page) -> None:
     path = tmp_path / "planish.db"
     with open_store(path) as store:

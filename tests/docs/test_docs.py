@@ -107,6 +107,7 @@ def built_site(out: Path) -> Path:
 
 
 # One test: each process of the test suite that had one of several would build the site.
+@pytest.mark.slow
 def test_the_site_has_every_page_and_all_that_is_public_and_needs_nothing_from_elsewhere(
     tmp_path: Path,
 ) -> None:
@@ -127,6 +128,7 @@ def test_the_site_has_every_page_and_all_that_is_public_and_needs_nothing_from_e
     assert not [tag for tag in ('src="http', 'rel="stylesheet" type="text/css" href="http') if tag in index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plugin_searcher", "plugin_level", "plugin_backend"])
 def test_a_plug_in_passes_its_tests(name: str, tmp_path: Path) -> None:
     install(name, tmp_path)

@@ -57,6 +57,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
 def test_what_a_page_says_works(page: Path, plugins: Path, commands_folder: Path, tmp_path: Path) -> None:
     if page.name == "cluster.md":

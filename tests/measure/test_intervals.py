@@ -330,6 +330,7 @@ def simulated(noise: Noise, gains: Sequence[float], seed: int) -> tuple[list[Pai
     return remeasure(base, others, TIME, machine, Plan(seed=seed, most=40))[1:], machine.processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [IDLE, BUSY, STORM])
 def test_intervals_cover_the_truth_and_equals_are_seldom_called_faster(noise: Noise) -> None:
     gains = (1.0, 1.02, 1.05, 1.2)

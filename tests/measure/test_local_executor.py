@@ -144,6 +144,7 @@ def test_a_worker_does_not_get_what_reaches_the_store(
         assert executor.notes == ("OMP_NUM_THREADS",)
 
 
+@pytest.mark.slow
 def test_a_worker_that_closes_its_pipes_is_replaced(executor: LocalExecutor) -> None:
     mute, last = (answer.outcome for answer in evaluate(executor, [action("close descriptors"), action()]))
     assert isinstance(mute, Failed)

@@ -126,6 +126,7 @@ def test_a_worker_whose_reply_is_forged_is_ended_and_its_candidate_fails(tmp_pat
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.slow
 def test_a_failure_after_a_stop_is_not_believed(tmp_path: Path, log: Path) -> None:
     with LocalExecutor(TimedSpec(log), lock=tmp_path / "lock") as executor:
         with signalling(log, (0.05, signal.SIGSTOP), (1.6, signal.SIGCONT)):
@@ -147,6 +148,7 @@ def test_a_hang_is_no_excuse(executor: LocalExecutor) -> None:
     assert outcomes == [Failed("build", "timeout", "over 1 s")] * 2
 
 
+@pytest.mark.slow
 def test_who_gets_no_processor_is_lost_and_no_failure(tmp_path: Path) -> None:
     processor = min(os.sched_getaffinity(0))
     burner = f"import os\nos.sched_setaffinity(0, {{{processor}}})\nprint(flush=True)\nwhile True: pass"

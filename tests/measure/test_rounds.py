@@ -332,6 +332,7 @@ def test_processes_that_are_killed_while_they_start_are_started_again(tmp_path: 
     assert compared_after(4, tmp_path) == [("same", [2, 2, 2])] * 2
 
 
+@pytest.mark.slow
 def test_a_comparison_whose_processes_are_always_killed_ends(tmp_path: Path) -> None:
     with pytest.raises(LostError, match="one process after the other was lost: a worker cannot make"):
         compared_after(1000, tmp_path)

@@ -118,6 +118,7 @@ def test_boxes_that_are_not_suppressed(tmp_path: Path, centered: int) -> None:
     check(path, *({"boxes": at, "scores": each} for each in (seen, 0.1 * seen, tied)))
 
 
+@pytest.mark.slow
 def test_detector_with_its_selection_of_boxes(tmp_path: Path) -> None:
     path = yolo(tmp_path / "m.onnx", 64, 8, 3, selects=True)
     net = planish.compile(path)

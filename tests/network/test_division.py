@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="this process may use
 PRODUCT = "T[p, k] += I0[p, c] * I1[k, c]; O[p, k] = relu(T[p, k])"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [13, 49, 50, 196, 784])
 def test_threads_share_rows_evenly(rows: int) -> None:
     shapes = {"I0": (rows, 4), "I1": (32, 4)}

@@ -91,6 +91,7 @@ def networks(draw: st.DrawFn) -> tuple[ModelWriter, tuple[str, ...]]:
     return w, tuple(names)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=networks(), fuse=st.booleans())
 def test_random_networks(tmp_path: Path, drawn: tuple[ModelWriter, tuple[str, ...]], fuse: bool) -> None:
@@ -161,6 +162,7 @@ def test_folder_is_read_again(tmp_path: Path) -> None:
     assert_same(CompiledNetwork(tmp_path / "net"), path)
 
 
+@pytest.mark.slow
 def test_tuned_kernels_are_taken_from_the_store(tmp_path: Path) -> None:
     path, store = small_model(tmp_path / "m.onnx"), tmp_path / "a.db"
     net = planish.compile(path, seconds=3, store=store)
@@ -273,6 +275,7 @@ def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
         planish.compile(path)
 
 
+@pytest.mark.slow
 def test_models_of_more_than_2_gib(tmp_path: Path) -> None:
     """Weights begin after 2 GiB of a file that is a hole: it takes no room on the disk."""
     w = ModelWriter()

@@ -20,6 +20,7 @@ def moves(layers: list[str]) -> list[str]:
     return [each for each in layers if each in ("Concat", "CopyPart", "StridedSlice", "Join")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "copies"),
     [

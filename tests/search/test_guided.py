@@ -338,6 +338,7 @@ def _graph() -> Guidable:
     return SelectionSpace(lambda: vocabulary, None, lambda _: (Selection(),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [_loops, _llvm, _hlo, _graph])
 def test_it_finds_better_than_random_search_on_the_spaces_of_all_levels(make: Callable[[], Guidable]) -> None:
     space = make()

@@ -216,6 +216,7 @@ _TAKES: Mapping[str, Sequence[str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("space", "name"), FITTING)
 @given(
     st.integers(0, 99),

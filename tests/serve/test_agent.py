@@ -45,6 +45,7 @@ def test_a_pass_list(tmp_path: Path) -> None:
     assert re.search("smaller|baseline", said)
 
 
+@pytest.mark.slow
 def test_a_schedule(tmp_path: Path) -> None:
     words = ["--size", "m=32,n=32,k=32", "--space", "marked-steps", "--compare-seconds", "1"]
     said = improved(tmp_path, LOOPS, *words, evaluations=9)
@@ -52,6 +53,7 @@ def test_a_schedule(tmp_path: Path) -> None:
     assert len(said.splitlines()) >= 2  # whether one of nine is faster is up to the machine
 
 
+@pytest.mark.slow
 def test_a_stablehlo_module(tmp_path: Path) -> None:
     pytest.importorskip("iree.compiler", reason="the level hlo is not installed")
     said = improved(tmp_path, "examples/hlo/regression.mlir", "--compare-seconds", "1", evaluations=3)

@@ -60,6 +60,7 @@ def _flipped(whole: Path, location: Path, seed: int) -> None:
     location.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_a_flipped_byte_is_reported_or_changes_nothing(whole: Path, tmp_path: Path) -> None:
     with open_store(whole, read_only=True) as store:
         expected = _everything(store)
@@ -90,6 +91,7 @@ def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=location.parent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "change", "commands"),
     [

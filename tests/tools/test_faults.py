@@ -12,6 +12,7 @@ from faults.disturb import KINDS
 FEW = {"kills": 4, "signals": 4, "damage": 40}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FEW)
 def test_nothing_is_lost_wrong_or_left_over(tmp_path: Path, kind: str) -> None:
     disturb, _ = KINDS[kind]

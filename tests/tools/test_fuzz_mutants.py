@@ -17,6 +17,7 @@ MUTANTS = sorted((Path(fuzz.mutant.__file__).parent / "mutants").glob("*.json"))
 SUM = parse("C[m] += A[m,k] * B[k]; D[m] = relu(C[m])", {"m": 5, "k": 4}).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
 def test_what_was_accepted_once_is_refused(path: Path) -> None:
     mutant = Mutant.of_json(path.read_text())
@@ -37,6 +38,7 @@ Z1[i] = where(exp(min(Z0[i], 2)) <= E1[], exp(min(Z0[i], 2)), 0.5)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "sizes", "number"),
     [
@@ -56,6 +58,7 @@ def test_a_number_that_only_a_rare_way_reads_is_not_kept(
     assert found.message
 
 
+@pytest.mark.slow
 def test_no_wrong_kernel_of_a_few_programs_is_accepted() -> None:
     plan = Plan(3, 1, ["portable"])
     tried = [one for number in range(3) for one in of_program(plan, number)]
@@ -72,6 +75,7 @@ def test_every_kind_of_mistake_is_made() -> None:
         assert kinds | {"register"} <= set(Mutants(Mutant(padded, "[]", "x86-avx2", "", 0)).kinds)
 
 
+@pytest.mark.slow
 def test_what_verification_accepts_is_found_and_made_small() -> None:
     """Where nothing is refused, wrong kernels are accepted; those that are as good are none of them."""
 

@@ -57,6 +57,7 @@ def assert_sound(subject: Subject, cases: Iterable[Case], bindings: Bindings, ou
     assert set(tally.kinds) == {"right"}
 
 
+@pytest.mark.slow
 def test_each_pass_keeps_the_answers_of_the_small_programs(
     typed: Subject, bindings: Bindings, tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_each_pass_keeps_the_answers_of_the_small_programs(
     assert_sound(typed, fours, bindings, tmp_path)
 
 
+@pytest.mark.slow
 def test_lists_of_many_passes_keep_the_answers_of_the_small_programs(
     typed: Subject, bindings: Bindings, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_lists_of_many_passes_keep_the_answers_of_the_small_programs(
     assert_sound(typed, lists, bindings, tmp_path)
 
 
+@pytest.mark.slow
 def test_lists_of_many_passes_keep_the_answer_of_a_random_program(
     csmith: tuple[str, Path], compiler: Compiler, bindings: Bindings, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def proposals(
     return [trial.candidate for trial in stored]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "space"), [(name, space) for name in SPACES for space in SPACES[name]])
 def test_proposals_are_a_function_of_seed_and_outcomes(name: str, space: str, tmp_path: Path) -> None:
     """Each searcher, with answers in several orders and many or few under way, at once and resumed."""

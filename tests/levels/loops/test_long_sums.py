@@ -134,6 +134,7 @@ def test_all_sets_of_inputs_leave_no_tolerance(text: str, sizes: dict[str, int])
             assert not case.outputs.expected["O"].tolerance.any()
 
 
+@pytest.mark.slow
 def test_a_sum_that_grows_too_long_is_refused_with_its_reason() -> None:
     program = parse("O[] += abs(X[a] * Y[b])", {"a": 8192, "b": 8192})
     # A wrong kernel would pass within what rounding may do.
@@ -142,6 +143,7 @@ def test_a_sum_that_grows_too_long_is_refused_with_its_reason() -> None:
     assert "float64" in (error.value.hint or "")
 
 
+@pytest.mark.slow
 def test_what_looks_mixed_and_is_not_is_found_out() -> None:
     program = parse("O[] += X[a] * Y[b] * X[a] * Y[b]", {"a": 8192, "b": 8192})
     with pytest.raises(ProgramError, match="do not cancel"):

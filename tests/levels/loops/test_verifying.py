@@ -175,6 +175,7 @@ def test_reductions_that_start_elsewhere_are_refused(reduce: str) -> None:
     assert refused(program, tree, wrong) == (["starts elsewhere"], [])
 
 
+@pytest.mark.slow
 def test_a_packed_buffer_that_does_not_move_is_refused() -> None:
     text = "O[] min= abs(X[a,c]) * exp(min(Y[c,a,d],2)) * exp(min(Z[b,a],2))"
     program = parse(text, {"a": 4, "b": 19, "c": 37, "d": 1})
@@ -201,6 +202,7 @@ def test_what_relu_hides_half_the_time_is_refused(dtype: str) -> None:
         assert verifier.wrong(Called(lambda wrong=wrong: wrong))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(programs(points=200))
 def test_right_kernels_pass_on_every_set(program: Program) -> None:
