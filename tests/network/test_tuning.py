@@ -49,6 +49,7 @@ def test_time_of_earlier_searches_counts(task: Task[Program]) -> None:
     found = next_search({"had": had, "new": Tuned(task, 1, 1.0, 2.0)}, 30.0, 30.0)
     assert found is not None
     assert found[0] == "new"
+    assert next_search({"had": had}, 40.0, 40.0) == ("had", 10.0), "a command with more seconds goes on"
     assert next_search({"had": had}, 40.0, 0.0) is None
 
 
@@ -80,7 +81,6 @@ def test_the_same_command_measures_no_more_than_its_seconds(tmp_path: Path) -> N
     first = measured(4)
     assert first > 0
     assert measured(4) - first <= first // 4
-    assert measured(8) > first
 
 
 def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
@@ -91,16 +91,21 @@ def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
             x = w.add("Relu", w.linear(x, 64, 64))
         return w.save(tmp_path / f"{name}.onnx", x)
 
-    def tuned_programs(path: Path) -> list[str]:
+    def tuned_programs(path: Path, seconds: float) -> list[str]:
         lines = list[str]()
         found = compile_model(
-            path, output=None, seconds=3, store=tmp_path / "a.db", measures=False, on_progress=lines.append
+            path,
+            output=None,
+            seconds=seconds,
+            store=tmp_path / "a.db",
+            measures=False,
+            on_progress=lines.append,
         )
         assert found.tuned == 1
         assert found.network.manifest["layers"][0]["steps"]
         return [line for line in lines if line.startswith("tuning for")]
 
-    assert len(tuned_programs(model("one", 1))) == 1
+    assert len(set(tuned_programs(model("one", 1), 9))) == 1
     runs = len(planish.runs(store=tmp_path / "a.db"))
-    assert not tuned_programs(model("other", 3))
+    assert not tuned_programs(model("other", 3), 3)
     assert len(planish.runs(store=tmp_path / "a.db")) == runs
