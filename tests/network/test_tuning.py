@@ -107,5 +107,5 @@ def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
 
     assert len(set(tuned_programs(model("one", 1), 9))) == 1
     runs = len(planish.runs(store=tmp_path / "a.db"))
-    assert not tuned_programs(model("other", 3), 3)
+    assert not tuned_programs(model("other", 3), MIN_SEARCH_S)
     assert len(planish.runs(store=tmp_path / "a.db")) == runs
