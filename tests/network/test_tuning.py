@@ -83,6 +83,7 @@ def test_the_same_command_measures_no_more_than_its_seconds(tmp_path: Path) -> N
     assert measured(4) - first <= first // 4
 
 
+@pytest.mark.slow
 def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
     def model(name: str, layers: int) -> Path:
         w = ModelWriter()
