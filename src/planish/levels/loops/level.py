@@ -137,7 +137,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
         if any(kind.dtype == TF32 for _, kind in program.types):
             what = f"element type '{TF32}' is for the tensor cores of GPUs"
-            raise TargetError(what, "Add --target cuda:sm_80, or use float32.")
+            raise TargetError(what, "Choose the target cuda:sm_80, or use float32.")
         return this_machine(cores, program.backend)
 
     def cross_target(self, name: str) -> Target:
