@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,28 +21,40 @@ def spatial_names(rank: int) -> list[tuple[str, str]]:
     return list(zip(_SPATIAL[-rank:], _WINDOW[-rank:], strict=True))
 
 
-def pads_of(
-    node: Node, shape: Shape, kernel: Shape, strides: Shape, dilations: Shape
-) -> list[tuple[int, int]]:
-    """Return the padding before and after each spatial dimension.
+class WindowSteps(NamedTuple):
+    """How a window moves over an image.
 
     Args:
-        node: with the attributes `pads` and `auto_pad`.
+        strides: in each spatial dimension.
+        dilations: in each of them.
+        pads: elements before and after the image, in each of them.
+    """
+
+    strides: Shape
+    dilations: Shape
+    pads: Sequence[tuple[int, int]]
+
+
+def window_steps(node: Node, shape: Shape, kernel: Shape) -> WindowSteps:
+    """Return the strides, dilations and padding of a convolution or of pooling.
+
+    Args:
+        node: with the attributes `strides`, `dilations`, `pads` and `auto_pad`.
         shape: extents of the image.
         kernel: of the window.
-        strides: of it.
-        dilations: of it.
     """
     rank, auto = len(shape), node.attributes.get("auto_pad", "NOTSET")
+    strides = tuple(node.attributes.get("strides") or [1] * rank)
+    dilations = tuple(node.attributes.get("dilations") or [1] * rank)
     if auto in ("NOTSET", ""):
         pads = node.attributes.get("pads") or [0] * (2 * rank)
-        return list(zip(pads[:rank], pads[rank:], strict=True))
+        return WindowSteps(strides, dilations, list(zip(pads[:rank], pads[rank:], strict=True)))
     found = list[tuple[int, int]]()
     for n, k, s, d in zip(shape, kernel, strides, dilations, strict=True):
         total = 0 if auto == "VALID" else max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
         small, large = total // 2, total - total // 2
         found.append((small, large) if auto != "SAME_LOWER" else (large, small))
-    return found
+    return WindowSteps(strides, dilations, found)
 
 
 def build_convolution(network: Network, node: Node) -> KernelBuilder:
@@ -51,9 +64,7 @@ def build_convolution(network: Network, node: Node) -> KernelBuilder:
     rank, groups = len(shape) - 2, node.attributes.get("group", 1)
     if not 1 <= rank <= 3:
         raise node.refuse(f"a convolution over {rank} dimensions is not covered")
-    strides = node.attributes.get("strides") or [1] * rank
-    dilations = node.attributes.get("dilations") or [1] * rank
-    pads = pads_of(node, shape[2:], weights[2:], tuple(strides), tuple(dilations))
+    strides, _, pads = steps = window_steps(node, shape[2:], weights[2:])
     inner, outer = weights[1], weights[0] // groups
     n, g, k, c = (builder.axis(*p) for p in zip("ngkc", (shape[0], groups, outer, inner), strict=True))
     pointwise = prod(weights[2:]) == 1 and not any(map(any, pads)) and prod(strides) == 1
@@ -62,7 +73,7 @@ def build_convolution(network: Network, node: Node) -> KernelBuilder:
         spatial = [(builder.subscript({p: 1}), builder.sizes[p])]
         image, window = [Axis("p", prod(out[2:]), tuple(range(2, len(out))))], [("0", 1)]
     else:
-        spatial, image, window = _windows(builder, shape, out, weights, strides, dilations, pads)
+        spatial, image, window = _windows(builder, shape, out, weights, steps)
     padded = not pointwise and any(map(any, pads))
     read = builder.access(
         node.inputs[0],
@@ -117,15 +128,10 @@ def build_gated_convolution(network: Network, node: Node) -> KernelBuilder:
 
 
 def _windows(
-    builder: KernelBuilder,
-    shape: Shape,
-    out: Shape,
-    weights: Shape,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads: Sequence[tuple[int, int]],
+    builder: KernelBuilder, shape: Shape, out: Shape, weights: Shape, steps: WindowSteps
 ) -> tuple[list[tuple[str, int]], list[Axis], list[tuple[str, int]]]:
     """Return the subscripts of the image, the axes of the result, and the subscripts of the window."""
+    strides, dilations, pads = steps
     spatial, image, window = list[tuple[str, int]](), list[Axis](), list[tuple[str, int]]()
     for d, (y, r) in enumerate(spatial_names(len(shape) - 2)):
         builder.axis(y, out[d + 2])

@@ -10,7 +10,7 @@ import numpy as np
 
 from planish.network.ir import Network, Node, Shape
 from planish.network.operators.builder import Axis, KernelBuilder, number
-from planish.network.operators.contractions import pads_of, spatial_names
+from planish.network.operators.contractions import spatial_names, window_steps
 
 
 def build_pooling(network: Network, node: Node) -> KernelBuilder:
@@ -20,9 +20,7 @@ def build_pooling(network: Network, node: Node) -> KernelBuilder:
     rank = len(kernel)
     if not 1 <= rank <= 3:
         raise node.refuse(f"pooling over {rank} dimensions is not covered")
-    strides = tuple(node.attributes.get("strides") or [1] * rank)
-    dilations = tuple(node.attributes.get("dilations") or [1] * rank)
-    pads = pads_of(node, shape[2:], kernel, strides, dilations)
+    strides, dilations, pads = window_steps(node, shape[2:], kernel)
     last = not network.channels_last.isdisjoint((node.inputs[0], node.output))
     axes = [
         Axis(builder.axis(name, extent), extent, dims)

@@ -25,7 +25,7 @@ from planish.levels.loops.ir.tree import Value as Element
 from planish.levels.loops.lang.program import Const, Program
 from planish.network.ir import VIEW, Network, Node, TensorType
 from planish.network.operators.builder import Axis, FixedTree, KernelBuilder
-from planish.network.operators.contractions import pads_of
+from planish.network.operators.contractions import WindowSteps, window_steps
 from planish.network.operators.reductions import build_pooling
 from planish.network.operators.tiles import Body, Epilogue, TileNest, Window, outside_buffers, spans_of
 
@@ -51,9 +51,7 @@ def build_depthwise(network: Network, node: Node) -> KernelBuilder:
     shape, out = network.shape(node.inputs[0]), network.shape(node.output)
     taps = network.constants[node.inputs[1]]
     window = taps.shape[2:]
-    strides = tuple(node.attributes.get("strides") or (1, 1))
-    dilations = tuple(node.attributes.get("dilations") or (1, 1))
-    pads = [before for before, _ in pads_of(node, shape[2:], window, strides, dilations)]
+    steps = window_steps(node, shape[2:], window)
     name = f"{node.inputs[1]} taps"
     network = network.with_constant(name, np.ascontiguousarray(np.moveaxis(taps[:, 0], 0, -1)))
     builder = KernelBuilder(network)
@@ -61,7 +59,7 @@ def build_depthwise(network: Network, node: Node) -> KernelBuilder:
         builder.axis(axis, extent)
     subscripts = [(builder.subscript({"n": 1}), shape[0]), (builder.subscript({"k": 1}), shape[1])]
     subscripts += [
-        (builder.subscript({y: strides[d], r: dilations[d]}, -pads[d]), shape[d + 2])
+        (builder.subscript({y: steps.strides[d], r: steps.dilations[d]}, -steps.pads[d][0]), shape[d + 2])
         for d, (y, r) in enumerate(("yr", "xs"))
     ]
     read = builder.access(node.inputs[0], subscripts, 0.0, range(4))
@@ -70,7 +68,7 @@ def build_depthwise(network: Network, node: Node) -> KernelBuilder:
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{tap}")
     if node.has(2):
         result = f"({result}+{builder.access(node.inputs[2], [(builder.subscript({'k': 1}), out[1])])})"
-    tree = _WindowTree(shape, out, (window[0], window[1]), (strides, dilations, tuple(pads)))
+    tree = _WindowTree(shape, out, (window[0], window[1]), steps)
     builder.make_tree = tree.build
     return builder.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
 
@@ -96,11 +94,9 @@ def build_tiled_pooling(network: Network, node: Node) -> KernelBuilder:
         network.shape(node.output),
     )
     window = tuple(node.attributes["kernel_shape"])
-    strides = tuple(node.attributes.get("strides") or (1, 1))
-    dilations = tuple(node.attributes.get("dilations") or (1, 1))
-    pads = tuple(before for before, _ in pads_of(node, shape[2:], window, strides, dilations))
+    steps = window_steps(node, shape[2:], window)
     combine = "max" if node.operator == "MaxPool" else "add"
-    tree = _WindowTree(shape, out, (window[0], window[1]), (strides, dilations, pads), combine)
+    tree = _WindowTree(shape, out, (window[0], window[1]), steps, combine)
     builder.make_tree = tree.build
     return builder
 
@@ -115,7 +111,7 @@ class _WindowTree:
         shape: of the input.
         out: of the result.
         window: its rows and columns.
-        steps: strides, dilations, and elements before the image.
+        steps: how the window moves.
         combine: how the elements are combined; those of a convolution are multiplied by taps and added.
     """
 
@@ -124,12 +120,13 @@ class _WindowTree:
         shape: Pair,
         out: Pair,
         window: tuple[int, int],
-        steps: tuple[Pair, Pair, Pair],
+        steps: WindowSteps,
         combine: str = "",
     ) -> None:
         self.combine = combine
         self.shape, self.out, self.window = shape, out, window
-        self.strides, self.dilations, self.pads = steps
+        self.strides, self.dilations, pads = steps
+        self.pads = [before for before, _ in pads]
         width = min(_WIDTHS, key=lambda n: (-(-out[3] // n) * n / out[3], _WIDTHS.index(n)))
         width = min(width, out[3])
         self.tile = min(out[2], max(1, RESULTS // width)), width

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from planish.network.ir import Array, Network, Node, Shape
-from planish.network.operators.contractions import pads_of
+from planish.network.operators.contractions import window_steps
 from planish.network.python_kernels import scalars
 from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
 
@@ -293,9 +293,7 @@ def write_indexed_pooling(network: Network, node: Node) -> PythonKernel:
     if rank > 2:
         raise node.refuse(f"indices over {rank} dimensions are not covered")
     kernel = tuple(node.attributes["kernel_shape"])
-    strides = tuple(node.attributes.get("strides") or [1] * rank)
-    dilations = tuple(node.attributes.get("dilations") or [1] * rank)
-    pads = pads_of(node, shape[2:], kernel, strides, dilations)
+    strides, dilations, pads = window_steps(node, shape[2:], kernel)
     one = (1,) * (2 - rank)
     constants = {
         "planes": prod(shape[:2]),

@@ -10,7 +10,7 @@ import numpy as np
 from planish.core import Target
 from planish.network.ir import VIEW, Network, Node, Shape, TensorType
 from planish.network.operators.builder import align_shape
-from planish.network.operators.contractions import pads_of
+from planish.network.operators.contractions import window_steps
 from planish.network.operators.tiled_convolutions import rewrite_transposed_convolutions
 from planish.network.operators.winograd import expect_tiles, rewrite_winograd
 from planish.network.registry import is_elementwise
@@ -134,10 +134,7 @@ def trim_windows(network: Network) -> Network:
             nodes.append(node)
             continue
         weights, image = constants[node.inputs[1]], network.shape(node.inputs[0])[2:]
-        rank = len(image)
-        strides = tuple(node.attributes.get("strides") or [1] * rank)
-        dilations = tuple(node.attributes.get("dilations") or [1] * rank)
-        pads = pads_of(node, image, weights.shape[2:], strides, dilations)
+        strides, dilations, pads = window_steps(node, image, weights.shape[2:])
         extents = zip(image, network.shape(node.output)[2:], weights.shape[2:], strict=True)
         ranges = [
             _read(extent, stride, dilation, pad)

@@ -18,7 +18,7 @@ from planish.core import Target
 from planish.network.fusion import FusedKernel, kernels_of
 from planish.network.ir import JOIN, PART, Network, Node, TensorType
 from planish.network.operators.builder import align_shape
-from planish.network.operators.contractions import pads_of
+from planish.network.operators.contractions import WindowSteps, window_steps
 from planish.network.operators.winograd import geometry_of
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.registry import is_elementwise
@@ -120,15 +120,11 @@ def _is_read(network: Network, name: str, inside: set[str]) -> bool:
     return not readers or name in network.outputs or any(reader.output not in inside for reader in readers)
 
 
-def _window_of(network: Network, node: Node) -> tuple[int, int, int, int] | None:
-    """Return rows, stride, dilation and padding of a window over rows; None where each row is by itself."""
+def _window_of(network: Network, node: Node) -> tuple[int, WindowSteps] | None:
+    """Return the rows of a convolution's window, and how it moves; None where each row is by itself."""
     rows = network.shape(node.inputs[1])[2]
-    strides = tuple(node.attributes.get("strides") or (1, 1))
-    dilations = tuple(node.attributes.get("dilations") or (1, 1))
-    image, taps = network.shape(node.inputs[0])[2:], network.shape(node.inputs[1])[2:]
-    pads = pads_of(node, image, taps, strides, dilations)
-    found = rows, strides[0], dilations[0], pads[0][0]
-    return None if rows == strides[0] == 1 and pads[0] == (0, 0) else found
+    steps = window_steps(node, network.shape(node.inputs[0])[2:], network.shape(node.inputs[1])[2:])
+    return None if rows == steps.strides[0] == 1 and steps.pads[0] == (0, 0) else (rows, steps)
 
 
 def _has_rows(network: Network, node: Node) -> bool:
@@ -260,7 +256,8 @@ class _Traffic:
                 calls += 1 if tile is None else 3
                 window = _window_of(network, node)
             if window is not None and node.inputs[0] in inside:
-                rows = max(0, (window[0] - 1) * window[2] + 1 - window[1])
+                taps, steps = window
+                rows = max(0, (taps - 1) * steps.dilations[0] + 1 - steps.strides[0])
                 twice = before * rows / network.shape(node.inputs[0])[2]
             before += _flops(network, node)
         return _Traffic(
@@ -373,15 +370,13 @@ class _Writer:
         window = _window_of(self.network, node) if node.operator == "Conv" else None
         if window is None:
             return rows, {}
-        taps, stride, dilation, before = window
+        taps, steps = window
+        stride, dilation = steps.strides[0], steps.dilations[0]
+        (before, _), (left, right) = steps.pads
         height = self.network.shape(node.inputs[0])[2]
         first = rows[0] * stride - before
         after = (rows[1] - 1) * stride + (taps - 1) * dilation + 1 - before
         read = max(0, first), min(height, after)
-        strides = tuple(node.attributes.get("strides") or (1, 1))
-        dilations = tuple(node.attributes.get("dilations") or (1, 1))
-        image, shape = self.network.shape(node.inputs[0])[2:], self.network.shape(node.inputs[1])[2:]
-        _, (left, right) = pads_of(node, image, shape, strides, dilations)
         pads = [max(0, -first), left, max(0, after - height), right]
         return read, {"pads": pads, "auto_pad": "NOTSET"}
 
