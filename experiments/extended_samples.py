@@ -23,21 +23,21 @@ from pathlib import Path
 
 import numpy as np
 
-from first_lists import HELD_OUT, OBJECTIVE, never
+from first_lists import OBJECTIVE, never
 from gate import interval
 from planish.core import EMPTY_CONTEXT, Candidate, Measured, evaluate, rng
 from planish.levels.llvm.bindings.libraries import open_bindings
-from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import elements, load_coreset
-from planish.levels.llvm.passes.pipeline import candidate_of, print_pipeline
-from planish.levels.llvm.passes.space import PassSpace, oz_of, pass_space
+from planish.levels.llvm.passes.pipeline import candidate_of
+from planish.levels.llvm.passes.space import PassSpace, oz_of
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.search import Rounds
 from planish.search.minimization import policy_proposals
 from planish.search.rounds import Archive, changed, new_from
+from planish.train.background import HELD_OUT
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labeling.function_search import FunctionExecutor
+from planish.train.labeling.function_search import FunctionExecutor, observed_space
 
 COUNTS = 1, 3, 5, 10, 20, 30
 FEW = 6
@@ -107,13 +107,7 @@ class Following:
         bindings, every = open_bindings(), elements()
         oz = oz_of({*every})
         assert oz is not None
-
-        def small() -> str:
-            with closing(bindings.parse(for_size(row.ir))) as module:
-                module.run(print_pipeline((oz,)))
-                return module.text()
-
-        space = pass_space("passes", tuple(every.values()), ir=row.ir, small=small)
+        space = observed_space(bindings, tuple(every.values()), (oz,), row.ir)
         samples = [*(policy_proposals(space, "auto", self.most, EMPTY_CONTEXT) or ())]
         samples = [*dict.fromkeys((*samples, *map(candidate_of, load_coreset())))]
         costs = dict[Candidate, int | None]()

@@ -23,20 +23,18 @@ from pathlib import Path
 
 from planish.core import Candidate, Measured, Objective, SearchContext, Trial, Tried, evaluate
 from planish.levels.llvm.bindings.libraries import open_bindings
-from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import elements
-from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline
-from planish.levels.llvm.passes.space import oz_of, pass_space, recommended
+from planish.levels.llvm.passes.pipeline import candidate_of, passes_of
+from planish.levels.llvm.passes.space import oz_of, recommended
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.search.minimization import Portfolio
+from planish.train.background import HELD_OUT
 from planish.train.corpus.reader import SAMPLE, read_corpus
 from planish.train.corpus.shards import Row
-from planish.train.labeling.function_search import FunctionExecutor
+from planish.train.labeling.function_search import FunctionExecutor, observed_space
 
 AT = (1, 2, 3, 4, 6, 8, 11, 16, 21, 41, 101, 201)
 """Evaluations of the table, -Oz included."""
-HELD_OUT = ("bzip2", "lua5.4", "redis", "sqlite3", "zlib")
-"""Packages that are held back from all tables of costs (`experiments/labels/README.md`)."""
 OBJECTIVE = Objective("instructions", exact=True)
 SHARE = 0.95
 
@@ -91,13 +89,7 @@ class Searching:
         bindings, every = open_bindings(), elements()
         oz = oz_of({*every})
         assert oz is not None
-
-        def small() -> str:
-            with closing(bindings.parse(for_size(row.ir))) as module:
-                module.run(print_pipeline((oz,)))
-                return module.text()
-
-        space = pass_space("passes", tuple(every.values()), ir=row.ir, small=small)
+        space = observed_space(bindings, tuple(every.values()), (oz,), row.ir)
         others = {text: known for text, known in self.known.get(row.package, {}).items() if text != row.ir}
         warm = recommended(row.ir, others) if self.arm.knows else ()
         options = {"policy": self.arm.policy, **({"proposed": self.arm.lists} if self.arm.lists else {})}

@@ -40,6 +40,7 @@ from planish.core.registry import level_named
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
 from planish.store import Store, open_store
+from planish.train.background import HELD_OUT
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Budget, Settings
 
@@ -48,8 +49,6 @@ SHARE, FIRST, SLOWER = 0.95, 8, 1.1
 UNTAUGHT, DEFAULT, HISTORY = "nothing learnt", "default", "with history"
 SEED = 9000
 """Of the drawn programs; no model has learnt from those of this seed."""
-HELD_OUT = ("bzip2", "lua5.4", "redis", "sqlite3", "zlib")
-"""Packages that are held back from all tables of costs (`experiments/labels/README.md`)."""
 LEARNT_FROM = 34
 """Networks of the shipped table of gains."""
 SIZES = range(20, 250)

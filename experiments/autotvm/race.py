@@ -61,7 +61,7 @@ SLOW: Mapping[str, Program] = {
 SEARCHERS: Mapping[str, tuple[str, Mapping[str, str | int | float | bool]]] = {
     "random": ("random", {}),
     "genetic": ("genetic", {"model": "none"}),
-    "genetic, told": ("genetic", {}),
+    "genetic, warm-started": ("genetic", {}),
     "guided": ("model-guided", {}),
     "guided, no history": ("model-guided", {"model": "none"}),
 }

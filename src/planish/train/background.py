@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -50,16 +49,16 @@ from planish.levels.hlo.edit_gains import (
     shipped_gains,
 )
 from planish.levels.llvm.bindings.protocol import IRError, PassError
-from planish.levels.llvm.ir.attributes import for_size
 from planish.levels.llvm.passes.catalogue import load_coreset
-from planish.levels.llvm.passes.pipeline import Pass, passes_of, print_pipeline
-from planish.levels.llvm.passes.space import OWN_LISTS, pass_space
+from planish.levels.llvm.passes.pipeline import Pass, passes_of
+from planish.levels.llvm.passes.space import OWN_LISTS
 from planish.models.model_files import SavedModel, models_folder
 from planish.models.provenance import HeldOut
 from planish.sandbox.fork_pool import forked
 from planish.search.minimization import policy_proposals
 from planish.train.corpus.shards import Row
 from planish.train.labeling.choice import Costing, efforts, greedy_cover
+from planish.train.labeling.function_search import observed_space
 from planish.train.labeling.label_plan import LabelBench, LabelPlan, bench
 from planish.train.samples import hash_number
 from planish.tuning.batch import RecordedProgram
@@ -379,13 +378,7 @@ def _costs(
 
 def _proposed(made: LabelBench, module: _Module) -> Sequence[_Passes]:
     """Return the lists after -Oz that a search begins with now: the policy's, or else the coreset's."""
-
-    def small() -> str:
-        with closing(made.bindings.parse(for_size(module.row.ir))) as parsed:
-            parsed.run(print_pipeline(made.baseline))
-            return parsed.text()
-
-    space = pass_space("passes", made.space.elements, _OBJECTIVE, ir=module.row.ir, small=small)
+    space = observed_space(made.bindings, made.space.elements, made.baseline, module.row.ir)
     proposals = policy_proposals(space, "auto", FIRST, EMPTY_CONTEXT)
     try:
         found = [passes_of(candidate) for candidate in proposals or ()]

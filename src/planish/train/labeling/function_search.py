@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,9 +25,9 @@ from planish.core import (
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError
 from planish.levels.llvm.evaluator import fingerprint, reproduces
 from planish.levels.llvm.ir.attributes import for_size
-from planish.levels.llvm.passes.catalogue import vary
+from planish.levels.llvm.passes.catalogue import PassElement, vary
 from planish.levels.llvm.passes.pipeline import candidate_of, passes_of, print_pipeline
-from planish.levels.llvm.passes.space import PassSpace
+from planish.levels.llvm.passes.space import PassSpace, pass_space
 from planish.sandbox.fork_pool import Watchdog
 from planish.search import Rounds, RoundSearcher
 from planish.search.minimization import Portfolio, RandomMinimize, minimize
@@ -37,6 +38,26 @@ from planish.tuning.search_loop import InFlight, PendingCandidates, SearchLoop
 from planish.tuning.settings import Budget
 
 Passes = tuple[str, ...]
+
+
+def observed_space(
+    bindings: Bindings, elements: Sequence[PassElement], baseline: Sequence[str], ir: str
+) -> PassSpace:
+    """Make the space of lists for one function, with its text after a baseline, which policies observe.
+
+    Args:
+        bindings: of LLVM.
+        elements: passes of the lists.
+        baseline: passes that make the text, which is made when a policy asks for it.
+        ir: of the function.
+    """
+
+    def small() -> str:
+        with closing(bindings.parse(for_size(ir))) as module:
+            module.run(print_pipeline(baseline))
+            return module.text()
+
+    return pass_space("passes", elements, ir=ir, small=small)
 
 
 class _Rank(NamedTuple):
