@@ -27,7 +27,7 @@ from planish.levels.loops.lang.program import Program
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.space.template import TemplateSpace
 from planish.network.ir import Network, Node
-from planish.network.operators.contractions import pads_of
+from planish.network.operators.contractions import window_steps
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite_layouts
 from planish.store import Store, open_store
@@ -119,8 +119,7 @@ def _read(network: Network, node: Node) -> Convolution | None:
     groups = node.attributes.get("group", 1)
     if len(shape) != 4 or min(out[2:]) < 2 or shape[1] < 8 or groups not in (1, shape[1]):
         return None
-    strides = tuple(node.attributes.get("strides") or (1, 1))
-    pads = pads_of(node, shape[2:], taps[2:], strides, tuple(node.attributes.get("dilations") or (1, 1)))
+    strides, _, pads = window_steps(node, shape[2:], taps[2:])
     first = tuple(before for before, _ in pads)
     return Convolution((shape[1], out[1], taps[1]), shape[2:], out[2:], taps[2:], strides, first)
 

@@ -1,11 +1,10 @@
 """Tuning of a network's kernels, and choice of their schedules and algorithms by measurement.
 
-Tuning of a network's kernels: the time goes where most is expected to be gained.
-
-What a search gains grows with the logarithm of its time, and is at most what is left above the time that the
-arithmetic and the memory need. So each kernel's share of the time is proportional to that rest, times the
-kernel's calls, and the seconds of trials that the store has count as had already: the same command goes on
-where it was interrupted, and kernels that other networks have too are not tuned again.
+The time goes where most is expected to be gained. What a search gains grows with the logarithm of its time,
+and is at most what is left above the time that the arithmetic and the memory need. So each kernel's share of
+the time is proportional to that rest, times the kernel's calls, and the seconds of trials that the store has
+count as had already: the same command goes on where it was interrupted, and kernels that other networks have
+too are not tuned again.
 """
 
 from __future__ import annotations
@@ -64,6 +63,8 @@ GAP_S = 1.0
 """Seconds that a search takes between two trials, or before the first, at most."""
 MIN_SEARCH_S, MAX_SEARCH_S = 2.0, 20.0
 """Seconds of a kernel's search at a time, at least and at most; below the least none is begun."""
+LEAST_REST = 0.02
+"""Share of a kernel's time that is taken to be gainable at least, however close to its bound the kernel is."""
 ROUNDS = 4
 """Searches of a kernel at least, if the shares are even: shares change with what is found."""
 
@@ -91,7 +92,8 @@ class Tuned:
     @property
     def rest(self) -> float:
         """Return seconds of the network that could be gained at most."""
-        return self.calls * max(0.0, self.seconds - self.bound)
+        # The bound comes from a short measurement, which may be wrong on a busy machine.
+        return self.calls * max(LEAST_REST * self.seconds, self.seconds - self.bound)
 
     def read(self, store: Store, level: LoopsLevel) -> None:
         """Take over what a store has."""
