@@ -64,7 +64,7 @@ GAP_S = 1.0
 MIN_SEARCH_S, MAX_SEARCH_S = 2.0, 20.0
 """Seconds of a kernel's search at a time, at least and at most; below the least none is begun."""
 LEAST_REST = 0.02
-"""Share of a kernel's time that is taken to be gainable at least, however close to its bound the kernel is."""
+"""Share of a kernel's time that is taken to be gainable at least, however close to its bound it is."""
 ROUNDS = 4
 """Searches of a kernel at least, if the shares are even: shares change with what is found."""
 
