@@ -78,7 +78,7 @@ fuzz-gpu: $(READY) ## Try random programs with GPU schedules on PoCL and Oclgrin
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device portable $(FUZZ_GPU)
 	@PYTHONPATH=tools $(BIN)/python tools/fuzz_gpu.py --device oclgrind --pairs 2000 $(FUZZ_GPU)
 
-fuzz-cc: $(READY) ## Try random programs by planish cc for several processors under QEMU (an hour; FUZZ_CC='--programs 20 --targets rv32imac')
+fuzz-cc: $(READY) ## Try random programs by planish cc for several processors under QEMU (hours; FUZZ_CC='--programs 20 --targets rv32imac --state FILE' continues)
 	@$(BIN)/python tools/fuzz_cc.py $(FUZZ_CC)
 
 soundness: $(READY) ## Look for passes that break programs (half an hour; SOUNDNESS='--programs 2 --lists 20 --no-lua')

@@ -5,7 +5,8 @@
 Each answer is compared with that of the program as clang -O0 makes it for the same processor. Programs
 for microcontrollers are linked with picolibc by GCC of the target, or with --lto by lld, and print by
 semihosting. The last line of each target has the bytes that objects (with --lto programs) of clang -Oz and of
-planish cc load. The exit code is 1 if an answer is wrong; the source is kept in the output folder.
+planish cc load. The exit code is 1 if an answer is wrong; the source is kept in the output folder. With
+--state FILE the same command continues an interrupted campaign, and more programs extend it.
 
 The tools are Debian's: csmith, clang-22, gcc-arm-none-eabi, picolibc-arm-none-eabi, qemu-system-arm,
 gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf, qemu-system-misc. A target without them is skipped.
@@ -18,10 +19,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
+from campaign import State
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.elf import loaded_bytes
 from planish.train.corpus.programs import find_csmith, random_program
@@ -195,6 +198,12 @@ class Fuzzer:
             answer = self._answer(planish)
         return Result(expected, answer, *sizes)
 
+    def keep(self, source: str, seed: int) -> Path:
+        """Keep a program whose answer is wrong; return its path."""
+        path = self._folder / f"wrong{seed}.c"
+        path.write_text(source)
+        return path
+
     def _linked(self, command: Sequence[str]) -> int:
         program = self._folder / "program"
         link = clang_link_words(self._target, self._folder)
@@ -219,6 +228,25 @@ class Fuzzer:
             raise PlanishError(f"{' '.join(command)}: {ended.stderr.strip()}")
 
 
+def try_programs(fuzzer: Fuzzer, state: State, programs: int) -> Iterator[str]:
+    """Try programs until so many were tried, and yield a line about each wrong answer; count in the state."""
+    csmith, headers = find_csmith()
+    counts = state.counts
+    for seed in count(state.first):
+        if counts["right"] + counts["wrong"] >= programs:
+            break
+        source = random_program(csmith, seed, CSMITH_OPTIONS)
+        if (result := fuzzer.try_program(source, headers)) is not None:
+            is_right = result.answer == result.expected
+            counts["right" if is_right else "wrong"] += 1
+            counts["clang"] += result.clang
+            counts["planish"] += result.planish
+            if not is_right:
+                kept = fuzzer.keep(source, seed)
+                yield f"seed {seed}: {result.answer!r} and not {result.expected!r}: {kept}"
+        state.save(seed + 1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -229,8 +257,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--lto", action="store_true", help="search for whole programs")
     parser.add_argument("--out", type=Path, default=Path("out/fuzz-cc"), help="for files")
+    parser.add_argument("--state", type=Path, help="file of counts: the same command continues from there")
     options = parser.parse_args()
-    csmith, headers = find_csmith()
     wrong = 0
     for target in TARGETS:
         if target.name not in options.targets:
@@ -238,28 +266,18 @@ def main() -> int:
         if target.missing:
             print(f"{target.name}: skipped: {target.missing} is not here")
             continue
-        folder = options.out.absolute() / target.name
-        fuzzer, seeds = (
-            Fuzzer(target, folder, options.evaluations, lto=options.lto),
-            range(options.seed, 2**31),
-        )
-        right = failed = clang = planish = 0
-        for seed in seeds:
-            if right + failed == options.programs:
-                break
-            source = random_program(csmith, seed, CSMITH_OPTIONS)
-            if (result := fuzzer.try_program(source, headers)) is None:
-                continue
-            clang, planish = clang + result.clang, planish + result.planish
-            if result.answer == result.expected:
-                right += 1
-                continue
-            failed += 1
-            (folder / f"wrong{seed}.c").write_text(source)
-            print(f"{target.name}: seed {seed}: {result.answer!r} and not {result.expected!r}", flush=True)
+        folder, kind = options.out.absolute() / target.name, "lto" if options.lto else "objects"
+        fuzzer = Fuzzer(target, folder, options.evaluations, lto=options.lto)
+        name = f"{target.name} {kind} {options.evaluations} {options.seed}"
+        state = State(options.state, name, options.seed)
+        for line in try_programs(fuzzer, state, options.programs):
+            print(f"{target.name}: {line}", flush=True)
+        counts = state.counts
+        right, failed, clang, planish = (counts[each] for each in ("right", "wrong", "clang", "planish"))
         share = 100 * (planish / clang - 1) if clang else 0.0
         print(
-            f"{target.name}: {right} right, {failed} wrong; {clang:,} -> {planish:,} bytes ({share:+.2f} %)"
+            f"{target.name}: {right} right, {failed} wrong; {clang:,} -> {planish:,} bytes ({share:+.2f} %)",
+            flush=True,
         )
         wrong += failed
     return 1 if wrong else 0

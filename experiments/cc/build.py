@@ -119,8 +119,7 @@ class Bench:
         )
 
     def whole_row(self) -> WholeRow:
-        """Build whole programs by three compilers, test, and compare."""
-        shutil.rmtree(self.cache, ignore_errors=True)
+        """Build whole programs by three compilers, test, and compare; an interrupted search is continued."""
         clang, planish, gcc = (self.build(by) for by in ("clang", "planish", "gcc"))
         sizes = ((each.text, each.loaded) for each in (clang, planish, gcc))
         return WholeRow(self.program.title, *sizes, tests=self.tests())

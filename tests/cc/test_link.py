@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import string
+import sys
 from pathlib import Path
 
 import llvmlite.binding
@@ -388,7 +390,7 @@ def test_a_program_for_riscv_saves_registers_by_the_library(place: Place) -> Non
     words = (*target.clang, "-Oz", "-flto", "saved.c", *clang_link_words(target, place.folder.parent))
     assert place.as_clang(*words, "-o", "own").returncode == 0
     asked = ("--planish-objective", "flash", "--planish-lock", "program.lock", "--planish-strict")
-    done = place.cc(*words, "-o", "program", *asked, **FEW)
+    done = place.cc(*words, "-o", "program", *asked, PLANISH_EVALUATIONS="1", PLANISH_SECONDS="")
     assert (done.returncode, done.stderr) == (0, "")
     own, made = ((place.folder / name).read_bytes() for name in ("own", "program"))
     assert loaded_bytes(made) < loaded_bytes(own)
@@ -410,6 +412,73 @@ def test_bitcode_of_another_llvm_is_linked(place: Place) -> None:
     done = place.cc("-Oz", "-flto", "-fuse-ld=lld", "main.o", "older.o", "-o", "program", **FEW)
     assert (done.returncode, done.stderr.count("\n") <= 1) == (0, True), done.stderr
     assert place.run(["./program"]).stdout == "35\n"
+
+
+_CHAR6 = string.ascii_lowercase + string.ascii_uppercase + string.digits + "._"
+_TO_EPOCH = 33
+"""Bits from the end of the producer's name to the epoch: an abbreviation, and the use of it."""
+
+
+def of_another_llvm(code: bytes, epoch: int) -> bytes:
+    """Return bitcode whose identification block is that of LLVM 99, of some epoch."""
+
+    def bits(text: str) -> int:
+        return sum(_CHAR6.index(letter) << 6 * at for at, letter in enumerate(text))
+
+    number, own = int.from_bytes(code, "little"), bits("LLVM22")
+    at = next(at for at in range(1000) if (number >> at) & (1 << 36) - 1 == own)
+    end = at + 6 * ((number >> at - 6) & 63) + _TO_EPOCH
+    assert (number >> end) & 63 == 0
+    number += (bits("LLVM99") - own << at) + (epoch << end)
+    return number.to_bytes(len(code), "little")
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_bitcode_of_a_newer_llvm_is_linked_as_by_clang(place: Place, epoch: int) -> None:
+    if not links(place, "lld"):
+        pytest.skip("clang does not link bitcode by lld here")
+    for name in ("main", "mixed"):
+        assert place.cc("-Oz", "-flto", "-c", f"{name}.c").returncode == 0
+    newer = of_another_llvm((place.folder / "mixed.o").read_bytes(), epoch)
+    (place.folder / "mixed.o").write_bytes(newer)
+    words = ("-Oz", "-flto", "-fuse-ld=lld", "main.o", "mixed.o", "-o", "program")
+    expected, done = place.as_clang(*words), place.cc(*words, **FEW)
+    assert done.returncode == expected.returncode == epoch, done.stderr
+    if epoch:
+        assert done.stderr == expected.stderr
+        assert "Incompatible epoch" in done.stderr
+        assert not (place.folder / "program").exists()
+    else:
+        assert done.stderr.count("\n") <= 1
+        assert place.run(["./program"]).stdout == "3254359\n"
+
+
+def test_a_linker_of_a_newer_llvm_is_one_warning(place: Place) -> None:
+    if not links(place, "lld"):
+        pytest.skip("clang does not link bitcode by lld here")
+    clang = place.folder.parent / "clang"
+    clang.write_text(
+        f"""#!{sys.executable}
+import subprocess, sys
+code = subprocess.call({[*place.clang.command]!r} + sys.argv[1:])
+output = sys.argv[sys.argv.index("-o") + 1] if "-o" in sys.argv else ""
+if output.endswith(("merged.bc", "unoptimized.bc")):
+    sys.path[:0] = {sys.path!r}
+    from cc.test_link import of_another_llvm
+    data = open(output, "rb").read()
+    open(output, "wb").write(of_another_llvm(data, 1))
+sys.exit(code)
+"""
+    )
+    clang.chmod(0o755)
+    place.environment["PLANISH_CLANG"] = str(clang)
+    words = ("-Oz", "-flto", "-fuse-ld=lld", "main.c", "mixed.c", "-o", "program")
+    done = place.cc(*words, **FEW)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "Incompatible epoch" in done.stderr
+    assert "clang's result is kept" in done.stderr
+    assert place.run(["./program"]).stdout == "3254359\n"
+    assert place.cc(*words, "--planish-strict", **FEW).returncode == 2
 
 
 def test_exceptions_are_thrown_and_caught(place: Place) -> None:

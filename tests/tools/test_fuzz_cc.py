@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzz_cc import CSMITH_OPTIONS, TARGETS, Fuzzer, Target
+from campaign import State
+from fuzz_cc import CSMITH_OPTIONS, TARGETS, Fuzzer, Target, try_programs
 from planish.core import PlanishError
 from planish.train.corpus.programs import find_csmith, random_program
 
@@ -27,6 +28,22 @@ def test_a_random_program_answers_the_same(target: Target, tmp_path: Path) -> No
     assert "checksum" in result.expected
     assert result.answer == result.expected
     assert result.planish <= result.clang
+
+
+def test_a_campaign_continues_where_it_ended(tmp_path: Path) -> None:
+    try:
+        find_csmith()
+    except PlanishError as error:
+        pytest.skip(str(error))
+    if not shutil.which("clang-22"):
+        pytest.skip("clang-22 is not here")
+    fuzzer, path, begins = Fuzzer(TARGETS[0], tmp_path, 1), tmp_path / "state.json", list[int]()
+    for programs in (1, 1, 2):
+        state = State(path, "host", SEED)
+        begins.append(state.first)
+        assert not list(try_programs(fuzzer, state, programs))
+        assert state.counts["right"] == programs
+    assert begins[0] == SEED < begins[1] == begins[2] < State(path, "host", SEED).first
 
 
 def test_a_wrong_answer_is_noticed(tmp_path: Path) -> None:

@@ -313,6 +313,7 @@ class LinkOptimization:
     def __init__(self, link: Link, settings: CompileSettings, cache: ObjectCache) -> None:
         self._link, self._settings, self._cache = link, settings, cache
         self._seconds = inf if settings.budget else settings.program_seconds
+        self._ranks: dict[str, Rank] = {}
         self.inputs, self._merged = link.merge()
         self._lock: SourceLock | None = None
         if self._merged and settings.lock:
@@ -434,10 +435,12 @@ class LinkOptimization:
     def _tried(
         self, generate: CodeGenerator, module: _Module, options: CodeOptions, own: bytes
     ) -> tuple[Rank, Choice, _Module]:
-        """Link the code of a module; return the rank of the program."""
+        """Link the code of a module, which several options may make equal; return the rank of the program."""
         choice = Choice(generate(module.bitcode, options), module.result, module.plan, options)
-        program = self._program_of(choice.code, own)
-        return rank(program, own, for_flash=self._settings.for_flash), choice, module
+        if (name := digest(choice.code)) not in self._ranks:
+            program = self._program_of(choice.code, own)
+            self._ranks[name] = rank(program, own, for_flash=self._settings.for_flash)
+        return self._ranks[name], choice, module
 
     def _program_of(self, code: bytes, own: bytes) -> bytes:
         program = self._link.with_object(code, self.inputs)[0]
