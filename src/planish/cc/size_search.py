@@ -57,7 +57,7 @@ _LATE_S = 0.5
 _RESERVED = 0.4
 """Share of a whole module's time that its end takes: it is begun already, and most of its code is known."""
 _EVERY_S, _SHARE = 0.4, 0.1
-"""What was measured so far is kept after so many seconds again, and such a share of the time."""
+"""Seconds, and share of the time, after which what was measured is stored again."""
 _LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
 _KIND = "searches"
 _LOOK_S = 600.0

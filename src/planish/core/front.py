@@ -218,7 +218,7 @@ def reference_point(baseline: Sequence[float], times: float = 2.0) -> Costs:
 
 
 def bounds(baseline: Costs, objectives: Sequence[Objective], times: float = 2.0) -> Costs:
-    """Return the greatest useful costs: so many times the baseline's in each objective.
+    """Return the greatest useful costs: a multiple of the baseline's in each objective.
 
     Of a share it is that part as good too, if that is less: where 55 % of the baseline's answers are wrong,
     90 % are not twice as many, and yet a network that answers at random.

@@ -98,7 +98,7 @@ class Machine:
         return next((cache for cache in self.caches if cache.level == level), None)
 
     def lanes(self, itemsize: int) -> int:
-        """Count the elements of so many bytes in a vector register."""
+        """Count the elements of a number of bytes in a vector register."""
         return max(1, self.vector_bytes // itemsize)
 
 

@@ -46,9 +46,9 @@ MODEL_SEARCHER = "model-guided"
 OF_WHOLE_CALLS = "planish.einsum selected this backend by timing whole calls; the kernels are from other runs"
 """Note of a run that holds a selection."""
 ATTEMPTS = 3
-"""After so many in which no kernel could be measured within the budget, the last selection is kept."""
+"""Selections without a kernel that could be measured within the budget, after which the last one is kept."""
 COMPARISONS = 10
-"""After so many that others disturbed, the last selection is kept."""
+"""Selections disturbed by others, after which the last one is kept."""
 
 Array = NDArray[Any]
 LOADING = 0.5

@@ -34,19 +34,19 @@ IDLE_WAIT_S = 0.15
 SPIN_S = 2 * BLOCK_S
 """The threads of a kernel wait for work no longer: those of the next backend would have to wait for them."""
 SHARED = 1.2
-"""Where the process uses so many times the processor time of the calling thread, several cores work."""
+"""Multiple of the calling thread's processor time from which on several cores are at work."""
 DISTURBED = 0.1
 """Where a thread had no core for so great a share of the time, wall time measures the others, too."""
 SAMPLE = 1 << 20
 """Multiplications of the part of an einsum that shows whether NumPy's own loop is worth a whole call."""
 LONG_S = 0.02
-"""A call of so many seconds is timed once: noise is small beside it."""
+"""Seconds of a call from which on it is timed once: noise is small beside it."""
 HOPELESS = 1.5
-"""A backend whose shortest call is so many times as long as the best one's is timed no further."""
+"""Multiple of the best backend's shortest call beyond which a backend is timed no further."""
 WORTH = 0.97
 """A kernel that takes more than this share of the time of NumPy's best backend is not taken: noise."""
 LOOP_ADVANTAGE = 2
-"""On a loaded machine NumPy's loop is taken where it seems so many times as fast as its multiplication."""
+"""Times as fast as NumPy's multiplication that its loop has to seem to be taken on a loaded machine."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def compare(
 
 
 def _shuffled(backends: Sequence[EinsumBackend], times: int, number: int) -> Sequence[EinsumBackend]:
-    """Return each backend so many times, in an order that differs from time to time."""
+    """Return each backend a number of times, in an order that differs from time to time."""
     drawn = rng(0, number)
     return [backends[index] for _ in range(times) for index in drawn.permutation(len(backends)).tolist()]
 

@@ -141,7 +141,7 @@ _LEAST = 2
 _PATIENCE_S = 30.0
 """Processes that are lost are replaced for so long at least."""
 _LOSSES = 3
-"""A variant over which so many processes in a row are lost is given up."""
+"""Processes lost in a row over one variant, after which it is given up."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ def _process(work: ProcessPlan, start: ExecutorFactory, losses: LossCounter) -> 
     losses.excused = False
 
     def fits_later(round_s: float) -> bool:
-        """Return whether a round of so many seconds fits into each of the later processes."""
+        """Return whether a round of a number of seconds fits into each of the later processes."""
         return time.monotonic() + later * (starting + round_s) <= work.ends[1]
 
     def fits(round_s: float) -> bool:
@@ -361,7 +361,7 @@ def _first(
         executor: evaluates.
         variants: the most promising first.
         end: when it is over, by the clock.
-        fits: returns whether a round of so many seconds fits in all later processes; None: there are none.
+        fits: returns whether a round of some seconds fits in all later processes; None: there are none.
         losses: so far; they are added to.
 
     Returns:
@@ -372,7 +372,7 @@ def _first(
         found = _round(executor, variants, range(len(variants)), losses, begun=False)
         return found, time.monotonic() - began
     found = []
-    # The seconds after so many variants, from none on.
+    # The seconds after each number of variants, from none on.
     took = [0.0]
     for index in range(len(variants)):
         if index >= _LEAST and time.monotonic() >= end:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planish.sandbox.shared_cache import SharedCache
 
 CLEARLY = 0.5
-"""Processor time counts where it is so many times as uncertain as the time by the clock, or less."""
+"""Processor time counts where it is at most this number of times as uncertain as the time by the clock."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def timed(run: Runs, clocks: Clocks) -> Callable[[int], Took]:
 
 
 def calls_of(block: Callable[[int], float], length: float) -> int:
-    """Warm up, and return how many calls fill so many seconds.
+    """Warm up, and return how many calls fill a number of seconds.
 
     Args:
         block: makes n calls and returns the seconds they took.
@@ -236,8 +236,8 @@ def _others_run() -> bool:
     return (time.process_time() - before) / (time.perf_counter() - began) > _BUSY
 
 
-_LONG = 10  # a first call of so many blocks shows as much as a later one
-_WAITED = 1.5  # a block that lasted so many times as long as the processor worked on it had to wait
+_LONG = 10  # blocks: a first call that fills these shows as much as a later one
+_WAITED = 1.5  # a block that lasted longer than this multiple of its processor time had to wait
 _PATIENCE = 20  # budgets by the clock, after which even blocks that waited must do
 
 
@@ -254,7 +254,7 @@ class Timing:
         block_s: seconds that a block lasts at least.
         fewest: samples to take at least.
         most: samples to take at most; blocks grow longer where the budget allows more.
-        slow_factor: a candidate so many times slower than the best one so far is measured no further.
+        slow_factor: a candidate slower than the best one so far by this factor is measured no further.
     """
 
     budget_s: float = 2e-3

@@ -250,7 +250,7 @@ class TreeGru:
         return self.weights
 
     def fits(self, width: int) -> bool:
-        """Return whether its arrays fit each other, and so many features."""
+        """Return whether its arrays fit each other, and this number of features."""
         known = self.weights
         loops, whole = known["loops"], known["whole"]
         unit, slots, hidden = known["recurrent"].shape[0], known["scatter"].shape[1], known["out"].shape[0]

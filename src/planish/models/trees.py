@@ -134,7 +134,7 @@ class BoostedTrees:
         return {name: getattr(self, name) for name in _LEARNT}
 
     def fits(self, width: int, outputs: int = 1) -> bool:
-        """Return whether the trees are complete, read existing features and have so many outputs."""
+        """Return whether the trees are complete, read existing features and have this number of outputs."""
         trees, inner = self.features.shape
         shapes = self.thresholds.shape, self.leaves.shape, self.start.shape
         asked = 0 <= self.features.min(initial=0) <= self.features.max(initial=0) < width
@@ -152,7 +152,7 @@ class BoostedTrees:
 
 
 PAIRS = 4
-"""With so many others each row is compared, for the rank objective."""
+"""Others with which each row is compared, for the rank objective."""
 _RANK = {
     "objective": "rank:pairwise",
     "lambdarank_pair_method": "mean",

@@ -290,7 +290,7 @@ class ForkedChild(Child):
 
 
 def wait(ends: Iterable[int], seconds: float | None) -> set[int]:
-    """Wait for the first ends of children that are ready, at most so many seconds; None: without a limit."""
+    """Wait for the first ends of children that are ready, up to a timeout in seconds; None: no limit."""
     polled = poll()
     for end in ends:
         polled.register(end, POLLIN)

@@ -56,7 +56,7 @@ def settle() -> None:
 
 
 def cap_memory(more_bytes: int) -> None:
-    """Allow this process so many more bytes of data than it has now; beyond them is MemoryError.
+    """Allow this process a number of bytes of data beyond those it has; more raises MemoryError.
 
     Linux only. Not RLIMIT_AS: run-time systems reserve far more addresses than they ever use.
     """

@@ -99,7 +99,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 _LOSSES = 3
-"""An item over which so many children were killed from outside is given up."""
+"""Children killed from outside over one item, after which the item is given up."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class ForkLimits:
     Args:
         seconds: of the processor, for each part of the work that the watchdog guards.
         memory_bytes: that a child may have beyond this process's; 0: no limit.
-        deaths: an item that ends so many children is given up.
+        deaths: number of children that an item may end before it is given up.
     """
 
     seconds: float = 5.0
@@ -204,7 +204,7 @@ class ForkPool(Generic[Item, Answer]):
         self._waiting += map(_Job, items)
 
     def over(self, seconds: float | None = None) -> Iterator[Done[Item, Answer]]:
-        """Wait for children, at most so many seconds, and yield the items that are over.
+        """Wait for children up to a timeout in seconds, and yield the items that are over.
 
         Raises:
             Exception: whatever the work raises.
@@ -439,7 +439,7 @@ class WorkProcess:
             self._send(batch)
 
     def replies(self, seconds: float) -> Sequence[WorkReply]:
-        """Return the replies that have come, after so many seconds at most.
+        """Return the replies that have come, after a timeout in seconds at the latest.
 
         Raises:
             PlanishError: whatever the work raises.

@@ -421,7 +421,7 @@ class WorkerPool:
                 self._selector.register(descriptor, selectors.EVENT_READ, worker)
 
     def recycle_old(self, lifetime: int) -> None:
-        """End idle workers that have evaluated so many candidates; `fill` replaces them."""
+        """End idle workers that have evaluated this number of candidates; `fill` replaces them."""
         for worker in [w for w in self.workers if not w.busy and w.evaluated >= lifetime]:
             self.kill(worker)
 
@@ -431,7 +431,7 @@ class WorkerPool:
             self.kill(worker)
 
     def ready(self, seconds: float) -> Iterator[WorkerProcess]:
-        """Yield the workers that reply, or end, within so many seconds.
+        """Yield the workers that reply, or end, within a timeout in seconds.
 
         Their output is drained on the way. A worker may be killed meanwhile.
         """

@@ -347,7 +347,7 @@ def reshaped(log_probs: Floats, *, temperature: float = 1.0, top_k: int = 0, top
     Args:
         log_probs: logarithms of probabilities, the greatest first.
         temperature: what logarithms are divided by; 0 leaves the most probable alone.
-        top_k: so many are kept; 0: all.
+        top_k: number that is kept; 0: all.
         top_p: of those, the first that together have this probability or more: the nucleus.
 
     Returns:

@@ -64,7 +64,7 @@ class Chains:
         self._energies: NDArray[np.float32] | None = None
 
     def walk(self, score: Score, steps: int, generator: Generator) -> dict[Candidate, float]:
-        """Move all chains so many steps; return all they met, with the predictions."""
+        """Move all chains a number of steps; return all that they met, with the predictions."""
         import numpy as np
 
         if not self.states:  # the space found nothing legal to begin with
@@ -93,7 +93,7 @@ class Chains:
         return met
 
     def begin(self, first: Sequence[Candidate], count: int, generator: Generator) -> None:
-        """Have so many chains: those that there are, what is known to be good, and samples."""
+        """Fill up the chains to a number: those that there are, known good candidates, and samples."""
         if not self.states:
             # What is known to be good stands first, so samples are what is cut where there are too many.
             self.states, self._energies = list(first), None

@@ -124,7 +124,7 @@ class Rates:
         population: candidates of each generation, and parents of the next one, from 2.
         crossover: the chance of two parents to be crossed.
         mutation: the chance of a child to be changed.
-        generations: after so many the search ends; 0: none.
+        generations: after which the search ends; 0: none.
     """
 
     population: int
@@ -150,7 +150,7 @@ class Breeding:
     rates: Rates
 
     def breed(self, seed: int, indices: Iterator[int], most: int) -> Iterator[Candidate]:
-        """Make so many new candidates, fewer where none is new any more."""
+        """Make a number of new candidates, fewer where none is new any more."""
         generators = (rng(seed, index) for index in indices)
         for draw in islice(self._draws(generators), most):
             candidate = self.visited.recalled() or draw()

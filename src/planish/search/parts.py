@@ -188,7 +188,7 @@ USUAL_S = 20.0
 _FIRST, _MOST = 16, 256
 """Candidates of the first round on groups, and of the largest."""
 _SPARSE = 8.0
-"""Whole programs are combined first after so many times what one takes, and then each time as late again."""
+"""Times of one evaluation after which whole programs are first combined; the time doubles with each."""
 
 
 @dataclass(frozen=True)

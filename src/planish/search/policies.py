@@ -156,7 +156,7 @@ class PolicySamples(PolicySearcher):
 
 
 UNLIKELY = 3.0
-"""An end is so if the most probable step is e to the power of so much times as probable."""
+"""Logarithm of how many times as probable the most probable step is where an episode does not end."""
 
 WAYS = 8
 """Rollouts among whose ends a policy with a value head chooses."""

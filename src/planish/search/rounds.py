@@ -367,7 +367,7 @@ def new_candidates(
 
 
 def changed(space: CanEvolve, candidate: Candidate, times: int, generator: Draws) -> Candidate:
-    """Change a candidate so many times; it stays as it is where the space finds nothing legal at all."""
+    """Change a candidate a number of times; it stays as it is where the space finds nothing legal at all."""
     for _ in range(times):
         candidate = neighbor(space, candidate, generator) or candidate
     return candidate

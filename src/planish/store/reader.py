@@ -176,7 +176,7 @@ class Reader:
 
         Args:
             task_key: only this task's.
-            limit: at most so many.
+            limit: most that are returned.
         """
         return self._runs(_RUNS if task_key is None else _RUNS.where(runs.c.task_key == task_key), limit)
 

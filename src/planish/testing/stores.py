@@ -59,7 +59,7 @@ def make_task(text: str = "flat", *objectives: Objective, cores: int = 1, versio
 
 
 def make_candidate(number: int, steps: int = 2) -> Candidate:
-    """Make a candidate of so many steps; another for each number."""
+    """Make a candidate with a number of steps; another for each number."""
     return Candidate(tuple(Tile("mnk"[i % 3], (number, i), note=f"“{i}”") for i in range(steps)))
 
 

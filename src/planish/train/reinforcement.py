@@ -168,7 +168,7 @@ def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
 
 
 PATIENCE = 30
-"""It ends when so many records at the held-back programs found nothing better."""
+"""Evaluations on the held-back programs without an improvement, after which training ends."""
 
 
 _CHECKPOINT = "checkpoint-"

@@ -17,9 +17,9 @@ GAIN = 0.1
 STEPS = 10
 """Actions of an episode (thesis 3.6.2)."""
 SHARPNESS = 0.01
-"""A continuation that is so much worse, as a share of the best speed, is e times less probable."""
+"""Share of the best speed: a continuation that is worse by it is e times less probable."""
 FARTHEST = 0.25
-"""What is worse than the best action by more is as bad as if it were by so much: it is not to be taken."""
+"""Largest distance from the best action: what is worse by more counts as worse by this, and is not taken."""
 HELD = 10
 """Every tenth program, by the hash of its text, is held back: to decide when to stop, and to compare."""
 Floats = NDArray[np.float32]

@@ -83,7 +83,7 @@ def _is_enough(made: Identity, wanted: Identity) -> bool:
 
 _ROUNDS = 3
 _CLEARLY = 3
-"""A first look is believed where it shows so many times the noise."""
+"""Multiples of the noise from which on a first look is believed."""
 
 _NOT_MINIMIZED = "not completely minimized: no time left"
 

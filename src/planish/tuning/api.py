@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BUDGET = Budget(seconds=10)
 LONGER = 3
-"""A comparison that was undecided has so many times as long when it is repeated, at least."""
+"""Times as long as before that a comparison that was undecided has at least when it is repeated."""
 
 _FIELDS = {"objective": "objectives"}
 """Arguments of `tune` that `Settings` has under another name."""

@@ -168,7 +168,7 @@ class StageBudget:
         self.ends = self.now() + max(self.limits.least_s, self.limits.share * self.searched_s)
 
     def has(self, seconds: float, step: str) -> bool:
-        """Return whether a step that begins now has more than so many seconds."""
+        """Return whether a step that begins now has more than a number of seconds."""
         return self.until(step) - self.now() > seconds
 
     @property

@@ -56,11 +56,11 @@ class ConvergenceCurves:
     best: tuple[tuple[float, ...], ...]
 
     def after(self, trials: int) -> tuple[float, ...]:
-        """List the best values after so many trials, by seed; a search that ended earlier keeps its last."""
+        """List the best values after some trials, by seed; a search that ended earlier keeps its last."""
         return tuple(row[min(trials, len(row)) - 1] for row in self.best)
 
     def median(self, trials: int) -> float:
-        """Return the median over the seeds after so many trials; not a number if a seed had none by then."""
+        """Return the median over the seeds after some trials; not a number if a seed had none by then."""
         values = self.after(trials)
         return math.nan if any(map(math.isnan, values)) else statistics.median(values)
 

@@ -366,7 +366,7 @@ def read_result(
 
     Raises:
         StoreError: there is no such run, or the store cannot be read.
-        PlanishError: its level is not installed, or there are not so many finalists.
+        PlanishError: its level is not installed, or there are fewer finalists.
         ProgramError: the level lacks a step.
     """
     run = store.run(run_id)
@@ -400,7 +400,7 @@ def load_run(
     Raises:
         ArgumentError: an argument has a wrong type.
         StoreError: there is no such run, or the store cannot be read.
-        PlanishError: its level is not installed, or there are not so many finalists.
+        PlanishError: its level is not installed, or there are fewer finalists.
 
     Examples:
         >>> import planish
@@ -453,7 +453,7 @@ def runs(store: Store | StrPath | None = None, *, limit: int | None = None) -> l
 
     Args:
         store: an open store, or its location; None for the user's own, which may be missing as yet.
-        limit: at most so many.
+        limit: most that are listed.
 
     Raises:
         ArgumentError: an argument has a wrong type.

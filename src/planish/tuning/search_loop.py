@@ -255,10 +255,10 @@ _REJECTED = Failed("transform", "rejected", "by the constraint where=")
 """The outcome of a rejected candidate for its searcher; no store has it."""
 
 REPLAYED = 64
-"""What a run had when it was taken up is proposed again so many at once: no evaluation is waited for."""
+"""Stored trials of a resumed run that are proposed again at once: no evaluation is waited for."""
 
 Ask = Callable[[int], Sequence[Candidate]]
-"""Proposes up to so many candidates; none where there is nothing to propose now."""
+"""Proposes up to a number of candidates; none where there is nothing to propose now."""
 
 
 class SearchLoop:

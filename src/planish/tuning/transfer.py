@@ -102,7 +102,7 @@ def known_tasks(store: Reader, level: Level[Any]) -> list[KnownTask]:
 
 
 MOST_TRIALS = 4000
-"""After so many trials no further program is read: a search is not to wait long for what is stored."""
+"""Trials after which no further program is read: a search is not to wait long for what is stored."""
 MOST_PROGRAMS = 24
 
 

@@ -184,7 +184,7 @@ def _is_recorded(result: Result, store: Reader) -> bool:
 
 def _measured(result: Result, processes: int, start: ExecutorFactory) -> Mapping[str, PairedSamples]:
     """Measure the winner beside the baseline, as at the end of a run; return its samples by objective."""
-    result.level.target(result.task.program, result.task.target.cores)  # raises where there are not so many
+    result.level.target(result.task.program, result.task.target.cores)  # raises where there are fewer
     spec = result.level.evaluator(result.task, final=True)
     baseline = Variant("baseline", result.level.baseline(result.task), spec)
     winner = Variant("winner", result.candidate, spec)

@@ -143,7 +143,7 @@ class _Timer:
         return timed
 
     def named(self, timed: Samples, batch: int) -> Mapping[str, tuple[float, ...]]:
-        """Return samples as an outcome keeps them, of calls for a batch of so many items."""
+        """Return samples as an outcome keeps them, of calls for a batch of this number of items."""
 
         def rate(seconds: float) -> float:
             return batch / seconds

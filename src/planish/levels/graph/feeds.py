@@ -140,7 +140,7 @@ def _bound(model: ModelProto, port: Port) -> int:
 
 _DERIVED_SEED = 20_220_518
 _ROWS = 8
-"""Of so many, columns are shuffled each by itself: what a column means stays in it."""
+"""Rows from which on columns are shuffled each by itself: what a column means stays in it."""
 _BATCHES = 64
 """So many of the given ones are enough to take values from."""
 

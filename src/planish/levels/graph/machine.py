@@ -179,7 +179,7 @@ def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = Fa
     """Describe this machine, and the session that models run in.
 
     Raises:
-        TargetError: there are not so many cores, a library or a runtime is missing, or it has no CUDA.
+        TargetError: the machine has fewer cores, a library or a runtime is missing, or it has no CUDA.
     """
     there = usable_cores()
     if not 1 <= cores <= there:

@@ -122,7 +122,7 @@ def cache_key(program: GraphProgram, settings: SessionSettings) -> str:
 T = TypeVar("T")
 
 _BUSY = 2.5
-"""On a machine that is busy with other work, so many times as long by the clock."""
+"""Wall time allowed on a busy machine, as a multiple of the processor time."""
 
 
 BUDGET_S = 6.0
@@ -132,7 +132,7 @@ THOROUGH_S = 20.0
 _RULES, _ALONE = 0.2, 0.7
 """The shares of them after which the runtime's rules, and passes alone, stay unknown."""
 _AFTER = 3
-"""After so many rewriting passes, those that leave the fewest nodes, the runtime's passes are looked at."""
+"""Rewriting passes, those that leave the fewest nodes, after which the runtime's passes are looked at."""
 
 
 def analyze(probe: PassProbe, budget_s: float = BUDGET_S) -> Relevance:

@@ -95,7 +95,7 @@ class SessionSettings:
         """Return these settings with some changed.
 
         Raises:
-            ScheduleError: one of them is so already, or there are not so many cores.
+            ScheduleError: one of them has its value already, or the machine has fewer cores.
         """
         wanted = {**self.values, **changes}
         for name, value in changes.items():

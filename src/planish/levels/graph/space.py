@@ -291,7 +291,7 @@ def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
 def _spliced(
     chosen: Selection, vocabulary: PassVocabulary, rng: Generator, *, removed: int, added: int
 ) -> Selection:
-    """Remove and add so many rewriting passes at one index."""
+    """Remove and add a number of rewriting passes at one index."""
     names = chosen.rewrites
     index = int(rng.integers(len(names) + 1 - removed))
     new = _drawn(vocabulary.rewrites, added, rng)

@@ -309,7 +309,7 @@ class Batch:
 
     @property
     def is_blind(self) -> bool:
-        """Return whether an output may be off by so much that nothing can be seen in it."""
+        """Return whether an output may be off by so much that a comparison shows nothing."""
         pairs = zip(self.floors, self.expected, strict=True)
         return any(floor > _BLIND * _largest_number(output) for floor, output in pairs)
 

@@ -44,7 +44,7 @@ def hlo_target(cores: int, backend: str = "") -> Target:
     """Describe this machine.
 
     Raises:
-        TargetError: there are not so many cores, or no such back end.
+        TargetError: the machine has fewer cores, or there is no such back end.
     """
     there = usable_cores()
     if not 1 <= cores <= there:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from planish.levels.llvm.modules.evaluator import FunctionEvaluator
 
 RUNS = 3
-"""A pass that goes by addresses in memory was caught by so many runs wherever it was by twelve."""
+"""Runs that caught a pass that depends on addresses in memory wherever twelve did."""
 
 
 def reproduces(original: Module, made: Module, pipeline: str) -> bool:
@@ -105,7 +105,7 @@ COUNTS = frozenset({"instructions", "text_bytes"})
 
 _SLOWER = 20.0
 _LEAST_S = 2.0
-"""A candidate may run so many times longer than the unoptimized program did, and so many seconds at least."""
+"""How many times longer than the unoptimized program a candidate may run, and its least limit in seconds."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class Runner:
         return RunAnswer(code, output, time.monotonic() - start)
 
     def repeat(self, program: Path, code: int, calls: int) -> None:
-        """Run an executable so many times, one after the other; what it writes is lost.
+        """Run an executable a number of times, one after the other; what it writes is lost.
 
         Raises:
             EndedError: it ends with another code; then its time is meaningless.
@@ -179,7 +179,7 @@ class Runner:
         end_orphans()
 
     def repeat_compared(self, program: Path, expected: RunAnswer, seconds: float, calls: int) -> None:
-        """Run an executable so many times, and compare each answer.
+        """Run an executable a number of times, and compare each answer.
 
         It takes a little longer than `repeat`, since what the program writes is read.
 

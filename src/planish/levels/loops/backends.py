@@ -74,7 +74,7 @@ class BoundKernel(Protocol):
         ...
 
     def repeat(self, times: int) -> object:
-        """Compute the outputs from what the inputs hold now, so many times in turn.
+        """Compute the outputs from what the inputs hold now, a number of times in turn.
 
         It returns when all is done and the outputs are in their arrays: its caller times it.
         """
@@ -93,7 +93,7 @@ class Executable(Protocol):
         """Make the kernel's own memory: temporaries, and what is packed ahead of time.
 
         Raises:
-            TargetError: there is not so much.
+            TargetError: there is not enough memory.
         """
         ...
 

@@ -108,7 +108,7 @@ class Called:
         self.prepare()
 
     def repeat(self, times: int) -> None:
-        """Call it so many times."""
+        """Call it a number of times."""
         for _ in range(times):
             self._call()
 

@@ -60,7 +60,7 @@ class TensorUse:
         return TensorUse(DTYPES[kind.dtype], kind.shape, strides, windows)
 
     def touched(self, inside: Floats) -> Floats:
-        """Count the elements that are touched where so much of each axis is walked; axes come last."""
+        """Count the elements that are touched where a part of each axis is walked; axes come last."""
         found = np.ones(inside.shape[:-1])
         for extent, window in zip(self.shape, self.windows, strict=True):
             # A window of several axes touches from its first element to its last, and no more than the tensor

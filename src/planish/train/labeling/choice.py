@@ -45,7 +45,7 @@ def greedy_cover(
     Args:
         costs: functions x lists; infinite where a list failed.
         baseline: functions; what each costs without any list of these.
-        size: at most so many lists.
+        size: most lists that are chosen.
         efforts: of each list, above 0; None where all are alike.
 
     Returns:
@@ -73,7 +73,7 @@ class Searching:
     Args:
         bench: what with.
         budget: of each function.
-        give_up: after so many lists a search ends if none is better than -Oz; 0: never.
+        give_up: lists after which a search ends if none is better than -Oz; 0: never.
     """
 
     bench: LabelBench
@@ -193,7 +193,7 @@ def choose(
         bench: what with.
         rows: training functions.
         lists: the candidates.
-        size: at most so many are chosen.
+        size: most that are chosen.
         spread: runs them.
 
     Returns:
@@ -220,8 +220,8 @@ def build_coreset(corpus: Path, labels: Path, plan: LabelPlan, size: int, joinin
         labels: its labels.
         plan: the objective, how many candidates, and on how many functions: of those that their labels
             improve, since the others hardly distinguish lists.
-        size: at most so many lists.
-        joining: so many of the lists chosen first are joined two by two, and it is chosen again among
+        size: most lists that are chosen.
+        joining: number of the lists chosen first that are joined two by two; it is chosen again among
             both; 0: none.
 
     Returns:
@@ -258,7 +258,7 @@ def lists_of_table(table: CostTable, objective: str, size: int, *, by_effort: bo
     Args:
         table: of training functions.
         objective: what is made less.
-        size: at most so many.
+        size: most that are chosen.
         by_effort: a list that takes longer has to save more, as in a coreset.
 
     Raises:
@@ -281,7 +281,7 @@ def efforts(lists: Iterable[Passes]) -> NDArray[np.float64]:
 
 
 def drawn(rows: Iterable[Row], size: int, seed: int) -> list[Row]:
-    """Draw so many rows; they are all of them where there are no more."""
+    """Draw a number of rows, or all where there are fewer."""
     every = list(rows)
     return random.Random(seed).sample(every, min(size, len(every)))
 

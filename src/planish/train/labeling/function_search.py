@@ -278,7 +278,7 @@ class FunctionLimits(SearchLimits):
     Args:
         ranking: of the lists that were run.
         budget: counts lists, and seconds of the processor, with which results depend on the machine.
-        give_up: after so many lists the search ends if none is better than -Oz; 0: never.
+        give_up: lists after which the search ends if none is better than -Oz; 0: never.
         started: when, by the clock of this process's processor time.
     """
 
@@ -324,7 +324,7 @@ def search(
         budget: lists that are run, the minimization at the end apart, and seconds of the processor.
         seed: of all randomness.
         searcher: "portfolio" (ours) or "random-minimize" (thesis 4.3.2).
-        give_up: after so many lists the search ends if none is better than -Oz; 0: never.
+        give_up: lists after which the search ends if none is better than -Oz; 0: never.
     """
     objectives = (objective,)
     if searcher == "portfolio":

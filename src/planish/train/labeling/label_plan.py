@@ -118,7 +118,7 @@ class LabelPlan:
     Args:
         objective: one of `OBJECTIVES`.
         evaluations: pass lists that are run on each function by its own search.
-        give_up: after so many the search ends if none is better than -Oz; 0: never. Only a search that
+        give_up: lists after which the search ends if none is better than -Oz; 0: never. Only a search that
             begins with the coreset does so: of 406 functions that its first 20 lists left at -Oz, 100 more
             lists improved one, and took as long as the search on all others.
         lists: how many of all the best lists are then run on every function; 0: none.
@@ -129,7 +129,7 @@ class LabelPlan:
         coreset: whether searches begin with the shipped coreset. One that is made to replace it must not
             rest on it: it may have seen functions that this corpus holds back.
         splits: what of the corpus is labeled.
-        functions: about so many are, drawn by their identity; 0: all.
+        functions: about how many are, drawn by their identity; 0: all.
         seed: of all randomness.
         jobs: processes; 0: as many as there are cores.
 

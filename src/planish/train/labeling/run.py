@@ -283,8 +283,8 @@ class Draw:
     Not by the identity itself: a corpus may hold those alone whose identities are small.
 
     Args:
-        wanted: about so many.
-        total: of so many.
+        wanted: about how many.
+        total: of how many.
     """
 
     wanted: int

@@ -53,7 +53,7 @@ def draw_in_turns(
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
         splits: what of it.
-        count: so many, known ones too; 0: all.
+        count: how many, with known ones; 0: all.
         known: identities that are not drawn again.
         without: files that are left out, as patterns of PACKAGE/PATH: copies of programs to be held back.
 

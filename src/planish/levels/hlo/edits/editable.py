@@ -88,7 +88,7 @@ class EditableModule(OpIndex):
     Attributes:
         body: the block of the function that is edited.
         frozen: operations that no edit changes: init values of reductions are computed from them.
-        channels: products and convolutions, by id, that sum over so many channels alone. This, the
+        channels: of products and convolutions, by id: the number that they sum over alone. This, the
             subsamplings and the tiles wait until all edits are made: see `planish.levels.hlo.edits.deferred`.
         subsamplings: values, by name, whose images are subsampled.
         tiles: in which the batch is computed; None: as a whole.

@@ -102,7 +102,7 @@ class Counter:
     inclusive: int
 
     def end(self, steps: int) -> int:
-        """Return the end that makes so many steps."""
+        """Return the end of a range that makes this number of steps."""
         return self.first + (steps - self.inclusive) * self.step
 
 

@@ -124,7 +124,7 @@ def shrink_value(block: ir.Block, value: Value, subsampling: Subsampling) -> Non
     all pixels, so that means stay means.
 
     Raises:
-        ScheduleError: the value has no images or not so many pixels, or something after it needs them all.
+        ScheduleError: the value has no images or too few pixels, or something after it needs them all.
     """
     users = [(use.owner, use.operand_number) for use in value.uses]
     kept = _part(block, value, subsampling)
@@ -159,7 +159,7 @@ def _part(block: ir.Block, value: Value, subsampling: Subsampling) -> Value:
 
 
 def _every_nth(value: Value, axes: tuple[int, int], subsampling: Subsampling, at: tuple[int, ...]) -> Value:
-    """Take pixels as far apart as the stride, so many below and right of the first."""
+    """Take pixels that are a stride apart, this number below and right of the first."""
     shape = shape_of(value)
     starts, limits, strides = [0] * 4, list(shape), [1] * 4
     for axis, off in zip(axes, at, strict=True):

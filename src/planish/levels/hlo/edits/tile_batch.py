@@ -180,7 +180,7 @@ TILES_MOST = 25
 
 @dataclass(frozen=True)
 class TileBatch(Rewrite):
-    """Compute so many examples of the batch at a time, so that what lies between layers stays in the caches.
+    """Compute a few examples of the batch at a time, so that the values between layers stay in the caches.
 
     It is done when all else is edited, wherever it stands in a patch; of several the last counts. The paper
     has nothing like it. The answer stays, to rounding, since no operation of the function may mix examples;

@@ -47,7 +47,7 @@ class Race:
         return Race(*bounds((error,), _ERROR))
 
     def lost(self, error: float, seen: int) -> bool:
-        """Return whether an error on so many random examples is beyond the limit on others too.
+        """Return whether an error on a number of random examples is beyond the limit on others too.
 
         By Chernoff's bound: where q of all are wrong, p > q of n are with a chance below exp(-n KL(p, q)).
         """
@@ -62,7 +62,7 @@ def _divergence(p: float, q: float) -> float:
 
 
 NORMAL = 1.959964
-"""95 % of a normal distribution lie within so many standard deviations."""
+"""Standard deviations within which 95 % of a normal distribution lie."""
 
 
 def error_half_width(right: NDArray[np.bool_], before: NDArray[np.bool_]) -> float:
@@ -148,7 +148,7 @@ class Prediction:
         return self._score(answers)
 
     def right(self, predict: Executable, fixed: Mapping[int, DeviceArray], most: int) -> NDArray[np.bool_]:
-        """Return for each example whether its label is among so many of the answer's largest numbers."""
+        """Return for each example whether its label is among the k largest numbers of the answer."""
         return right_answers(self.answers(predict, fixed)[0], self.targets[0], most)
 
     def answers(self, executable: Executable, fixed: Mapping[int, DeviceArray]) -> list[NDArray[Any]]:

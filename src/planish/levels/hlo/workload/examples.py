@@ -72,7 +72,7 @@ class Calls:
     scored: int | None = None
 
     def seen(self, calls: int) -> int:
-        """Return how many examples so many calls have."""
+        """Return how many examples a number of calls have."""
         return min(calls * (self.rows or 1), self.count)
 
     def joined(self, answers: Sequence[NDArray[Any]]) -> NDArray[Any]:

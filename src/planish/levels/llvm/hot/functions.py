@@ -40,7 +40,7 @@ ELSEWHERE = "(libraries, the system)"
 _ENOUGH = 400
 _SAMPLING_S = 3.0
 _SLOWER, _LEAST_S = 20.0, 2.0
-"""With the sampler a program may run so many times longer, and so many seconds at least."""
+"""Times that a program may run longer with the sampler, and seconds that it has at least."""
 
 
 def sampled_seconds(

@@ -242,7 +242,7 @@ SIZES: Mapping[str, int] = {
 }  # fmt: skip
 """Columns: name to how many values there are. 0 says nothing of an instruction."""
 BEFORE, AFTER = 256, 192
-"""Rows for the module as it is, and for what -Oz makes of it: the first so many instructions are read."""
+"""Rows for the module as it is, and for the result of -Oz: instructions that are read, from the first on."""
 
 _TYPE = re.compile(
     r"(?<![%@\w.])(?:(i\d+|ptr|void|float|double|half|bfloat|fp128|x86_fp80|label)\b|([\[{<]))|%(struct|union)"

@@ -110,7 +110,7 @@ def read_items(text: str) -> tuple[PipelineItem, ...]:
 
 
 def _take_items(tokens: deque[tuple[str, int]], depth: int) -> tuple[PipelineItem, ...]:
-    """Take items with commas between them, within so many managers."""
+    """Take items with commas between them, at a depth of nested managers."""
     found: list[PipelineItem] = []
     while not found or tokens[0][0] == ",":
         if found:

@@ -53,7 +53,7 @@ class Section:
         content: the bytes.
         symbols: their names.
         relocations: what depends on addresses.
-        alignment: they begin at a multiple of so many bytes.
+        alignment: of their beginning, in bytes.
     """
 
     output: str

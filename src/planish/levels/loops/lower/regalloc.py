@@ -88,12 +88,12 @@ class Analyzer:
         return self._moves[id(loop)]
 
     def buffers_from(self, size: int) -> dict[str, int]:
-        """Return the buffers of so many bytes or more, with the bytes of their elements."""
+        """Return the buffers of at least this number of bytes, with the bytes of their elements."""
         pairs = [(b, DTYPES[b.dtype]) for b in self.tree.buffers]
         return {b.name: itemsize for b, itemsize in pairs if b.size * itemsize >= size}
 
     def nontemporal_stores(self, least: int) -> frozenset[str]:
-        """Return the names of the outputs of so many bytes or more whose stores go past the caches.
+        """Return the names of the outputs of at least this number of bytes, whose stores go past the caches.
 
         An ordinary store first reads the line that it writes to: of what `A + B` moves, that is a quarter.
         Stores past the caches need whole vectors at multiples of their size, and pay where a line is filled
@@ -275,7 +275,7 @@ def _separate(loop: Loop, extent: int) -> tuple[Loop, ...]:
 
 
 def _apart(one: Ref, other: Ref, loop: Loop, extent: int) -> bool:
-    """Return whether a loop over so many elements writes none by both references."""
+    """Return whether a loop over a number of elements writes none by both references."""
     if one.buffer != other.buffer:
         return True
     span = abs(one.stride.get(loop.id, 0)) * -(-extent // loop.step)
@@ -308,7 +308,7 @@ LOOP_WORK = 32
 UNROLL_WORK = 64
 """Such a loop is unrolled altogether if that gives no more operations than this."""
 SMALL = 16
-"""A loop over memory has a body of so many operations, where a compiler writes it."""
+"""Operations in the body of a loop over memory, as a compiler writes it."""
 
 FETCHED_FROM = 1 << 15
 """A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
@@ -332,7 +332,7 @@ def _annotated_loop(
     Args:
         here: elements of its axis.
         unit: of them in a full pass: those of one iteration, or of several.
-        body: annotates a pass of so many elements.
+        body: annotates a pass over a number of elements.
         how: plans full passes, given how many there are, and one.
         lanes: of the vector that a pass is.
     """

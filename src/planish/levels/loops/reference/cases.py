@@ -43,7 +43,7 @@ from planish.levels.loops.reference.views import Array, Arrays
 
 ZERO, LARGEST, INFINITE, NAN = "zero", "largest", "infinite", "NaN"
 SPARSE = 1 << 12
-"""An array has each special value once, and again for so many elements more."""
+"""Elements for which an array has each special value once more."""
 _SMALL = {"float16": 2.0**-10}
 _USUAL_SMALL = 2.0**-22
 """The other elements' magnitudes where a program is linear: products of two lie far below 1e-6."""

@@ -67,7 +67,7 @@ _CHOICES = {*COMPARISONS, "max", "min", "relu"}
 _MOST_CHOICES = 8
 """Choices in an expression that make its ways; further ones are not looked at."""
 _FURTHER = 2
-"""One in so many sets more is drawn for the sake of rare ways."""
+"""Sets for each of which one more is drawn for the sake of rare paths."""
 SELECTED = 32
 """Elements that all sets with extremes select together; where any set selects as many, there are none."""
 _NUDGED, _DROPPED = 0.25, 0.125

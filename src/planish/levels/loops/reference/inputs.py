@@ -50,15 +50,15 @@ class _RoundedError(Exception):
 
 
 LONG = 8
-"""A sum is long where terms of only so many levels could not be added up exactly, had they all one sign."""
+"""Levels of terms: a sum is long where terms of only these, all of one sign, could not be added exactly."""
 _SPREAD = 8.0
-"""Sums of numbers of random signs are within so many standard deviations, for each factor of their terms."""
+"""Standard deviations within which sums of numbers of random signs are, for each factor of their terms."""
 _MARGIN = 4
 """So many times as large sums must be exact, too, since the reference bounds them from samples."""
 
 
 def is_long(statement: Statement, program: Program) -> bool:
-    """Return whether a statement sums so many terms that they are exact only where they cancel each other."""
+    """Return whether a statement sums too many terms to be exact unless they cancel each other."""
     if program.arithmetic == INTEGER:
         return False
     most = Precision.of(program.arithmetic).max_integer
@@ -222,7 +222,7 @@ NEAR_ONE = Style(0.875, 1.125)
 """Products of many of them neither vanish nor overflow."""
 _PEAKS = tuple(Style(0.5, 1.0, signs, peak) for peak in (2, 0.5) for signs in ("positive", "negative"))
 _FAR, _FAR_PEAK = 2.0**20, 4
-"""Numbers that are far apart are so large, the last so many times so: `exp` of differences overflows."""
+"""Size of numbers that are far apart, and the factor of the last: `exp` of their differences overflows."""
 _FAR_IN_HALF = 2.0**15
 """The most that they are in float16, however coarse they have to be."""
 _TIES = 4
@@ -447,7 +447,7 @@ def _integers(kind: TensorType, style: Style, generator: np.random.Generator) ->
 _FEW = 16
 """Of no more indices one in two lies outside by chance, of others one in sixteen."""
 _ROOM = 4
-"""Of so many indices one lies outside for certain, until each kind of these is there."""
+"""Indices of which one lies outside for certain, until each kind of these is there."""
 
 
 def _fill_indices(array: Array, extent: int, generator: np.random.Generator) -> None:

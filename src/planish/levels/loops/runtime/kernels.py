@@ -441,7 +441,7 @@ class Kernel:
         return BoundKernel(self, {**inputs, **outputs})
 
     def allocate(self) -> KernelMemory:
-        """Make the memory that belongs to the kernel; raises TargetError where there is not so much."""
+        """Allocate the memory that belongs to the kernel; raises TargetError where there is not enough."""
         layout = self.code.layout
         ahead = {b.name: b.size * DTYPES[b.dtype] for b in self.tree.buffers if b.kind == "ahead"}
         return KernelMemory(

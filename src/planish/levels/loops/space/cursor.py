@@ -56,8 +56,8 @@ OBSERVED = FeatureSchema(
         "size",  # whole iterations of its first execution
         "tail",  # elements that are left for a last, shorter iteration
         "computes",  # 1 for a loop of the nest that the cursor walks, 0 for one of another nest
-        *(f"stride {2**n}" for n in range(BINS)),  # accesses that an iteration moves so many elements
-        "moves written",  # by so many elements an iteration moves what is written
+        *(f"stride {2**n}" for n in range(BINS)),  # accesses that move by this each iteration
+        "moves written",  # elements by which an iteration moves the written access
         *(f"moves read {n}" for n in range(1, DATA)),  # the same for what is read
     ),
 )
@@ -340,7 +340,7 @@ def _swapped(state: State, by: int) -> State:
 # Annotations
 
 PACKED = 2
-"""Of what the main nest reads, so many can be packed: the first ones in its text."""
+"""Operands of the main nest that can be packed: the first ones in its text."""
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def item_bytes(facts: Facts) -> int:
 
 
 def is_scattered(facts: Facts, operand: Moves, vector: str) -> bool:
-    """Return whether a reduction walks an operand over so many pages that a packed copy pays.
+    """Return whether a reduction walks an operand over enough pages for a packed copy to pay.
 
     It is so for the rows of large matrices: each vector of a column of tiles lies on a page of its own.
     """

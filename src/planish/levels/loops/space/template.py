@@ -176,7 +176,7 @@ class NestKnobs:
         return {TURNED: KnobOption((Reorder(tuple(map(loop_text, turned)), self.facts.nest_name),), 2.0)}
 
     def _own(self, context: KnobContext, depth: int, axis: str) -> tuple[LoopStep, ...]:
-        """Undo the splits inside so many shared loops, and put an axis innermost."""
+        """Undo the splits inside a number of shared loops, and put an axis innermost."""
         name = self.facts.nest_name
         inner = context.schedule.loops[self.facts.number][depth:]
         merged = tuple(Merge(a, step, name) for a, step in inner if step > 1)

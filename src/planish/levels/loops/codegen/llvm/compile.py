@@ -61,7 +61,7 @@ class Site(NamedTuple):
 
 
 def _width(active: int) -> int:
-    """Return how many lanes a vector has of which so many are active: a power of 2."""
+    """Return how many lanes a vector with a number of active ones has: a power of 2."""
     return 1 << (active - 1).bit_length()
 
 
@@ -191,7 +191,7 @@ class Leaves:
         """What registers hold here."""
 
     def leaf(self, leaf: Leaf, loop: Loop | None = None, active: int = 1) -> None:
-        """Write one leaf, for so many iterations of a vectorized loop at once."""
+        """Write one leaf, for several iterations of a vectorized loop at once."""
         registers, target = self.registers, leaf.target
         assert registers is not None
         if registers.region.is_start(leaf):

@@ -306,7 +306,7 @@ class Arithmetic:
         return self.writer.define(f"fmul {self.writer.type(lanes)} {x}, {power}")
 
     def _biased(self, n: str, times: int, lanes: int) -> str:
-        """Return bits whose lowest ones are an integral number, plus the bias of exponents so many times."""
+        """Return bits whose lowest ones are an integral number plus a multiple of the bias of exponents."""
         bits = self.writer.bits
         magic = self._number(1.5 * 2.0 ** _MANTISSA[bits] + times * _BIAS[bits], lanes)
         return self._cast(self.writer.define(f"fadd {self.writer.type(lanes)} {n}, {magic}"), lanes, True)

@@ -39,14 +39,14 @@ class Machine:
     masks: bool
 
     def vectors(self, itemsize: int) -> Vectors:
-        """Return what decisions about loops depend on, for elements of so many bytes."""
+        """Return what decisions about loops depend on, for elements of this number of bytes."""
         lanes = max(1, self.vector_bits // (8 * itemsize))
         return Vectors(lanes, self.registers, self.masks, compiled=True)
 
 
 @cache
 def host_machine(vector_bits: int | None = None) -> Machine:
-    """Describe this processor, with vectors of so many bits; by default the widest that it has."""
+    """Describe this processor, with vectors of this number of bits; by default the widest that it has."""
     # The processor's name implies features, of which its system may hide some.
     features: dict[str, bool] = dict(llvm.get_host_cpu_features())
     flat = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))

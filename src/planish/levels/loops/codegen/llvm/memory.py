@@ -24,7 +24,7 @@ _LEAST, _ALMOST_HALF, _QUIET = 1, 0x7FFF, 0x00400000
 
 
 def of_lanes(element: str, lanes: int) -> str:
-    """Return the name of the type of so many elements."""
+    """Return the name of the type of a vector of elements."""
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
@@ -89,7 +89,7 @@ class Cell(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """Value of a load: a cell seen from a pointer, in so many lanes."""
+    """Value of a load: a cell seen from a pointer, in a number of lanes."""
 
     pointer: str
     cell: Cell
@@ -189,7 +189,7 @@ class Memory:
         return name
 
     def load(self, ref: Ref, cell: Cell, lanes: int) -> Val:
-        """Load a cell; a scalar is repeated in so many lanes."""
+        """Load a cell; a scalar is repeated in all lanes."""
         pointer = self.pointer(ref)
         level = len(self.lives) - 1
         while level and self.lives[level].id not in ref.stride and ref.buffer not in self.lives[level].writes:
@@ -211,7 +211,7 @@ class Memory:
         return dtype in INDICES and dtype != self.writer.dtype
 
     def load_at_stride(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
-        """Load a cell so many strides after its address as an index says; a scalar is repeated."""
+        """Load a cell at an index, in strides, from its address; a scalar is repeated."""
         element = self._elements[ref.buffer]
         text = f"getelementptr [{stride} x {element.type}], ptr {self.pointer(ref)}, i64 {index}"
         return Val(self.fetch(self.writer.define(text), cell, lanes), lanes)
@@ -325,6 +325,6 @@ def mask_of(lanes: int, active: int) -> tuple[str, str]:
 
 
 def pieces_of(active: int) -> list[tuple[int, int]]:
-    """Cut so many lanes into powers of 2, the largest first: the first lane of each, and how many."""
+    """Cut a number of lanes into powers of 2, the largest first: the first lane of each, and how many."""
     bits = [1 << bit for bit in reversed(range(active.bit_length())) if active >> bit & 1]
     return list(zip(accumulate([0, *bits]), bits, strict=False))

@@ -36,7 +36,7 @@ class _Body(Leaves):
         self._values: dict[str, Val] = {}
 
     def leaf(self, leaf: Leaf, loop: Loop | None = None, active: int = 1) -> None:
-        """Write one leaf, for so many iterations of a vectorized loop at once."""
+        """Write one leaf, for several iterations of a vectorized loop at once."""
         site, target = Site(loop, active, self.lanes if active > 1 else 1), leaf.target
         old = self._read(target, site) if leaf.reduce else None
         new = self._new(leaf, old, site)
@@ -109,7 +109,7 @@ class _Code(FunctionCode):
             self._counted(loop, ("0", str(end), unit), write)
 
     def _counted(self, loop: Loop, span: tuple[str, str, int], write: Callable[[], None]) -> None:
-        """Write a loop of the machine code, from a position to an end, of so many positions an iteration."""
+        """Write a loop of the machine code, from a position to an end, with a step in positions."""
         w, (start, end, unit) = self.writer, span
         live = Live(loop.id, w.fresh(), frozenset(leaf.target.buffer for leaf in leaves(loop.body)))
         w.lines.append(live.before)

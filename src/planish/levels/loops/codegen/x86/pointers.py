@@ -119,7 +119,7 @@ class Pointers:
         return known[1]
 
     def split(self, loop: Loop, times: int) -> Loop:
-        """Make a loop around a loop, whose iteration is so many iterations of the inner one.
+        """Make a loop around a loop, each of whose iterations is a number of iterations of the inner one.
 
         Its step is a negative number of its own, which keeps its identity apart from that of all others.
         """

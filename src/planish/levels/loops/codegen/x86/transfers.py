@@ -34,7 +34,7 @@ from planish.levels.loops.lang.program import DTYPES
 
 
 def stride_2_vector(lanes: int, itemsize: int) -> int:
-    """Return the bytes of the smallest vector with so many lanes; 0 if that is less than half full."""
+    """Return the bytes of the smallest vector with a number of lanes; 0 if it is less than half full."""
     size = next(size for size in (16, 32, 64) if lanes * itemsize <= size)
     # The lanes span 2 * lanes - 1 elements: a vector that is less than half full would reach beyond them.
     return size if 2 * lanes * itemsize > size else 0
@@ -511,7 +511,7 @@ def gather_at_integer(transfers: Transfers, result: int, value: Gathered) -> Non
 
 
 def _load_row(transfers: Transfers, result: int, value: Gathered) -> None:
-    """Load what lies so many strides after an element as the scratch register says."""
+    """Load the element whose distance from another, in strides, is in the scratch register."""
     element, pointer, emit = value.element, value.element.pointer, transfers.asm.emit
     # The multiplication takes an immediate of 32 bits with a sign.
     if value.stride >= 1 << 31:

@@ -68,7 +68,7 @@ class Operation(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """An element so many strides after another as a value says, which is the same in all lanes.
+    """An element whose distance from another, in strides, is a value that is the same in all lanes.
 
     Args:
         element: where it would be for the index 0; it is never loaded itself.
