@@ -341,7 +341,7 @@ def note(
 
 
 def left_to_clang(why: str) -> CachedObject:
-    """Return what is kept of a source whose object clang has to make each time."""
+    """Return the cached facts of a source whose object clang has to make each time."""
     return CachedObject(float("inf"), 0, refused(why), b"", has_diagnostics=False)
 
 

@@ -212,6 +212,6 @@ def open_cache() -> ObjectCache:
 
 
 def contents(file: bytes) -> bytes | None:
-    """Return what a file of the cache has; None where it is damaged."""
+    """Return the contents of a file of the cache; None where it is damaged."""
     head, _, data = file.partition(b"\n")
     return data if head.split(b" ") == [_MAGIC, digest(data).encode()] else None

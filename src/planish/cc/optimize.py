@@ -159,7 +159,7 @@ def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
 
 
 def cost_of(settings: CompileSettings) -> str:
-    """Return what a search makes less."""
+    """Return the objective that a search minimizes."""
     return FLASH if settings.for_flash else SIZE
 
 

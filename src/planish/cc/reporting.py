@@ -79,7 +79,7 @@ class Compiled:
 
 
 def sizes(own: bytes, made: bytes, passes: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
-    """Return what a report says of clang's object and of the one that was made, as JSON has it.
+    """Return the report on clang's object and the one that was made, as JSON has it.
 
     Args:
         own: clang's object.

@@ -334,7 +334,7 @@ class _Trials(Recorder):
         return candidate.hash in self._resumed
 
     def trial(self, candidate: Candidate) -> Trial | None:
-        """Return what became of a candidate; None where nothing did."""
+        """Return the outcome of a candidate; None where there is none."""
         if candidate.hash not in self._known:
             return self._lost.get(candidate.hash)
         outcome, took = self._known[candidate.hash]
@@ -366,5 +366,5 @@ class _Trials(Recorder):
             self.best = total, candidate
 
     def _seconds(self, candidate: Candidate, took: float) -> dict[str, float]:
-        """Return what a trial took as its searcher sees it: where evaluations count, so many."""
+        """Return the cost of a trial as its searcher sees it: seconds, or evaluations where these count."""
         return {"worker": float(self._lists_in(plan_of(candidate))) if self._is_counted else took}

@@ -72,7 +72,7 @@ def keep_timed_unit(job: CompileJob) -> bytes:
 
 
 def read_unit(cache: ObjectCache, name: str) -> TimedUnit | None:
-    """Return what an object was made of; None where that is not known, damaged, or one of several.
+    """Return the unit that an object was made of; None where it is not known, damaged, or ambiguous.
 
     Args:
         cache: where it is kept.

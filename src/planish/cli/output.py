@@ -212,7 +212,7 @@ def _signalled() -> int:
 
 
 def _usage(error: TyperException) -> str:
-    """Return what is wrong with the words of a command; an option of another tool is named as it is here."""
+    """Return the error in the words of a command; an option of another tool is named as it is here."""
     from planish.cli.options import option_for
 
     context: typer.Context | None = getattr(error, "ctx", None)

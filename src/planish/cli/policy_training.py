@@ -235,7 +235,7 @@ def train(
 
 
 def policy_document(path: Path, policy: SavedPolicy) -> dict[str, object]:
-    """Return what --format json says of a policy."""
+    """Return a policy as --format json prints it."""
     return {
         "level": policy.level,
         "observes": f"{policy.schema.name} {policy.schema.version}",

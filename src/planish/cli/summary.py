@@ -85,13 +85,13 @@ END = (
 
 
 def ending_document(finalist: Finalist, baseline: Compared) -> Mapping[str, Any]:
-    """Return what is known of a finalist in addition to the leading objective."""
+    """Return the facts about a finalist in addition to the leading objective."""
     document = finalist_to_json(finalist, baseline)
     return {name: document[name] for name in END}
 
 
 def baseline_document(result: Result) -> Mapping[str, Any]:
-    """Return what is known of the baseline of a front in addition to the leading objective."""
+    """Return the facts about the baseline of a front in addition to the leading objective."""
     base = result.front and result.front.baseline
     return {"objectives": medians(base), "scores": dict(base.scores)} if base else {}
 

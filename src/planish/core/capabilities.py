@@ -416,7 +416,7 @@ class HasHosts(Protocol):
 
 
 def executors_for(start: ExecutorFactory, level: Level, task: Task) -> ExecutorFactory:
-    """Return what starts executors for a task: where a factory has hosts, on those of its target alone."""
+    """Return the factory of executors for a task: where it has hosts, on those of the task's target alone."""
     if not isinstance(start, HasHosts):
         return start
     return start.for_task(task.target, partial(level.target, task.program, task.target.cores))

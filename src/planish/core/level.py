@@ -152,7 +152,7 @@ class Level(ABC, Generic[ProgramT]):
         return None
 
     def text_format(self, task: Task[ProgramT]) -> str:
-        """Return what a candidate is as text, for `candidate_of_text`; empty where it has no such form."""
+        """Return a candidate as text, for `candidate_of_text`; empty where it has no such form."""
         del task
         return ""
 
@@ -166,7 +166,7 @@ class Level(ABC, Generic[ProgramT]):
         raise PlanishError("candidates of this program are not read from text", "Submit steps.")
 
     def baseline(self, task: Task[ProgramT]) -> Candidate:
-        """Return what a user has without planish; results are reported relative to it."""
+        """Return the baseline: what a user has without planish. Results are reported relative to it."""
         del task
         return Candidate()
 
@@ -211,7 +211,7 @@ class Level(ABC, Generic[ProgramT]):
         return ()
 
     def known_beforehand(self) -> Mapping[str, str]:
-        """Return what the default search begins with, besides models: what it is, to how good it is."""
+        """Return the sources besides models that the default search begins with: name to how good each is."""
         return {}
 
     def usual_task(self) -> Task[ProgramT] | None:
@@ -294,7 +294,7 @@ class Level(ABC, Generic[ProgramT]):
         return ()
 
     def missing(self) -> str:
-        """Return what must be installed before a program can be tuned; empty where nothing is missing."""
+        """Return the software that has to be installed to tune a program; empty if none is missing."""
         return ""
 
     def machine(self) -> Mapping[str, str]:

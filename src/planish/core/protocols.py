@@ -157,7 +157,7 @@ class Searcher(Protocol):
         return 0.0
 
     def prediction(self, candidate: Candidate) -> TrialPrediction | None:
-        """Return what a model predicts for a candidate that was proposed just now; it is stored with it.
+        """Return the model's prediction for a candidate that was proposed just now; it is stored with it.
 
         Called once for each proposal, right after `ask`. None where no model was asked.
         """
@@ -194,7 +194,7 @@ class Searcher(Protocol):
         return 0.0
 
     def conclude(self) -> Sequence[Candidate]:
-        """Return what is measured once the budget is spent, such as what was found for parts, combined.
+        """Return the candidates that are measured once the budget is spent, such as combinations of parts.
 
         It may follow from all outcomes received by then, and may be known already.
         """

@@ -116,7 +116,7 @@ _FLOAT = frozenset((float,))
 
 
 def checked(returned: object) -> Outcome:
-    """Return what an evaluator returned as an outcome of plain numbers.
+    """Return an evaluator's result as an outcome of plain numbers.
 
     Args:
         returned: anything: an evaluator may be a plug-in, and the types of Python are not enforced.

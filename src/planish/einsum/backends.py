@@ -313,7 +313,7 @@ def numpy_backends(contraction: Contraction, subscripts: str) -> Iterator[Einsum
 
 @cache
 def c_einsum() -> Callable[..., Any]:
-    """Return what `numpy.einsum` calls for plain arrays."""
+    """Return the function that `numpy.einsum` calls for plain arrays."""
     try:
         from numpy._core.multiarray import c_einsum
     except ImportError:  # another NumPy may keep it elsewhere

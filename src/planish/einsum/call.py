@@ -202,7 +202,7 @@ class Dispatcher:
     def _until_retry(
         self, taken: _Provisional, key: Hashable, subscripts: str, request: EinsumRequest
     ) -> Callable[..., Any]:
-        """Return what calls a provisional backend until its retry is due, and then selects again."""
+        """Return a function that calls a provisional backend until its retry is due, then selects again."""
 
         def call(*arrays: Any) -> Any:
             if self._clock() < taken.retry_at:

@@ -68,7 +68,7 @@ class CallComparison:
 
 
 def block_of_calls(backend: EinsumBackend, operands: Sequence[Array]) -> Block:
-    """Return what times calls of a backend."""
+    """Return a function that times calls of a backend."""
     call = backend.call
     return timed(repeated(lambda: call(*operands)), Clocks(time.perf_counter_ns, time.thread_time_ns))
 

@@ -88,7 +88,7 @@ def _interval(numbers: Sequence[float], pairs: Sequence[float], tail: float) -> 
 
 @cache
 def _student(tail: float, freedom: int) -> float:
-    """Return what a variable of Student's distribution exceeds with a probability, by bisection."""
+    """Return the value that a variable of Student's distribution exceeds with a probability, by bisection."""
     low, high = 0.0, 1.0
     while _beyond(high, freedom) > tail:
         high *= 2

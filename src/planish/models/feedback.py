@@ -124,7 +124,7 @@ class Feedback:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Return what is known without labels, by the names of figure 5.1; what is missing is left out."""
+        """Return the values that are known without labels, by the names of figure 5.1."""
         after, claimed = self.after, self.predicted_after
         found = {
             "valid(C)": float(self.valid),

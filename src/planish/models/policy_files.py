@@ -285,7 +285,7 @@ def _preferred(
 
 
 def _priority(policy: SavedPolicy, vector_bytes: int, *, shipped: bool) -> tuple[int, float, int]:
-    """Return what policies that fit are ordered by; the least is asked."""
+    """Return the key by which policies that fit are ordered; the one with the least is asked."""
     apart = _doublings(policy.vector_bytes, vector_bytes)
     better = policy.held_out is not None and policy.held_out.is_better and not apart
     return 0 if better else 1 if shipped else 2, apart, -policy.programs

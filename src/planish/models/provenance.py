@@ -87,7 +87,7 @@ class HeldOut:
 
     @property
     def text(self) -> str:
-        """Return what was found, for the user."""
+        """Describe the findings for the user."""
         held = "1 held-back program" if self.programs == 1 else f"{self.programs:,} held-back programs"
         values = f"{self.measure} {self.value:.3f}, and {self.rival_value:.3f} of {self.rival}"
         return f"on {held}: {values}"

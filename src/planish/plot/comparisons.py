@@ -85,7 +85,7 @@ class Strip:
 
 
 def strip_of(samples: Mapping[str, Sequence[float]]) -> Strip | None:
-    """Return what is drawn of the finite samples of all sides, by name; None for none."""
+    """Return the data that is drawn of the finite samples of all sides, by name; None for none."""
     finite = {name: sorted(v for v in known if math.isfinite(v)) for name, known in samples.items()}
     boxes = {name: _box(known) for name, known in finite.items() if known}
     if not boxes:

@@ -64,7 +64,7 @@ def by_number(trials: Sequence[Trial]) -> list[float]:
 
 
 def curve(trials: Sequence[Trial], positions: Sequence[float], objective: Objective) -> Curve:
-    """Return what is drawn of a search.
+    """Return the data that is drawn of a search.
 
     Args:
         trials: in any order.
@@ -92,7 +92,7 @@ def thinned(many: Sequence[_T], limit: int = CURVE_POINTS) -> tuple[_T, ...]:
 
 
 def limit_of(curve: Curve, baseline: float | None, objective: Objective) -> float:
-    """Return what is too bad to be drawn in its position: twice as bad as the baseline and the first best.
+    """Return the worst value that is drawn at its position: twice the worst of the baseline and the curve.
 
     The few worst trials would press the curve flat.
 

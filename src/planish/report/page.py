@@ -195,7 +195,7 @@ class Grid:
 
     @property
     def name(self) -> str:
-        """Return what is in the cells."""
+        """Return the contents of the cells."""
         what = "difference to the baseline" if self.objective.exact else "times the baseline's"
         return f"{label(self.objective)}, {what}"
 

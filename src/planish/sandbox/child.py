@@ -58,7 +58,7 @@ class Child:
         os.set_blocking(replies, False)
 
     def processor_s(self) -> float:
-        """Return what it has used of the processor; 0 where that is not known, as when it is over."""
+        """Return the processor time that it has used; 0 where that is not known, as after its end."""
         try:
             # As clock_getcpuclockid(3) makes it, which Python lacks for other processes.
             return time.clock_gettime((~self.pid << 3) | _OF_PROCESS)

@@ -177,7 +177,7 @@ class HasSandbox(Protocol):
 
     @property
     def sandbox(self) -> SandboxPolicy | None:
-        """Return what they may do; None where nothing has to be confined."""
+        """Return their permissions; None where nothing has to be confined."""
         ...
 
 
@@ -209,7 +209,7 @@ class SandboxPolicy:
 
     @staticmethod
     def of(spec: EvaluatorSpec) -> SandboxPolicy | None:
-        """Return what a spec asks for (`HasSandbox`); None where it asks for no sandbox."""
+        """Return the sandbox that a spec asks for (`HasSandbox`); None where it asks for none."""
         return spec.sandbox if isinstance(spec, HasSandbox) else None
 
     @staticmethod

@@ -338,5 +338,5 @@ class Parts(TrialRoundSearcher):
 
 
 def _seconds(trial: Trial | None) -> float:
-    """Return what a trial took, without its wait for the machine."""
+    """Return the seconds of a trial, without its wait for the machine."""
     return sum(s for stage, s in trial.seconds.items() if stage != "wait") if trial else 0.0

@@ -213,7 +213,7 @@ def _known_steps(space: Space, seed: int) -> Mapping[str, type[Step]]:
 
 
 def _result(trial: Trial) -> dict[str, Any]:
-    """Return what became of a candidate."""
+    """Return the outcome of a candidate."""
     found: dict[str, Any] = {"steps": json.loads(trial.candidate.text)}
     if isinstance(trial.outcome, Measured):
         return {**found, "values": dict(trial.outcome.values)}

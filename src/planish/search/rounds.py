@@ -395,7 +395,7 @@ class Archive:
         self._best: list[tuple[float, Candidate]] = []
 
     def cost(self, candidate: Candidate) -> float | None:
-        """Return what a candidate cost; None where it failed or was never measured."""
+        """Return the cost of a candidate; None where it failed or was never measured."""
         return self._costs.get(self.visited.name(candidate))
 
     def best(self) -> Sequence[Candidate]:

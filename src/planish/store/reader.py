@@ -121,7 +121,7 @@ class Reader:
 
     @property
     def label(self) -> str:
-        """Return what the store is called to people: its file, or its URL without secrets."""
+        """Return the name of the store for people: its file, or its URL without secrets."""
         return self._session.label
 
     def close(self) -> None:

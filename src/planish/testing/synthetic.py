@@ -170,7 +170,7 @@ class Lattice(Space):
         return map(self.at, product(*map(range, self.sizes)))
 
     def outcome(self, candidate: Candidate) -> Outcome:
-        """Return what becomes of a candidate."""
+        """Return the outcome of a candidate."""
         position = self.position(candidate)
         if position[-1] == self.sizes[-1] - 1:
             return Failed("build", "last value of the last knob", str(candidate))

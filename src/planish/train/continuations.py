@@ -127,7 +127,7 @@ def _follows(space: CanObserve, candidates: Sequence[Candidate], states: Sequenc
 
 
 def worths(speeds: NDArray[np.float64], follows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what each action is worth: the gains in speed that follow, discounted (thesis 3.6.3).
+    """Return the value of each action: the gains in speed that follow, discounted (thesis 3.6.3).
 
     Args:
         speeds: of each state, as a share of the best.
@@ -153,7 +153,7 @@ ROWS = 4096
 
 
 def evaluate_steps(policy: SavedPolicy, dataset: StateDataset) -> dict[str, float]:
-    """Return what the action that a policy prefers in a state is worth; unknown actions are not chosen.
+    """Return the value of the action that a policy prefers in a state; unknown actions are not chosen.
 
     Args:
         policy: that walks.
@@ -217,7 +217,7 @@ def compare_lists(
 
 
 def evaluate_lists(policy: SavedPolicy, dataset: ListDataset) -> Mapping[str, float]:
-    """Return what the most probable lists of a policy save, with the baseline after them.
+    """Return the savings of the most probable lists of a policy, with the baseline after them.
 
     Args:
         policy: that writes lists.

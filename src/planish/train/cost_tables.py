@@ -106,7 +106,7 @@ class CostTable:
         return self.take(np.array([self.splits[package] == name for package in self.packages.tolist()], bool))
 
     def saved(self, objective: str) -> Ints:
-        """Return what each list saves over -Oz, (n, lists); 0 where it costs more or failed."""
+        """Return the savings of each list over -Oz, (n, lists); 0 where it costs more or failed."""
         index = self.columns.objectives.index(objective)
         costs, baseline = self.costs[:, :, index], self.baseline[:, index, None]
         return np.where(costs == FAILED, 0, np.maximum(baseline - costs, 0)).astype(np.int32)

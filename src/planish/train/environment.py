@@ -240,7 +240,7 @@ class _MeasuredPrograms:
         return EpisodeTask(task.program.text, space, self._rate(task, space), peak)
 
     def _rate(self, task: Task, space: CanObserve) -> Callable[[Candidate], float]:
-        """Return what measures a candidate, each state once."""
+        """Return the function that measures a candidate, each state once."""
         trials = self._runs.trials(task)
         known = {
             space.state_key(t.candidate): _gflops(t.outcome) for t in trials if _is_of(space, t.candidate)

@@ -178,7 +178,7 @@ def _chances(gains: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _costs(dataset: ListDataset) -> NDArray[np.float32]:
-    """Return what the heads are to predict: as it is, after the baseline, and what the best list saves."""
+    """Return the targets of the heads: as it is, after the baseline, and the savings of the best list."""
     before = (dataset.observed[:, :, 0] == 1).sum(axis=1)
     best = dataset.shares.max(axis=1) / GAIN
     return np.stack([np.log1p(before) / 8, np.log1p(dataset.baseline) / 8, best], axis=1, dtype=np.float32)

@@ -325,7 +325,7 @@ def _share(policy: SavedPolicy, task: EpisodeTask) -> float:
 
 
 def _recipe(config: TrainConfig, space: CanObserve) -> dict[str, Any]:
-    """Return what must not change when a training is resumed."""
+    """Return the settings that must not change when a training is resumed."""
     programs = hashlib.sha256("\n".join(config.programs).encode()).hexdigest()
     return {
         "level": config.level,

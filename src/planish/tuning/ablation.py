@@ -315,7 +315,7 @@ def _beside(
 
 
 def _compared_values(finalist: Finalist, baseline: Compared) -> Mapping[str, float]:
-    """Return what the comparison found, as `_beside` does."""
+    """Return the result of the comparison, as `_beside` does."""
     return {
         name: each.median - baseline.measured[name].median if each.objective.exact else each.ratio.value
         for name, each in finalist.measured.items()

@@ -243,7 +243,7 @@ def _require(module: str, package: str) -> Any:
 
 
 def _parameters(run: ActiveRun) -> Mapping[str, str | int]:
-    """Return what a run was asked for, for a logger."""
+    """Return the settings of a run, for a logger."""
     return {
         "run_id": run.id,
         "level": run.level,

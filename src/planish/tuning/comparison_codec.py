@@ -104,7 +104,7 @@ def medians(compared: Compared) -> dict[str, float]:
 
 
 def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
-    """Return what a row says of one finalist."""
+    """Return one finalist as a row has it."""
     return {
         "samples": list(finalist.lead.samples),
         **chosen_to_json(finalist),
@@ -121,7 +121,7 @@ def finalist_to_json(finalist: Finalist, baseline: Compared) -> dict[str, Any]:
 
 
 def chosen_to_json(finalist: Finalist) -> dict[str, Any]:
-    """Return what is known of a finalist before it is measured."""
+    """Return the facts about a finalist before it is measured."""
     return {
         "hash": finalist.candidate.hash,
         "label": finalist.label,
@@ -293,7 +293,7 @@ def _finalists(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> It
 
 
 def _shared_of(first: _Json, objectives: Sequence[Objective]) -> Comparison:
-    """Return what belongs to all, without the finalists."""
+    """Return the facts common to all finalists."""
     raw = first.get("secondary_baseline")
     # Samples are kept of the leading objective alone.
     samples = [numbers(first["baseline"]["samples"]), *[()] * len(objectives)]
@@ -326,7 +326,7 @@ def _cross_check(raw: _Json) -> CrossCheck:
 
 
 def _chosen(name: str, row: ResultRow) -> Finalist:
-    """Return what is known of a finalist before it is measured, or that it was not."""
+    """Return the facts about a finalist before it is measured, or that it was not."""
     data = row.data
     return Finalist(
         name=name,

@@ -88,7 +88,7 @@ class SearchOutcome:
         return ConstrainedSpace(space, where) if where and isinstance(space, CanShrink) else space
 
     def final_checks(self) -> FinalChecks:
-        """Return what the level does for finalists besides."""
+        """Return the level's additional checks of finalists."""
         return self.level.final_checks(self.task)
 
 

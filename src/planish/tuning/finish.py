@@ -438,7 +438,7 @@ def _states(
 
 
 def _message(stage: FinalStage, search: SearchOutcome, state: FinalState, budget: StageBudget) -> str:
-    """Return what a stage does, with what, and for how long."""
+    """Describe a stage: what it does, with what, and for how long."""
     baseline = search.level.baseline(search.task)
     candidates = [each.candidate for each in state.finalists if each.candidate != baseline]
     count = f"{len(candidates)} candidate{'' if len(candidates) == 1 else 's'}"

@@ -49,7 +49,7 @@ class ModelSection:
 
 
 def model_section(result: Result) -> ModelSection | None:
-    """Return what the model of a run predicted; None where no model guided it."""
+    """Return the predictions of the model of a run; None where no model guided it."""
     if result.run.searcher != MODEL_SEARCHER:
         return None
     batches = [_batch(result, before, batch) for before, batch in _batches(result.stored_trials)]

@@ -239,7 +239,7 @@ class Trials:
         return {name: found[index] for name, index in indices.items()}
 
     def candidate_at(self, index: int) -> Candidate | None:
-        """Return what had this index when the run was resumed; None where nothing had it."""
+        """Return the candidate that had this index when the run was resumed; None where none had it."""
         if index >= self._end or index in self._gaps:
             return None
         if index not in self._cache:
@@ -281,7 +281,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def trial(self, candidate: Candidate) -> Trial | None:
-        """Return what became of a candidate; None where nothing did."""
+        """Return the outcome of a candidate; None where there is none."""
 
     @abstractmethod
     def record(self, evaluation: Evaluation) -> Trial:
@@ -403,7 +403,7 @@ class TrialRecorder(Recorder):
         return self._rejected[name]
 
     def trial(self, candidate: Candidate) -> Trial | None:
-        """Return what became of a candidate, lost ones too; None where nothing did."""
+        """Return the outcome of a candidate, lost ones too; None where there is none."""
         return self.trials.of([candidate]).get(candidate.hash) or self.lost.get(candidate.hash)
 
     def known(self, candidates: Sequence[Candidate]) -> Iterator[Trial]:

@@ -264,7 +264,7 @@ INTERIM_S = 1.0
 
 
 def _interim(search: SearchOutcome) -> Callable[[Sequence[SamplesByObjective]], None]:
-    """Return what stores the interim result of a comparison, unless an earlier session's is stored.
+    """Return a function that stores a comparison's interim result, unless an earlier session's is stored.
 
     It is for those who watch: a run that ends before the comparison does has none.
     """

@@ -228,13 +228,13 @@ class Result(StoredRun):
 
     @property
     def contender(self) -> Candidate:
-        """The best candidate apart from the baseline; where there is no other one, the result."""
+        """Return the best candidate apart from the baseline; where there is no other one, the result."""
         found = self.comparison.contender(self.baseline_candidate) if self.comparison else None
         return found.candidate if found else self.candidate
 
     @property
     def exported(self) -> Candidate:
-        """Return what `export` writes: the candidate; where that is a library's call, the best other one.
+        """Return the candidate that `export` writes: the best one that is no call of a library.
 
         Where a compiler may be wrong for the program, the comparison alone verifies on inputs that the search
         did not see: without it the baseline is written.
@@ -247,7 +247,7 @@ class Result(StoredRun):
 
     @property
     def value(self) -> float:
-        """The candidate's value of the leading objective."""
+        """Return the candidate's value of the leading objective."""
         if self.finalist is not None:
             return self.finalist.lead.median
         assert isinstance(self.best.outcome, Measured)

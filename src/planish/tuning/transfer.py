@@ -169,7 +169,7 @@ def tried_elsewhere(
     most_trials: int = MOST_TRIALS,
     most_programs: int = MOST_PROGRAMS,
 ) -> Tried:
-    """Return what was tried on other programs on a task's target, by its leading objective.
+    """Return the trials of other programs on a task's target, by its leading objective.
 
     It is of the programs that were tuned last, so many that they have `most_trials` and
     are `most_programs`, and as the

@@ -55,7 +55,7 @@ class RunVerdict:
 
 
 def continuation(status: RunStatus) -> str:
-    """Return what the command that made a run does when it is given again."""
+    """Describe what the command that made a run does when it is given again."""
     return "completes the comparison first" if status == "finished" else "resumes the search, then compares"
 
 

@@ -76,7 +76,7 @@ def node_counts(probe: PassProbe, chosen: Selection) -> Mapping[str, Any]:
 
 
 def change(counts: Sequence[Counts], index: int) -> str:
-    """Return what the pass at this index changed: `-35 Identity +2 Constant`; the most first."""
+    """Return the changes by the pass at this index: `-35 Identity +2 Constant`; the most first."""
     before, after = [*counts[index : index + 2], None, None][:2]
     if before is None or after is None:
         return "-"

@@ -180,7 +180,7 @@ class GraphLevel(Level["GraphProgram"]):
         return compared(task, candidate)
 
     def identities(self, task: Task[GraphProgram]) -> AbstractContextManager[Identify]:
-        """Return what names selections by what they make; at the end of a run idle passes go by it."""
+        """Return the context that names selections by their results, to remove idle passes in the end."""
         from planish.levels.graph.task_setup import identities
 
         return identities(task)
@@ -198,7 +198,7 @@ class GraphLevel(Level["GraphProgram"]):
         return introduced(task)
 
     def analyzer(self, task: Task[GraphProgram]) -> Analyze:
-        """Return what measures each pass alone and left out, and counts nodes."""
+        """Return the function that measures each pass alone and left out, and counts nodes."""
         from planish.levels.graph.description import analyze
 
         return partial(analyze, task)
@@ -235,7 +235,7 @@ class GraphLevel(Level["GraphProgram"]):
         return ""
 
     def machine(self) -> Mapping[str, str]:
-        """Return what the level knows of this machine: name to fact."""
+        """Return the level's facts about this machine, by name."""
         from planish.levels.graph.machine import machine_facts
 
         return machine_facts()

@@ -153,7 +153,7 @@ class Meter:
         self._joules = self._energy.read() if self._energy else 0.0
 
     def end(self, calls: float) -> dict[str, float]:
-        """Return what a run took."""
+        """Return the energy, power and temperature of a run, where they can be read."""
         found: dict[str, float] = {}
         if self._energy:
             joules, seconds = self._energy.read() - self._joules, time.monotonic() - self._began
@@ -200,7 +200,7 @@ def graph_target(cores: int, session: Mapping[str, str], *, providers: bool = Fa
 
 
 def machine_facts() -> Mapping[str, str]:
-    """Return what is here: the processor, the libraries, the passes, and the counters of power and heat."""
+    """Return the processor, the libraries, the passes, and the counters of power and heat of this machine."""
     from planish.levels.graph.passes import passes
 
     try:

@@ -125,7 +125,7 @@ class PassProbe:
     def optimized(
         self, rewrites: Sequence[str], disabled: Sequence[str] = (), optimization: str = ""
     ) -> Optimized:
-        """Return what the runtime makes of the model after some rewriting passes."""
+        """Return the model that the runtime optimizes after some rewriting passes."""
         found = self._ask(Question("optimized", tuple(rewrites), tuple(sorted(disabled)), optimization))
         return Optimized(_key_in(found), _counts_in(found))
 

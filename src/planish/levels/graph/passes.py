@@ -196,7 +196,7 @@ class Selection:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Return what may change results: the rewriting passes, and the values of settings."""
+        """Return the choices that may change results: the rewriting passes, and the values of settings."""
         return (*self.rewrites, *self.session.values())
 
 

@@ -79,7 +79,7 @@ class Relevance:
 
 
 def known_relevance(program: GraphProgram, settings: SessionSettings) -> Relevance | None:
-    """Return what is known of a model, in such a session; None where nothing is."""
+    """Return the stored relevance of passes for a model, in such a session; None where there is none."""
     known = user_cache().get_json(f"{cache_key(program, settings)}.json")
     try:
         return None if known is None else Relevance.from_json(known)
@@ -94,7 +94,7 @@ def remembered(
     *,
     complete: bool = False,
 ) -> Relevance:
-    """Return what is known of a model; find it out and keep it, where nothing is.
+    """Return the relevance of passes for a model; determine and store it where none is stored.
 
     Args:
         program: the model; its content, the libraries' versions and the catalogue decide what is known.

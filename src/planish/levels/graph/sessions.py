@@ -78,7 +78,7 @@ class SessionSettings:
 
     @property
     def runtime(self) -> str:
-        """Return what runs models, for people."""
+        """Return the name of the runtime, for people."""
         return "OpenVINO" if self.elsewhere else "ONNX Runtime"
 
     @property
@@ -131,7 +131,7 @@ class ModelSession:
         return [_array(value) for value in found] if self.bfloat16 else found
 
     def bound(self, feed: Mapping[str, NDArray[np.generic]]) -> Callable[[], Sequence[Any]]:
-        """Return what runs the model on some inputs and nothing besides, for timing it."""
+        """Return a function that runs the model on some inputs and nothing besides, for timing it."""
         if self.bfloat16:
             values = {name: _value(array) for name, array in feed.items()}
             return partial(self.inner.run_with_ort_values, None, values)
@@ -261,7 +261,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error says first."""
+    """Return the first line of an error."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

@@ -158,7 +158,7 @@ class SelectionSpace(Space):
 
     @cached_property
     def vocabulary(self) -> PassVocabulary:
-        """Return what selections are made of."""
+        """Return the passes and settings that selections are made of."""
         made = self._make_vocabulary()
         return replace(made, disables=tuple(n for n in made.disables if n not in self._start.disabled))
 

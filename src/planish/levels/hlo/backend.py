@@ -144,7 +144,7 @@ class CompiledFiles:
         return self._cache.folder
 
     def find(self, text: str, cores: int) -> bytes | None:
-        """Return what a text was compiled to for a number of cores; None where it is missing or damaged."""
+        """Return the executable of a text for a number of cores; None where it is missing or damaged."""
         content = self._cache.get(_key(text, cores)) or b""
         digest, code = content[:_DIGEST], content[_DIGEST:]
         # XLA ends the process where code is damaged.

@@ -117,7 +117,7 @@ def gains_of_runs(winners: Tried) -> list[GainRow]:
 
 
 def known_gain(text: str, kinds: Kinds, rows: Iterable[GainRow]) -> tuple[float, float]:
-    """Return what patches of some kinds gained on modules like one, and for how many rows that counts.
+    """Return the gains of patches of some kinds on modules like one, and for how many rows that counts.
 
     Args:
         text: the module.

@@ -17,7 +17,7 @@ _FLAGS = {"xla": "XLA_FLAGS"}
 
 
 def versions(name: str = "") -> Mapping[str, str]:
-    """Return what decides a back end's code: its name, versions, and flags of the environment.
+    """Return the facts that decide a back end's code: its name, versions, and flags of the environment.
 
     Args:
         name: one of `BACKENDS`; empty for the first.

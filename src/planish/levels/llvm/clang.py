@@ -56,7 +56,7 @@ class Compiler:
 
     @property
     def name(self) -> str:
-        """Return what users know it by: `clang-22` or `ziglang`."""
+        """Return the name that users know it by: `clang-22` or `ziglang`."""
         return "ziglang" if "ziglang" in self.command else Path(self.command[0]).name
 
     def to_ir(

@@ -261,7 +261,7 @@ def _contributions(found: Found, passes: Passes, what: str) -> str:
 
 
 def _verified(task: Task[IRProgram], analysis: Mapping[str, Any]) -> str:
-    """Return what was done to verify a candidate."""
+    """Return how a candidate was verified."""
     program = task.program
     # Why its answer was not compared, empty where it was: known of the winner, and before of the whole run.
     notes: Sequence[str] | None = analysis.get(_CHECKED)

@@ -108,7 +108,7 @@ class Runner:
 
     @property
     def compiler(self) -> tuple[str, ...]:
-        """Return what compiles and links."""
+        """Return the compiler, which also links."""
         return self._linker
 
     @contextmanager

@@ -87,7 +87,7 @@ class LlvmLevel(Level[IRProgram]):
         return replace(read_program(source, options, open_bindings(backend)), backend=backend)
 
     def specialize(self, program: IRProgram, objectives: Sequence[Objective]) -> IRProgram:
-        """Return what the passes of clang -O3 start from, where the time leads and the source is C."""
+        """Return the module that clang -O3's passes start from, where the time leads and the source is C."""
         if program.fast is None or objectives[0].name != "time_s":
             return program
         return replace(program.fast, running=program.running, backend=program.backend)
@@ -206,7 +206,7 @@ class LlvmLevel(Level[IRProgram]):
         return identities(task)
 
     def analyzer(self, task: Task[IRProgram]) -> Analyze:
-        """Return what measures the sizes before and after, and without each pass."""
+        """Return the function that measures the sizes before and after, and without each pass."""
         from planish.levels.llvm.describe import measured
 
         return partial(measured, task)
@@ -246,7 +246,7 @@ class LlvmLevel(Level[IRProgram]):
         return export_module(task, candidate, path)
 
     def machine(self) -> Mapping[str, str]:
-        """Return what the level knows of this machine: name to fact."""
+        """Return the level's facts about this machine, by name."""
         from planish.levels.llvm.machine import machine_facts
 
         return machine_facts()

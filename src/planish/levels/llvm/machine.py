@@ -38,7 +38,7 @@ def _elements(backend: str) -> tuple[PassElement, ...]:
 
 
 def machine_facts() -> Mapping[str, str]:
-    """Return what is here: the processor, each LLVM, the C compilers and the passes that can be run."""
+    """Return the processor, each LLVM, the C compilers and the passes of this machine."""
     llvm = open_bindings()
 
     def compiler() -> str:

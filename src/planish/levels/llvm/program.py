@@ -139,7 +139,7 @@ class LinkCommand:
     reads: tuple[str, ...] = ()
 
     def filled(self, objects: Sequence[Path], program: Path) -> list[str]:
-        """Return what follows the compiler to make a program of some objects."""
+        """Return the compiler's arguments to make a program of some objects."""
         given = {OBJECTS: list(map(str, objects)), PROGRAM: [str(program)]}
         return [each for word in self.words for each in given.get(word, [word])]
 
@@ -201,7 +201,7 @@ class IRProgram:
 
     @property
     def title(self) -> str:
-        """Return what it is, in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
+        """Describe it in a few words: `inflate.c: 10 functions, 2,345 instructions`."""
         source = SOURCE.search(self.ir)
         name = source[1] if source else ""
         # LLVM's escapes are undone; where a line cannot hold what comes out, they stay.

@@ -124,12 +124,12 @@ def prepared(task: Task[IRProgram]) -> str:
 
 
 def baseline_of(task: Task[IRProgram]) -> Candidate:
-    """Return what a user has without planish; of a linked program the object as the compiler made it."""
+    """Return the baseline: what a user has without planish; of a linked program the compiler's object."""
     return Candidate() if task.program.linked else candidate_of(baseline_passes(task))
 
 
 def baseline_passes(task: Task[IRProgram]) -> tuple[str, ...]:
-    """Return what a user has without planish.
+    """Return the baseline: what a user has without planish.
 
     For size this is -Oz as clang means it: `default<Oz>` on what `prepared` returns; `default<O2>` on the
     same makes as small code where LLVM (from 23 on), or the back end, has no `default<Oz>`. For time it is

@@ -86,7 +86,7 @@ class Executable(Protocol):
 
     @property
     def program(self) -> Program:
-        """Return what it computes."""
+        """Return the program that it computes."""
         ...
 
     def allocate(self) -> object:

@@ -69,7 +69,7 @@ def can_name_function(name: str) -> bool:
 
 
 def parameter_name(tensor: str, kernel: str) -> str:
-    """Return what a tensor is called in the function of a kernel; other tensors have other names.
+    """Return the name of a tensor in the function of a kernel; other tensors have other names.
 
     Args:
         tensor: its name in the program.

@@ -143,7 +143,7 @@ class NestTable:
 
     @property
     def here(self) -> Floats:
-        """Return what each loop walks of its axis, (n, loops)."""
+        """Return the part of its axis that each loop walks, (n, loops)."""
         return np.take_along_axis(self.inside, self.axis[:, :, None], 2)[:, :, 0]
 
 

@@ -255,7 +255,7 @@ class LoopsLevel(Level["TensorProgram"]):
         return None if _on_gpu(task) else least_seconds(task.program, task.target.cores)
 
     def text_format(self, task: Task[TensorProgram]) -> str:
-        """Return what a schedule is as text."""
+        """Return a schedule as text."""
         del task
         return "The steps of a schedule, one a line, as Split(axis='m', factor=16): see `steps`."
 
@@ -307,7 +307,7 @@ class LoopsLevel(Level["TensorProgram"]):
         return Task(program, self.target(program, 1), (self.objectives["time_s"],), self.version)
 
     def machine(self) -> Mapping[str, str]:
-        """Return what the level knows of this machine: name to fact."""
+        """Return the level's facts about this machine, by name."""
         from planish.levels.loops.gpu.evaluator import gpu_facts
         from planish.levels.loops.roofline import measured_peak
         from planish.sandbox.confinement import sandbox_status

@@ -95,7 +95,7 @@ def read_list_dataset(
 def labels_of(
     table: CostTable, objective: str, lists: Sequence[tuple[str, ...]], llvm: str
 ) -> Mapping[str, tuple[NDArray[np.float32], float]]:
-    """Return what each list saves on each function, as a share of what it costs after -Oz, and that cost."""
+    """Return each list's savings on each function, as a share of its cost after -Oz, and that cost."""
     columns, hint = table.columns, "Make others: planish corpus costs CORPUS FILE."
     if columns.llvm != llvm:
         raise PlanishError(f"the labels are of LLVM {columns.llvm}, and this is {llvm}", hint)
@@ -293,7 +293,7 @@ def evaluate_answers(
 
 
 def summary(evaluated: Sequence[EvaluatedAnswer]) -> Mapping[str, float]:
-    """Return what answers are worth, in the columns of figures 4.4, 4.5 and 4.6; at least one answer.
+    """Return the value of answers, in the columns of figures 4.4, 4.5 and 4.6; at least one answer.
 
     Shares are of all answers, those without code or counts included, unless a name says otherwise.
     """

@@ -144,7 +144,7 @@ class Pipeline:
                 yield from under_way[:1]
 
     def _work(self, job: _Job, _: Watchdog) -> Prepared | Crop | str:
-        """Return what comes of a job, or why nothing does; in a worker."""
+        """Return the result of a job, or why there is none; in a worker."""
         package = job.passage.package
         try:
             if job.units is not None:

@@ -60,7 +60,7 @@ class Row:
 
 
 def split_of(kind: Kind, package: str) -> Split:
-    """Return what a package is for: 80 % train, 10 % validate, 10 % test; random programs stay apart.
+    """Return the split of a package: 80 % train, 10 % validate, 10 % test; random programs stay apart.
 
     It depends on the name alone, so that a package is for the same in every corpus.
     """

@@ -289,7 +289,7 @@ class Package(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Return what kind of source it is."""
+        """Return the kind of the source."""
         ...
 
     def prepare(self, work: Path, system: Sequence[Path]) -> Prepared:

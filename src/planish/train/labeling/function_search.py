@@ -233,7 +233,7 @@ class FunctionCosts(Recorder):
         self.unoptimized = self.cost(())
 
     def cost(self, passes: Sequence[str]) -> int | None:
-        """Return what the function costs after these passes; None where they fail or break it."""
+        """Return the cost of the function after these passes; None where they fail or break it."""
         self.run([candidate_of(passes)])
         return self.ranking.costs[tuple(passes)]
 
@@ -255,7 +255,7 @@ class FunctionCosts(Recorder):
         return passes_of(candidate) in self.ranking.costs
 
     def trial(self, candidate: Candidate) -> Trial | None:
-        """Return what became of a list; None where it was not run."""
+        """Return the outcome of a list; None where it was not run."""
         if not self.has(candidate):
             return None
         return self._trial(candidate, self.ranking.costs[passes_of(candidate)])

@@ -59,7 +59,7 @@ class Label:
 
     @property
     def saved(self) -> int:
-        """Return what the list saves over -Oz; never negative, since -Oz is the fallback."""
+        """Return the savings of the list over -Oz; never negative, since -Oz is the fallback."""
         return self.baseline - self.best
 
 
@@ -192,7 +192,7 @@ class LabelBench:
 
     @cached_property
     def objective(self) -> Objective:
-        """Return what is made less."""
+        """Return the objective that is minimized."""
         return Objective(self.plan.objective, exact=True)
 
     @cached_property

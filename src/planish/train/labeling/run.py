@@ -74,7 +74,7 @@ class Summary:
 
     @property
     def overall(self) -> float:
-        """Return what is saved of all that there is, as a share."""
+        """Return the savings as a share of the total."""
         return (self.saved - self.lost) / self.baseline if self.baseline else 0.0
 
 

@@ -95,7 +95,7 @@ class CostRows:
 
     @cached_property
     def columns(self) -> Columns:
-        """Return what columns mean in the rows that this makes."""
+        """Return the names of the columns of the rows that this makes."""
         llvm, machine = self.bench.bindings.version, platform.machine()
         return Columns(llvm, machine, tuple(self.objectives), tuple(self.lists), FEATURES, VERSION)
 
@@ -286,7 +286,7 @@ def _known(path: Path, columns: Columns) -> CostTable:
 
 
 def _gain(row: CostRow | None) -> tuple[int, int]:
-    """Return what the best list saves, and what -Oz leaves."""
+    """Return the savings of the best list, and the cost after -Oz."""
     if row is None:
         return 0, 0
     least = min((each[0] for each in row.costs if each), default=row.baseline[0])

@@ -48,7 +48,7 @@ class NetworkClass:
         return math.prod(indicator.strength(found) for indicator in self.indicators)
 
     def reasons(self, found: Features) -> tuple[str, ...]:
-        """Return what each indicator shows of a graph."""
+        """Return the value of each indicator for a graph."""
         seen = found.to_json()
         return tuple(indicator.text.format_map(seen) for indicator in self.indicators)
 

@@ -66,7 +66,7 @@ class OpIndex:
         self.arguments: dict[str, Types] = {}
 
     def info(self, uid: str) -> OpInfo:
-        """Return what is known of an operation; raises ScheduleError where it is missing."""
+        """Return the facts about an operation; raises ScheduleError where it is missing."""
         if uid not in self.infos:
             what = f"there is no operation '{uid}'"
             raise ScheduleError(what, "An edit before this one removed it, or none made it.")

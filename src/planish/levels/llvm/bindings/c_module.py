@@ -165,7 +165,7 @@ class CModule(Module):
         return CModule(self._session, self._context.share(), handle, self._machine)
 
     def definitions(self) -> Definitions:
-        """Return what treats the functions that it defines one by one."""
+        """Return the access to each of the functions that it defines."""
         return Definitions(self._functions, self._handle, self._context.handle, self._session.count)
 
     def run(self, pipeline: str) -> None:

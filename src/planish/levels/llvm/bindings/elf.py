@@ -184,7 +184,7 @@ def machine(data: bytes) -> int:
 
 
 def function_loads(data: bytes) -> dict[str, tuple[int, int]]:
-    """Return what each function of an object loads: bytes of code, and of tables that exist because of it.
+    """Return the loaded bytes of each function of an object: of code, and of tables that exist because of it.
 
     The tables are its part of the unwind table, and its jump tables and tables of exceptions, as far as they
     are in sections of their own (-ffunction-sections).

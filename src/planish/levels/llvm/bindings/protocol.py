@@ -76,7 +76,7 @@ class Module(ABC):
 
     @abstractmethod
     def verify(self) -> str:
-        """Return what LLVM's verifier objects to; empty when nothing."""
+        """Return the errors of LLVM's verifier; empty if there are none."""
 
     @abstractmethod
     def instructions(self) -> int:

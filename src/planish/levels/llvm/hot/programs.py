@@ -157,7 +157,7 @@ class ProgramBuilder:
         return self._prepared[key]
 
     def _before(self, others: Lists, names: tuple[str, ...]) -> Lists:
-        """Return what is run before the last list: the other lists, and those of -O3."""
+        """Return the lists that are run before the last one: the other lists, and those of -O3."""
         apart = {*names, *(name for _, functions in others for name in functions)}
         usual = tuple(name for name in self._names if name not in apart)
         # Without names a list is run on all functions.

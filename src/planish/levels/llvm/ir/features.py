@@ -268,7 +268,7 @@ class CutWarning(UserWarning):
 
 
 def instruction_schema(objective: str = "instructions") -> FeatureSchema:
-    """Return what the columns mean; the number of values is part of a name, for a network depends on it.
+    """Return the names of the columns; the number of values is part of a name, for a network depends on it.
 
     Args:
         objective: what is to be made less; what is learnt of one says nothing of another.

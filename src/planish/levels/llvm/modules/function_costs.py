@@ -148,7 +148,7 @@ class BestCode:
 
 
 def best_code(module: CModule, objective: str, variants: Collection[tuple[str, ...]]) -> BestCode:
-    """Return what functions cost with the best of several changes of their attributes.
+    """Return the costs of functions with the best of several changes of their attributes.
 
     Args:
         module: of which code is made; no more is made of it afterwards.

@@ -384,12 +384,12 @@ class PassSpace(Space):
         return made.instructions if made else None
 
     def compiled(self, candidate: Candidate) -> str | None:
-        """Return what a list makes of the module, prepared for size; None where it fails, or ends LLVM."""
+        """Return the module after a list, prepared for size; None where the list fails, or ends LLVM."""
         made = _made(self._ir, passes_of(candidate))
         return made.code if made else None
 
     def refused(self, text: str) -> str:
-        """Return what LLVM says of a text; "" where it is a module."""
+        """Return LLVM's error for a text; "" where it is a module."""
         from planish.levels.llvm.bindings.libraries import open_bindings
 
         return reading_error(open_bindings(), text)

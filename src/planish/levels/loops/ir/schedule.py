@@ -195,7 +195,7 @@ class Schedule:
 
     @property
     def program(self) -> Program:
-        """Return what is scheduled."""
+        """Return the program that is scheduled."""
         return self.graph.program
 
     @lazy

@@ -309,7 +309,7 @@ def iterations(tree: LoopTree, inside: Remaining, loop: Loop) -> tuple[int, int]
 
 
 def within(inside: Remaining, axis: str, rest: int) -> dict[str, int]:
-    """Return what remains inside an iteration of a loop over `axis`, of whose axis `rest` elements remain."""
+    """Return the elements that remain inside an iteration of a loop over `axis`, of which `rest` remain."""
     return {**inside, axis: rest}
 
 

@@ -288,7 +288,7 @@ class _Planner:
             plan.nodes[write] = NodeLoops(loops, {nest.name: frozenset(nest.axes)}, copies=True)
 
     def _links(self, nest: Nest) -> dict[str, frozenset[str]]:
-        """Return what a nest needs of other nests, by itself or by copies."""
+        """Return the nests that a nest reads, by itself or by copies, with the axes that link them."""
         links: dict[str, frozenset[str]] = {}
         for operand in nest.operands:
             links = _meet(links, {self.graph.nests[j].name: axes for j, axes in operand.links})

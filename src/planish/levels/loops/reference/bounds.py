@@ -394,7 +394,7 @@ def target_views(
 
 
 def filled_with(reduce: str | None) -> float:
-    """Return what a spread target holds where nothing reaches it."""
+    """Return the value of a spread target where nothing reaches it."""
     return IDENTITY[reduce or "add"]
 
 

@@ -98,7 +98,7 @@ class Facts:
 
     @cached_property
     def nest(self) -> Nest:
-        """Return what is looked at."""
+        """Return the nest that is looked at."""
         return self.graph.nests[self.number]
 
     @cached_property
@@ -165,7 +165,7 @@ class Facts:
 
     @cached_property
     def operands(self) -> tuple[Moves, ...]:
-        """Return what the nest reads, each distinct access once."""
+        """Return the accesses that the nest reads, each distinct one once."""
         return tuple(self._moves(operand.access) for operand in self.nest.operands)
 
     def _moves(self, access: Access) -> Moves:

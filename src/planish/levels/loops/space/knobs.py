@@ -96,7 +96,7 @@ class KnobContext:
         return self.schedule.loops[self.facts.number]
 
     def of(self, kind: str) -> str | None:
-        """Return what was chosen for the nest's knob of a kind, if it was turned."""
+        """Return the choice for the nest's knob of a kind, if it was turned."""
         return self.chosen.get(knob_name(kind, self.facts))
 
     @cached_property

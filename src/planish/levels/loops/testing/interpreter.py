@@ -42,7 +42,7 @@ class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user
 
 
 def looked_up(base: Ref, index: Any, stride: float, extent: float) -> Ref:
-    """Return what a "gather" reads: `index` strides after its reference, brought into range."""
+    """Return the element that a "gather" reads: `index` strides after its reference, brought into range."""
     # As all code generators do it: an index that leaves its range must be harmless, and the same everywhere.
     integer = np.nan_to_num(np.trunc(index), nan=0.0)
     return replace(base, offset=base.offset + int(stride) * int(np.clip(integer, 0, extent - 1)))

@@ -39,7 +39,7 @@ class Machine:
     masks: bool
 
     def vectors(self, itemsize: int) -> Vectors:
-        """Return what decisions about loops depend on, for elements of this number of bytes."""
+        """Return the facts on which decisions about loops depend, for elements of this number of bytes."""
         lanes = max(1, self.vector_bits // (8 * itemsize))
         return Vectors(lanes, self.registers, self.masks, compiled=True)
 
