@@ -26,6 +26,7 @@ from planish.levels.loops.backends import this_machine
 from planish.measure import Plan, Variant
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
+from planish.network.choices import choose_algorithms, choose_placements
 from planish.network.fusion import kernels_of
 from planish.network.ir import Network
 from planish.network.library.assembly import build
@@ -35,7 +36,7 @@ from planish.network.placing import place_tensors
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite, rewrite_layouts, sink_views, trim_windows
 from planish.network.timing import PEERS, TIME, Runtime, make_feeds, network_spec, write_models
-from planish.network.tuning import choose, choose_algorithms
+from planish.network.tuning import choose
 from planish.network.verification import INPUT_SETS, TOLERANCE, answers_here, verify
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -126,7 +127,9 @@ def measured(
         report(f"{name}: {side}")
         network = rewritten(source, used, target)
         if used.fuses:
-            network, kernels = place_tensors(network)
+            network, kernels = (
+                choose_placements(network, target, report) if used.tunes else place_tensors(network)
+            )
         else:
             kernels = kernels_of(network, fuse=False)
         seconds = options.seconds if used.tunes else None

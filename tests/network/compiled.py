@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import compile_schedule
 from planish.network.placing import place_tensors
+from planish.network.python_kernels.program import PythonKernel
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite
 from planish.network.verification import TOLERANCE
@@ -82,7 +83,12 @@ def built_library(path: Path, cores: int = 1) -> Built:
 
 def built_network(network: Network, cores: int) -> Built:
     """Compile a network likewise, as it is rewritten."""
-    (network, kernels), target = place_tensors(network), this_machine(cores)
+    return built_with(*place_tensors(network), cores)
+
+
+def built_with(network: Network, kernels: Sequence[FusedKernel | PythonKernel], cores: int) -> Built:
+    """Compile the kernels of a network likewise."""
+    target = this_machine(cores)
     schedules = {
         kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)
         for kernel in kernels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,17 @@ import pytest
 from onnx import TensorProto
 
 from held_out_networks import shufflenet
-from network.compiled import assert_same, compiled, operators, shared_library
+from network.compiled import assert_same, built_with, compiled, operators, shared_library
 from network_models import ModelWriter, densenet, unet
+from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import this_machine
+from planish.network.choices import choose_placements, slower_groups
+from planish.network.fusion import FusedKernel
+from planish.network.library.files import write_library
+from planish.network.library.runtime import CompiledNetwork
+from planish.network.placing import place_tensors, placement_groups, tensors_of
+from planish.network.python_kernels.program import PythonKernel
+from planish.network.reader import read_network
 
 
 def moves(layers: list[str]) -> list[str]:
@@ -89,6 +98,36 @@ def parts_that_are_looked_up(w: ModelWriter) -> tuple[str, ...]:
     whole = w.add("Concat", w.add("Relu", x), w.add("Sin", x), axis=1)
     a, b = w.add("Split", w.add("Tanh", whole), w.whole(4, 12), axis=1, count=2)
     return w.add("Gather", a, ids, axis=0), w.add("Cos", b), w.add("Neg", whole)
+
+
+def two_blocks(w: ModelWriter) -> tuple[str, ...]:
+    """Write two Concat; no kernel touches both."""
+    x = w.input("x", (4, 8))
+    for _ in range(2):
+        x = w.add("Concat", w.add("Relu", x), w.add("Tanh", x), axis=1)
+        x = w.add("Softmax", w.add("Softmax", x))
+    return (x,)
+
+
+def test_placements_are_chosen_by_measured_times(tmp_path: Path) -> None:
+    w = ModelWriter()
+    network = read_network(read_model(w.save(tmp_path / "m.onnx", *two_blocks(w)), {}))[0]
+    placed, kernels = place_tensors(network)
+    groups = placement_groups(placed, kernels)
+    first, second = [node.output for node in network.nodes if node.operator == "Concat"]
+    assert groups == [{first}, {second}]
+    _, copying = place_tensors(network, apart=placed.placements)
+
+    def times(kernels: Sequence[FusedKernel | PythonKernel], of_second: float) -> list[float]:
+        """Return 1 s for the kernels of the first Concat, and as many seconds for those of the second."""
+        return [of_second if second in (placed.memory(n)[0] for n in tensors_of(k)) else 1.0 for k in kernels]
+
+    # Copies take a kernel more of 1 s in the first.
+    within, copied = (kernels, times(kernels, 3.0)), (copying, times(copying, 2.0))
+    assert slower_groups(placed, groups, within, copied) == [{second}]
+    found, made = choose_placements(network, this_machine(1), [].append)
+    write_library(built_with(found, made, 1), tmp_path)
+    assert_same(CompiledNetwork(tmp_path), tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize(

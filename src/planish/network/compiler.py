@@ -259,17 +259,13 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     target, on_progress = request.target, request.on_progress
     from planish.network.report import describe_layers, match_layers, profile_onnxruntime
     from planish.network.timing import compare, layer_times, make_extreme_feed, make_feeds
-    from planish.network.tuning import choose, choose_algorithms
+    from planish.network.tuning import choose
     from planish.network.verification import INPUT_SETS, TOLERANCE
 
     limit = TOLERANCE if request.tolerance is None else request.tolerance
     own = _read_feeds(program) if request.inputs else []
     feeds = [*own, *make_feeds(network, INPUT_SETS), make_extreme_feed(network)]
-    if request.seconds and not is_foreign(target):
-        network = choose_algorithms(network, limit, target, on_progress)
-    else:
-        network = rewrite(network, limit, target)
-    network, kernels = place_tensors(network, fuse=request.fuse)
+    network, kernels = _arrange(network, limit, request)
     distinct = {kernel.program.text for kernel in kernels}
     on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
     schedules, tuned = choose(
@@ -300,6 +296,19 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     return Compilation(
         built.manifest, built, folder, loaded, layers, matches, comparison, worst, limit, tuned, len(distinct)
     )
+
+
+def _arrange(
+    network: Network, tolerance: float, request: _Request
+) -> tuple[Network, Sequence[FusedKernel | PythonKernel]]:
+    """Return a network with its algorithms and placements, measured where time is given, and its kernels."""
+    target, on_progress = request.target, request.on_progress
+    if not request.seconds or is_foreign(target):
+        return place_tensors(rewrite(network, tolerance, target), fuse=request.fuse)
+    from planish.network.choices import choose_algorithms, choose_placements
+
+    network = choose_algorithms(network, tolerance, target, on_progress)
+    return choose_placements(network, target, on_progress, fuse=request.fuse)
 
 
 def _read_feeds(program: GraphProgram) -> list[Feed]:

@@ -8,7 +8,7 @@ where one has rows that lie apart, the references of the chosen loop tree are mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -28,17 +28,20 @@ from planish.network.operators.builder import OUTPUT
 from planish.network.python_kernels.program import PythonKernel
 
 
-def place_tensors(network: Network, *, fuse: bool = True) -> tuple[Network, list[FusedKernel | PythonKernel]]:
+def place_tensors(
+    network: Network, *, fuse: bool = True, apart: Iterable[str] = ()
+) -> tuple[Network, list[FusedKernel | PythonKernel]]:
     """Place the parts of Concat in its result, and those that Slice reads in its source, where kernels can.
 
     Args:
         network: with its layouts and algorithms.
         fuse: whether element-wise operators join what computes their input.
+        apart: tensors that are not to be placed.
 
     Returns:
         The network, and its kernels.
     """
-    network, rejected = _share_parts(network), set[str]()
+    network, rejected = _share_parts(network), set(apart)
     while True:
         placer = _Placer(network, rejected)
         placed, kernels = placer.network(), list[FusedKernel | PythonKernel]()
@@ -59,6 +62,23 @@ def rows_apart(network: Network, kernel: FusedKernel | PythonKernel) -> Mapping[
         if (apart := network.rows_apart(tensor)) is not None:
             found[local] = apart[1].row, apart[1].step
     return found
+
+
+def tensors_of(kernel: FusedKernel | PythonKernel) -> list[str]:
+    """Return the tensors that a kernel reads and writes."""
+    return [tensor for _, tensor in _operands(kernel)]
+
+
+def placement_groups(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> list[set[str]]:
+    """Return sets of tensors that hold others, so that each kernel works in the memory of one set at most."""
+    bases = {place.base for place in network.placements.values()}
+    groups = list[set[str]]()
+    for kernel in kernels:
+        touched = bases.intersection(network.memory(tensor)[0] for tensor in tensors_of(kernel))
+        joined = [group for group in groups if not touched.isdisjoint(group)]
+        groups = [group for group in groups if touched.isdisjoint(group)]
+        groups += [touched.union(*joined)] if touched else []
+    return groups
 
 
 def _operands(kernel: FusedKernel | PythonKernel) -> Iterator[tuple[str, str]]:

@@ -91,7 +91,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Atan": _mapped(scalars.arctangent),
     "Atanh": _mapped(scalars.inverse_hyperbolic_tangent),
     "AveragePool": Operator(build=reductions.build_pooling),
-    "BatchNormalization": Operator(build=reductions.build_batch_normalization),
+    "BatchNormalization": Operator(computing.translate_batch_normalization),
     "BiasGelu": Operator(computing.translate_gelu),
     "BitShift": Operator(write=mapping.write_bit_shift, maps_elements=True),
     "BitwiseAnd": _mapped(scalars.bits_and),

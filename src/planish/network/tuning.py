@@ -1,4 +1,4 @@
-"""Tuning of a network's kernels, and choice of their schedules and algorithms by measurement.
+"""Tuning of a network's kernels, and choice of their schedules by measurement.
 
 The time goes where most is expected to be gained. What a search gains grows with the logarithm of its time,
 and is at most what is left above the time that the arithmetic and the memory need. So each kernel's share of
@@ -37,16 +37,13 @@ from planish.levels.loops.roofline import least_work, quick_peak
 from planish.levels.loops.space.template import TemplateSpace
 from planish.measure.executors import LocalExecutor
 from planish.network.division import divide_rows, division_of, transfer_times
-from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.fusion import FusedKernel
 from planish.network.ir import Network
 from planish.network.library.assembly import build
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import Schedule, compile_schedule, is_foreign
-from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
 from planish.network.python_kernels.program import PythonKernel
-from planish.network.rewrites.pipeline import rewrite_algorithms, rewrite_layouts
-from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
 from planish.network.timing import interleaved_times, layer_times
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
@@ -54,6 +51,8 @@ from planish.sandbox.scratch import Scratch
 
 if TYPE_CHECKING:
     from planish.store import Store
+
+Kernels = Sequence[FusedKernel | PythonKernel]
 
 BEST = 3
 """Schedules of a kernel that are compared in the library: the best of many trials is often best by chance."""
@@ -202,7 +201,7 @@ TIMING_LIMIT_S = 600.0
 
 def choose(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     target: Target,
     seconds: float | None,
     store: Store | str | Path | None,
@@ -279,7 +278,7 @@ def _by_rows(kernel: FusedKernel, schedule: Schedule, target: Target) -> Schedul
 
 def _quickest(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     options: Sequence[Mapping[str, Schedule]],
     target: Target,
 ) -> dict[str, Schedule]:
@@ -329,7 +328,7 @@ def combine_quickest(
 
 def _quickest_whole(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     choices: Sequence[dict[str, Schedule]],
     target: Target,
 ) -> dict[str, Schedule]:
@@ -344,21 +343,21 @@ def _quickest_whole(
 
 def _kernel_times(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     schedules: Mapping[str, Schedule],
     target: Target,
 ) -> Mapping[str, float]:
     """Time the distinct kernels that have a schedule, in a library; return seconds of all calls of each."""
-    found, times = _times(network, kernels, schedules, target), dict[str, float]()
+    found, times = time_kernels(network, kernels, schedules, target), dict[str, float]()
     for kernel, seconds in zip(kernels, found, strict=True):
         if kernel.program.text in schedules:
             times[kernel.program.text] = times.get(kernel.program.text, 0.0) + seconds
     return times
 
 
-def _times(
+def time_kernels(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     schedules: Mapping[str, Schedule],
     target: Target,
 ) -> Sequence[float]:
@@ -377,76 +376,7 @@ def _in_child(times: Callable[[], list[float]]) -> Sequence[float]:
     return found
 
 
-def _default_schedules(kernels: Sequence[FusedKernel | PythonKernel], target: Target) -> dict[str, Schedule]:
+def default_schedules(kernels: Kernels, target: Target) -> dict[str, Schedule]:
     """Compile the default schedule of each distinct kernel."""
     distinct = {kernel.program.text: kernel for kernel in kernels if isinstance(kernel, FusedKernel)}
     return {text: compile_schedule(k, _default(k, target), target) for text, k in distinct.items()}
-
-
-def choose_algorithms(
-    network: Network, tolerance: float, target: Target, on_progress: Callable[[str], None]
-) -> Network:
-    """Choose the algorithm of each convolution, and strips, by measurement; equal layers have the same.
-
-    Args:
-        network: as it was read.
-        tolerance: largest difference of an output, as a share of its largest number.
-        target: this machine.
-        on_progress: is called with lines on the progress.
-    """
-    network = rewrite_layouts(network)
-    allowed = list_allowed_tiles(network, tolerance)
-    layers = {
-        node.output: (network.shape(node.inputs[1]), network.shape(node.output))
-        for node in network.nodes
-        if node.output in allowed
-    }
-    shared = {layer: set(POINTS) for layer in layers.values()}
-    for name, layer in layers.items():
-        shared[layer] &= set(allowed[name])
-    costs: dict[object, dict[int, float]] = {layer: {} for layer in shared}
-    # 0 stands for the direct algorithm.
-    for tile in (0, *POINTS) if allowed else ():
-        chosen = {name: tile for name, layer in layers.items() if tile in shared[layer]}
-        if tile and not chosen:
-            continue
-        variant = rewrite_winograd(network, chosen if tile else {})
-        kernels = kernels_of(variant)
-        times = _times(variant, kernels, _default_schedules(kernels, target), target)
-        for kernel, seconds in zip(kernels, times, strict=True):
-            name = convolution_of(kernel.nodes[0].output)
-            if name in layers and (name in chosen or not tile):
-                cost = costs[layers[name]]
-                cost[tile] = cost.get(tile, 0.0) + seconds
-    best = {layer: min(cost, key=lambda tile: cost[tile]) for layer, cost in costs.items()}
-    count = sum(best[layer] > 0 for layer in layers.values())
-    on_progress(f"{count} of {len(layers)} convolutions of 3x3 are quicker by Winograd's algorithm")
-    return _choose_strips(
-        network, {name: best[layer] for name, layer in layers.items() if best[layer]}, target, on_progress
-    )
-
-
-def _choose_strips(
-    network: Network, tiles: Mapping[str, int], target: Target, on_progress: Callable[[str], None]
-) -> Network:
-    """Choose the strips of each chain of kernels by measurement; equal chains have the same."""
-    listed = {chain: list_rows(network, chain, tiles, target) for chain in find_chains(network, tiles)}
-    chains = [chain for chain, rows in listed.items() if rows]
-    owners = {node.output: chain for chain in chains for node in chain.nodes}
-    options = [[None, *listed[chain]] for chain in chains]
-    costs: dict[object, dict[int | None, float]] = {chain.kind(network): {} for chain in chains}
-    for index in range(max(map(len, options), default=0)):
-        rows = {c.output: each[index] for c, each in zip(chains, options, strict=True) if index < len(each)}
-        variant = rewrite_algorithms(network, tiles, chains, rows)
-        kernels = kernels_of(variant)
-        times = _times(variant, kernels, _default_schedules(kernels, target), target)
-        for kernel, seconds in zip(kernels, times, strict=True):
-            chain = owners.get(chain_tensor(convolution_of(kernel.output)))
-            if chain is not None and chain.output in rows:
-                cost, key = costs[chain.kind(network)], rows[chain.output]
-                cost[key] = cost.get(key, 0.0) + seconds
-    best = {kind: min(cost, key=lambda rows: cost[rows]) for kind, cost in costs.items()}
-    chosen = {chain.output: best[chain.kind(network)] for chain in chains}
-    count = sum(rows is not None for rows in chosen.values())
-    on_progress(f"{count} of {len(chains)} chains of kernels are quicker by strips of rows")
-    return rewrite_algorithms(network, tiles, chains, chosen)

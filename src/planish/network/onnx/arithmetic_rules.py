@@ -98,6 +98,24 @@ def translate_logarithm(t: Translator, node: Node, outputs: Sequence[str]) -> It
     yield from (apart, power, total, log, viewed, t.step(node, "Add", (log.output, viewed.output), out))
 
 
+def translate_batch_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+    """Write BatchNormalization of a trained network as a scale and a shift: both join other operators."""
+    del outputs
+    constants = [t.constants.get(name) for name in node.inputs[1:5]]
+    if any(each is None for each in constants) or node.attributes.get("training_mode"):
+        raise node.refuse("only constant statistics are covered")
+    scale, bias, mean, variance = (np.asarray(each, np.float64) for each in constants)
+    factor = scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+    shape = t.shape(node.output)
+    wide = (-1, *(1,) * (len(shape) - 2))
+    by, more = (
+        t.constant(f"{node.output} {what}", value.reshape(wide).astype(np.float32))
+        for what, value in (("factor", factor), ("shift", bias - mean * factor))
+    )
+    scaled = t.step(node, "Mul", (node.inputs[0], by), shape, "scaled")
+    yield from (scaled, t.step(node, "Add", (scaled.output, more), shape))
+
+
 def translate_group_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
     """Divide GroupNormalization into an InstanceNormalization of groups, a scale and a bias."""
     del outputs

@@ -202,27 +202,3 @@ def build_instance_normalization(network: Network, node: Node) -> KernelBuilder:
     scale, bias = (_read(builder, name, axes[1:2]) for name in node.inputs[1:3])
     kept = tuple(axis for axis in axes if axis.extent > 1)
     return builder.finish(shape, kept, f"({result}*{scale}+{bias})")
-
-
-def build_batch_normalization(network: Network, node: Node) -> KernelBuilder:
-    """Build BatchNormalization of a trained network: a scale and a shift for each channel."""
-    constants = [network.constant(node, index) for index in range(1, 5)]
-    if any(each is None for each in constants) or node.attributes.get("training_mode"):
-        raise node.refuse("only constant statistics are covered")
-    scale, bias, mean, variance = (np.asarray(each, np.float64) for each in constants)
-    factor = scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
-    names = [f"{node.output} scale", f"{node.output} shift"]
-    for name, value in zip(names, (factor, bias - mean * factor), strict=True):
-        network = network.with_constant(name, np.asarray(value, np.float32))
-    builder, shape = KernelBuilder(network), network.shape(node.inputs[0])
-    groups = [(0,), (1,), tuple(range(2, len(shape)))]
-    axes = [
-        Axis(builder.axis(name, prod(shape[d] for d in dims)), prod(shape[d] for d in dims), dims)
-        for name, dims in zip("nck", groups, strict=True)
-    ]
-    x, scale_text, shift = (
-        _read(builder, name, part)
-        for name, part in zip((node.inputs[0], *names), (axes, axes[1:2], axes[1:2]), strict=True)
-    )
-    kept = tuple(axis for axis in axes if axis.extent > 1)
-    return builder.finish(shape, kept, f"({x}*{scale_text}+{shift})")

@@ -393,5 +393,5 @@ def _named(name: str, number: int) -> str:
 
 
 def chain_tensor(name: str) -> str:
-    """Return the tensor that a strip is of; any other is its own."""
-    return re.sub(r" strip\d+$", "", name)
+    """Return the tensor that a strip is of, or the part of its convolution; any other is its own."""
+    return re.sub(r" strip\d+(?= |$)", "", name)

@@ -249,7 +249,8 @@ def test_older_opsets_are_converted(tmp_path: Path) -> None:
 
 
 def test_all_elementwise_operators_are_tested() -> None:
-    source = Path(__file__).read_text() + Path(__file__).with_name("test_python_kernels.py").read_text()
+    other = Path(__file__).parents[1] / "python_kernels" / "test_python_kernels.py"
+    source = Path(__file__).read_text() + other.read_text()
     assert [
         name
         for name in filter(is_elementwise, OPERATORS)
@@ -289,3 +290,12 @@ def test_elementwise_operators_join_what_is_before_them(tmp_path: Path) -> None:
         "Sigmoid",
     ]
     assert_same(fused.network, path)
+
+
+def test_batch_normalization_joins_what_is_before_it(tmp_path: Path) -> None:
+    w = ModelWriter()
+    x = w.add("MaxPool", w.conv(w.input("x", (1, 3, 8, 8)), 3, 6, 3), kernel_shape=[2, 2], strides=[2, 2])
+    path = w.save(tmp_path / "m.onnx", w.conv(w.add("Relu", w.batch_norm(x, 6)), 6, 4, 1))
+    found = compiled(path)
+    assert operators(found) == ["Conv", "MaxPool+Mul+Add+Relu", "Conv"]
+    assert_same(found.network, path)

@@ -148,7 +148,7 @@ def test_library_is_called_from_c(tmp_path: Path) -> None:
 @needs("cmake")
 @needs("cc")
 def test_example_is_built_by_cmake(made: Path, tmp_path: Path) -> None:
-    example = Path(__file__).parents[2] / "examples" / "network"
+    example = Path(__file__).parents[3] / "examples" / "network"
     for command in (
         ["cmake", "-S", example, "-B", tmp_path, f"-DNET={made / 'net'}"],
         ["cmake", "--build", tmp_path],
@@ -164,7 +164,7 @@ def test_example_is_built_by_cmake(made: Path, tmp_path: Path) -> None:
 def test_missing_instructions_are_a_return_code(made: Path, tmp_path: Path) -> None:
     if "avx2" not in llvm.get_host_cpu_features():
         pytest.skip("the library needs no instructions that others lack")
-    source = Path(__file__).parents[2] / "examples" / "network" / "main.c"
+    source = Path(__file__).parents[3] / "examples" / "network" / "main.c"
     net = made / "net"
     command = ["cc", f"-I{net}", source, net / "model.so", "-o", tmp_path / "main", f"-Wl,-rpath,{net}"]
     subprocess.run(command, check=True)

@@ -56,7 +56,7 @@ def test_wrong_answers_of_another_processor_are_refused(
 def test_library_for_aarch64_is_called_from_c(tmp_path: Path) -> None:
     path, net = small_model(tmp_path / "m.onnx"), tmp_path / "net"
     compile_model(path, output=net, target="aarch64", cores=2)
-    source = Path(__file__).parents[2] / "examples" / "network" / "main.c"
+    source = Path(__file__).parents[3] / "examples" / "network" / "main.c"
     command = ["aarch64-linux-gnu-gcc", f"-I{net}", source, net / "model.so", "-o", tmp_path / "main"]
     subprocess.run([*command, f"-Wl,-rpath,{net}"], check=True)
     run = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", tmp_path / "main"]

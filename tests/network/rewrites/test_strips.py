@@ -14,6 +14,7 @@ from network_models import ModelWriter, mobilenet
 from planish.core import Cache
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
+from planish.network.choices import choose_algorithms
 from planish.network.ir import JOIN, PART, VIEW
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
@@ -22,7 +23,6 @@ from planish.network.reader import read_network
 from planish.network.registry import OPERATORS
 from planish.network.rewrites.pipeline import rewrite, rewrite_algorithms, rewrite_layouts
 from planish.network.rewrites.strips import find_chains
-from planish.network.tuning import choose_algorithms
 from planish.network.verification import TOLERANCE
 
 
