@@ -2,10 +2,11 @@
 
 `python tools/fuzz_networks.py --networks 200` takes some minutes. Networks have odd shapes, tensors of no
 elements and of 0 to 6 dimensions, broadcasting, shared weights, integers, truth values and several outputs.
-Prints each difference and each refusal with the seed that gives the network again; the exit code is 1 if
-there was one. With `--state FILE` the same command continues an interrupted campaign. What rounding decides,
-ONNX Runtime without optimizations also answers otherwise than the reference: such networks are counted, and
-not judged.
+Each seed gives a network of operators, and one of images (`fuzz_images.py`), for which chains of kernels are
+computed in strips. Prints each difference and each refusal with the seed that gives the network again; the
+exit code is 1 if there was one. With `--state FILE` the same command continues an interrupted campaign. What
+rounding decides, ONNX Runtime without optimizations also answers otherwise than the reference: such networks
+are counted, and not judged.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from campaign import State
+from fuzz_images import CACHES, draw_images, small_cache
 from network_models import ModelWriter
 from planish.core import PlanishError
 from planish.levels.graph.sessions import SessionSettings, open_session
@@ -519,6 +521,9 @@ def draw_network(seed: int) -> tuple[onnx.ModelProto, Mapping[str, Array]]:
 # Comparison
 
 
+Draw = Callable[[int], tuple[onnx.ModelProto, Mapping[str, Array]]]
+
+
 def apart(found: Array, right: Array) -> float:
     """Return the largest difference as a share of the largest number, or of 1; infinite where NaN differs."""
     if found.shape != right.shape:
@@ -538,9 +543,15 @@ def _where(error: BaseException) -> str:
     return f"({Path(frame.filename).name}:{frame.lineno})"
 
 
-def judge(seed: int, folder: Path) -> tuple[str, str]:
+def judge_images(seed: int, folder: Path) -> tuple[str, str]:
+    """Compile a network of images for a small cache, and compare it."""
+    with small_cache(CACHES[seed % len(CACHES)]):
+        return judge(seed, folder, draw_images)
+
+
+def judge(seed: int, folder: Path, draw: Draw = draw_network) -> tuple[str, str]:
     """Compile a network and compare it; return what became of it, and details."""
-    model, feed = draw_network(seed)
+    model, feed = draw(seed)
     path = folder / "network.onnx"
     onnx.save(model, str(path))
     try:
@@ -571,18 +582,19 @@ def judge(seed: int, folder: Path) -> tuple[str, str]:
 def main() -> int:
     """Compare networks, and print what differs."""
     parser = argparse.ArgumentParser(description="Compare compiled networks with ONNX Runtime.")
-    parser.add_argument("--networks", type=int, default=200)
+    parser.add_argument("--networks", type=int, default=200, help="seeds: two networks each")
     parser.add_argument("--seed", type=int, default=0, help="of the first network; the others follow")
     parser.add_argument("--state", type=Path, help="file of counts: the same command continues from there")
     options = parser.parse_args()
     state, started = State(options.state, f"networks {options.seed}", options.seed), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(state.first, options.seed + options.networks):
-            outcome, details = judge(seed, Path(folder))
-            state.counts[outcome] += 1
+            for kind, compare in (("operators", judge), ("images", judge_images)):
+                outcome, details = compare(seed, Path(folder))
+                state.counts[outcome] += 1
+                if outcome in BAD:
+                    print(f"seed {seed}, {kind}: {outcome}: {details}", flush=True)
             state.save(seed + 1)
-            if outcome in BAD:
-                print(f"seed {seed}: {outcome}: {details}", flush=True)
     seconds = time.monotonic() - started
     listed = ", ".join(f"{count} {name}" for name, count in sorted(state.counts.items()))
     print(f"{sum(state.counts.values())} networks, {seconds:.0f} s of them now: {listed}")
