@@ -29,7 +29,7 @@ from planish.levels.loops.backends import preferred_backend
 from planish.levels.loops.roofline import measured_peak
 from planish.network.compiler import Compilation, compile_model
 from planish.network.reader import read_network
-from planish.network.report import PeerNode, profile_onnxruntime
+from planish.network.report import PeerNode, join_strips, profile_onnxruntime
 from planish.network.timing import TIME, make_feeds
 from side_by_side import geomean, use_one_core
 
@@ -54,10 +54,11 @@ def print_profiles(found: Compilation, nodes: Sequence[PeerNode]) -> None:
     peak = measured_peak(preferred_backend())
     whole = sum(layer.seconds for layer in found.layers)
     print(f"  layers, {1e3 * whole:.2f} ms in all; peak of one core {peak:.0f} GFLOPS")
-    for index, layer in sorted(enumerate(found.layers), key=lambda pair: -pair[1].seconds)[:SHOWN]:
-        shape = "x".join(map(str, layer.shape))
+    layers = sorted(join_strips(found.layers).items(), key=lambda pair: -pair[1].seconds)
+    for (index, *more), layer in layers[:SHOWN]:
+        shape = "x".join(map(str, layer.shape)) + (f" x{1 + len(more)}" if more else "")
         print(
-            f"  {index:>4} {layer.operators[:40]:<40} {shape:<16} {1e3 * layer.seconds:>8.3f} ms"
+            f"  {index:>4} {layer.operators[:40]:<40} {shape:<20} {1e3 * layer.seconds:>8.3f} ms"
             f" {layer.seconds / whole:>6.1%} {layer.gflops:>7.1f} GFLOPS {layer.gflops / peak:>5.0%} of peak"
         )
     total = sum(node.seconds for node in nodes)

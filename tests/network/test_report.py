@@ -6,12 +6,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import planish
-from network.compiled import small_model
+from network.compiled import run_onnxruntime, small_model
 from network_models import resnet18
 from planish.core import Candidate, Failed, Measured
 from planish.core.wording import multiple
@@ -21,9 +22,10 @@ from planish.measure import PairedSamples
 from planish.network.compiler import compile_model, describe_peers
 from planish.network.fusion import kernels_of
 from planish.network.reader import read_network
-from planish.network.report import PeerNode, match_layers, slower_matches
+from planish.network.report import Layer, PeerNode, join_strips, match_layers, slower_matches
 from planish.network.rewrites.pipeline import rewrite
 from planish.network.timing import NetworkEvaluator, Runtime
+from planish.network.torch_peer import compile_package, has_torch, load_package
 
 
 def test_layers_are_matched_by_the_tensors_that_they_compute(tmp_path: Path) -> None:
@@ -51,6 +53,21 @@ def test_manifest_has_each_layer_beside_onnxruntime(tmp_path: Path, monkeypatch:
     (match, *_) = found.manifest["matches"]
     assert match["peer_seconds"] > 0
     assert match["nodes"]
+
+
+def test_strips_of_a_layer_are_a_row() -> None:
+    def layer(seconds: float, strip_of: str = "", gflops: float = 1.0) -> Layer:
+        shapes = [(1, 8, 4, 4)], (1, 8, 4, 4)
+        return Layer("Conv", *shapes, "channels last", "tiles", seconds, gflops, gflops / 10, strip_of)
+
+    layers = [layer(1), layer(2, "y", 3.0), layer(4, "z"), layer(3, "y", 1.0), layer(4, "z"), layer(5)]
+    found = join_strips(layers)
+    assert list(found) == [(0,), (1, 3), (2, 4), (5,)]
+    assert found[0,] == layers[0]
+    both = found[1, 3]
+    assert both.algorithm == "tiles, 2 strips"
+    assert both.seconds == 5
+    assert both.gflops == pytest.approx(9 / 5), "all operations in all the time"
 
 
 @contextmanager
@@ -83,6 +100,22 @@ def test_openvino_is_timed(tmp_path: Path) -> None:
     (net / "model.onnx").write_bytes(path.read_bytes())
     found = NetworkEvaluator(net).evaluate(Candidate((Runtime("openvino"),)), untimed)
     assert isinstance(found, Measured)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_torch(), reason="torch or onnx2torch is not installed")
+def test_pytorch_compiles_ahead_of_time(tmp_path: Path) -> None:
+    path, net, package = small_model(tmp_path / "m.onnx"), tmp_path / "net", tmp_path / "torch.pt2"
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8), np.float32)
+    np.savez(tmp_path / "feed.npz", x)
+    assert not compile_package(path, tmp_path / "feed.npz", package, 1)
+    (found,) = cast("list[Any]", load_package(package, [x], 1)())
+    np.testing.assert_allclose(found.numpy(), run_onnxruntime(path, {"x": x})[0], rtol=1e-5, atol=1e-6)
+    planish.compile(path, output=net)
+    np.savez(net / "feed.npz", x)
+    package.rename(net / package.name)
+    evaluator = NetworkEvaluator(net)
+    assert isinstance(evaluator.evaluate(Candidate((Runtime("torch"),)), untimed), Measured)
 
 
 def test_peers_are_described_beside_the_library() -> None:

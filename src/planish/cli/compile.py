@@ -53,9 +53,9 @@ def compile_(
 
     The library's outputs are compared with those of ONNX Runtime without optimizations. If they differ, the
     library is not written, and the command ends with exit code 3. Then it is timed alternately with ONNX
-    Runtime with all optimizations, and with OpenVINO and onnxslim if these are installed, on the same number
-    of cores. With --target, the library is for another processor: it is verified under QEMU, if qemu-user is
-    installed, and not timed.
+    Runtime with all optimizations, and with OpenVINO, onnxslim and PyTorch's compiler (torch with onnx2torch)
+    if these are installed, on the same number of cores. With --target, the library is for another processor:
+    it is verified under QEMU, if qemu-user is installed, and not timed.
     """
     from planish.cli.output import remark, say
     from planish.cli.request import executors
@@ -94,10 +94,12 @@ def _show(found: Compilation) -> None:
     """Print each layer with its time, and those that are slower than ONNX Runtime's nodes for the same."""
     from planish.cli.output import say, table
     from planish.core.wording import amount
-    from planish.network.report import slower_matches
+    from planish.network.report import join_strips, slower_matches
 
+    layers = join_strips(found.layers)
+    row_of = {number: numbers[0] for numbers in layers for number in numbers}
     whole = sum(layer.seconds for layer in found.layers) or 1.0
-    peers = {match.layers[-1]: match.peer_seconds for match in found.matches}
+    peers = {row_of[match.layers[-1]]: match.peer_seconds for match in found.matches}
     rows = [
         [
             str(index), layer.operators, ", ".join("x".join(map(str, each)) for each in layer.inputs),
@@ -105,11 +107,12 @@ def _show(found: Compilation) -> None:
             f"{layer.seconds / whole:.1%}", f"{layer.gflops:.1f}", f"{layer.roofline:.0%}",
             amount(peers[index], "s") if index in peers else "",
         ]
-        for index, layer in enumerate(found.layers)
+        for (index, *_), layer in layers.items()
     ]  # fmt: skip
     right = ["", "time", "share", "GFLOPS", "of roofline", "ONNX Runtime"]
     table(["", "operators", "inputs", "result", "layout", "algorithm", *right[1:]], rows, right)
     for match in slower_matches(found.matches):
-        layers = ", ".join(f"{index} ({found.layers[index].operators})" for index in match.layers)
+        rows_of_match = dict.fromkeys(row_of[index] for index in match.layers)
+        layers = ", ".join(f"{index} ({found.layers[index].operators})" for index in rows_of_match)
         both = f"{amount(match.seconds, 's')} against {amount(match.peer_seconds, 's')}"
         say(f"Slower than ONNX Runtime: layers {layers}: {both}.")

@@ -10,7 +10,7 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from planish.network.fusion import FusedKernel
 from planish.network.ir import Network, Shape
 from planish.network.operators.winograd import describe_winograd
 from planish.network.python_kernels.program import PythonKernel
+from planish.network.rewrites.strips import chain_tensor
 from planish.network.timing import Feed
 from planish.sandbox.scratch import Scratch
 
@@ -50,6 +51,7 @@ class Layer:
         seconds: of one call, within runs of the network.
         gflops: arithmetic operations in a second, by 10 ** 9.
         roofline: share of the rate that the processor's peaks allow.
+        strip_of: the tensor that its result is a strip of; empty where it is whole.
     """
 
     operators: str
@@ -60,6 +62,7 @@ class Layer:
     seconds: float
     gflops: float
     roofline: float
+    strip_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,40 @@ def describe_layers(
         read = [name for name in kernel.operands.values() if name in network.types]
         moved = sum(network.types[name].bytes for name in (*read, kernel.output))
         least = max(kernel.flops, moved / BYTES_PER_FLOP) / (peak * 1e9)
+        whole = chain_tensor(kernel.output)
         found.append(
             Layer(
                 kernel.operators, [network.shape(name) for name in inputs], network.shape(kernel.output),
                 layout_of(network, kernel.output), algorithm_of(kernel, tuned=tuned), each,
-                kernel.flops / 1e9 / each, least / each,
+                kernel.flops / 1e9 / each, least / each, whole if whole != kernel.output else "",
             )
         )  # fmt: skip
+    return found
+
+
+def join_strips(layers: Sequence[Layer]) -> dict[tuple[int, ...], Layer]:
+    """Join the layers that compute strips of one tensor.
+
+    Returns:
+        The numbers of the layers that are one to it, by the first of them. Its shapes are those of the first
+        strip; its time is that of all.
+    """
+    numbers = dict[object, list[int]]()
+    for index, layer in enumerate(layers):
+        numbers.setdefault(layer.strip_of or index, []).append(index)
+    found = dict[tuple[int, ...], Layer]()
+    for each in numbers.values():
+        first, parts = layers[each[0]], [layers[index] for index in each]
+        if len(each) > 1:
+            seconds = sum(part.seconds for part in parts)
+            first = replace(
+                first,
+                algorithm=f"{first.algorithm}, {len(each)} strips",
+                seconds=seconds,
+                gflops=sum(part.gflops * part.seconds for part in parts) / seconds,
+                roofline=sum(part.roofline * part.seconds for part in parts) / seconds,
+            )
+        found[tuple(each)] = first
     return found
 
 

@@ -32,6 +32,7 @@ from planish.measure.executors import LocalExecutor
 from planish.network.ir import Array, Network
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.python_kernels.copying import WRAP
+from planish.network.torch_peer import compile_package, has_torch, load_package
 from planish.sandbox.confinement import SandboxPolicy
 
 if TYPE_CHECKING:
@@ -54,7 +55,13 @@ _PASSING = ("Cast", "Copy", "Expand", "View")
 """Operators that pass indices on."""
 _FEED = "feed.npz"
 _MODEL, _SLIM = "model.onnx", "slim.onnx"
-PEERS: Mapping[str, str] = {"openvino": "OpenVINO", "onnxslim": "ONNX Runtime after onnxslim"}
+_PACKAGE, _REFUSAL = "torch.pt2", "torch.txt"
+"""Files of what PyTorch's compiler makes of a model, and of why it makes nothing."""
+PEERS: Mapping[str, str] = {
+    "openvino": "OpenVINO",
+    "onnxslim": "ONNX Runtime after onnxslim",
+    "torch": "PyTorch's compiler",
+}
 """Packages that run models, or rewrite them for ONNX Runtime, and how each is called."""
 
 Feed = Mapping[str, Array]
@@ -211,12 +218,18 @@ class NetworkEvaluator:
     def _run(self, name: str) -> Callable[[int], object]:
         """Return what runs the network so many times; its model is loaded for the first call."""
         if name not in self._runs:
-            settings = SessionSettings(self._cores, provider="openvino" if name == "openvino" else "cpu")
-            file = self._folder / (_SLIM if name == "onnxslim" else _MODEL)
-            model = file if self._weights is None else file.read_bytes()
-            session = open_session(model, settings, weights=self._weights)
-            self._runs[name] = repeated(session.bound(self._feed))
+            self._runs[name] = repeated(self._call_of(name))
         return self._runs[name]
+
+    def _call_of(self, name: str) -> Callable[[], object]:
+        if name == "torch":
+            if (refusal := self._folder / _REFUSAL).exists():
+                raise RefusedError(refusal.read_text())
+            return load_package(self._folder / _PACKAGE, list(self._feed.values()), self._cores)
+        settings = SessionSettings(self._cores, provider="openvino" if name == "openvino" else "cpu")
+        file = self._folder / (_SLIM if name == "onnxslim" else _MODEL)
+        model = file if self._weights is None else file.read_bytes()
+        return open_session(model, settings, weights=self._weights).bound(self._feed)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Time one runtime."""
@@ -270,10 +283,18 @@ def write_models(made: Path, network: Network, model: SourceModel, feed: Feed | 
     np.savez(made / _FEED, *(feed[name] for name in network.inputs))
     (made / _MODEL).write_bytes(model.proto.SerializeToString())
     # The peers read no weights of another folder.
-    peers = [name for name in PEERS if find_spec(name) is not None and model.folder is None]
+    peers = [name for name in PEERS if _is_installed(name) and model.folder is None]
     if "onnxslim" in peers and not _slim(model.proto, made / _SLIM):
         peers.remove("onnxslim")
+    if "torch" in peers:
+        cores = CompiledNetwork(made).manifest["cores"]
+        if why := compile_package(made / _MODEL, made / _FEED, made / _PACKAGE, cores):
+            (made / _REFUSAL).write_text(why)
     return ("onnxruntime", "planish", *peers)
+
+
+def _is_installed(peer: str) -> bool:
+    return has_torch() if peer == "torch" else find_spec(peer) is not None
 
 
 def _slim(model: ModelProto, path: Path) -> bool:
