@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, or_, select, text, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, text, update
 
 from planish.core import is_locked
 from planish.store.schema import leases
@@ -165,13 +165,11 @@ LEASE_S = 120.0
 _CLAIMING = 0x706C6170  # a lock beside those of the runs
 
 # Made once: for a single candidate, to make statements takes longer than to execute them.
-_OLD = delete(leases).where(or_(leases.c.run_id == bindparam("run"), leases.c.until < bindparam("now")))
-_THESE = and_(
-    leases.c.task_key == bindparam("task"),
-    leases.c.candidate_hash.in_(bindparam("hashes", expanding=True)),
+_FOUND = select(leases).where(or_(leases.c.task_key == bindparam("task"), leases.c.until < bindparam("now")))
+_DROP = delete(leases).where(
+    leases.c.task_key == bindparam("task"), leases.c.candidate_hash == bindparam("candidate")
 )
-_OWNERS = select(leases.c.candidate_hash, leases.c.run_id).where(_THESE)
-_DROP, _ADD = delete(leases).where(_THESE), insert(leases)
+_ADD = insert(leases)
 
 
 def acquire(
@@ -183,7 +181,7 @@ def acquire(
     most: int,
     lease_s: float = LEASE_S,
 ) -> list[str]:
-    """Lease candidates for a run; what it had leased before is released.
+    """Lease candidates for a run; what it had leased before, and is not among them, is released.
 
     Args:
         connection: in a transaction that may write.
@@ -201,20 +199,23 @@ def acquire(
         # Between looking and writing another process must not lease the same; it ends with the transaction.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CLAIMING})
     now = time.time()
-    connection.execute(_OLD, {"run": run_id, "now": now})
-    rows = connection.execute(_OWNERS, {"task": task_key, "hashes": hashes})
-    owners = {row.candidate_hash: row.run_id for row in rows}
-    living = locks.held(set(owners.values())) if owners else set[str]()
+    found = connection.execute(_FOUND, {"task": task_key, "now": now}).all()
+    current = [row for row in found if row.task_key == task_key and row.until >= now]
+    owners = {row.candidate_hash: row.run_id for row in current}
     # By the runs' locks, which the kernel or the server lets go when a process dies: the lease is for those
     # that hang.
-    free = [each for each in hashes if owners.get(each) not in living][:most]
-    gone = [each for each in free if each in owners]
+    others = set(owners.values()) - {run_id}
+    living = locks.held(others) if others else set[str]()
+    mine = [each for each in hashes if owners.get(each) not in living][:most]
+    # What is leased already stays: a search that has much under way asks for little more each time.
+    kept = {each for each in mine if owners.get(each) == run_id}
+    gone = [r for r in found if r.until < now or (r.run_id not in living and r.candidate_hash not in kept)]
     if gone:
-        connection.execute(_DROP, {"task": task_key, "hashes": gone})
-    if free:
+        connection.execute(_DROP, [{"task": r.task_key, "candidate": r.candidate_hash} for r in gone])
+    if new := [each for each in mine if each not in kept]:
         row = {"task_key": task_key, "run_id": run_id, "until": now + lease_s}
-        connection.execute(_ADD, [{**row, "candidate_hash": each} for each in free])
-    return free
+        connection.execute(_ADD, [{**row, "candidate_hash": each} for each in new])
+    return mine
 
 
 def renew(connection: Connection, run_id: str, lease_s: float) -> None:

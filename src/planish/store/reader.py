@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from sqlalchemy import (
@@ -391,10 +390,14 @@ class Reader:
 
     def _rows_with(self, query: _Query, values: Iterable[object], **others: object) -> list[Record]:
         """Return the rows of a query that takes `values`, of which there may be any number."""
-        rows, left = list[Record](), iter(values)
-        while chunk := list(islice(left, _CHUNK)):
-            rows += self._rows(query, values=chunk, **others)
-        return rows
+        given = list(values)
+        chunks = [given[start : start + _CHUNK] for start in range(0, len(given), _CHUNK)]
+
+        def read(connection: Connection) -> list[Record]:
+            found = (connection.execute(query, {"values": chunk, **others}) for chunk in chunks)
+            return [tuple(row) for rows in found for row in rows]
+
+        return self._session.read(read) if chunks else []
 
     def _whole(self, query: _Query, which: ColumnElement[bool]) -> list[Record]:
         """Return the rows of all trials of some runs; missing rows are detected by the runs' sums."""

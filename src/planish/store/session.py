@@ -6,13 +6,13 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Insert, Update
 from sqlalchemy.exc import DBAPIError, ResourceClosedError
 
 from planish.core import STOPPING, StoreError
@@ -231,6 +231,34 @@ def _postgres_cause(error: BaseException) -> _Cause | None:
     return next((cause for text, cause in _REFUSALS.items() if text in refusal), _UNREACHABLE)
 
 
+class PreparedStatement:
+    """Statement whose text is made once for each kind of database.
+
+    SQLAlchemy takes several times as long as SQLite for a small statement, most of it to look for its text.
+
+    Args:
+        statement: without values.
+        columns: that it writes; of texts, numbers and truth values, which drivers take as they are.
+    """
+
+    def __init__(self, statement: Insert | Update, columns: Sequence[str]) -> None:
+        self._statement, self._columns = statement, columns
+        self._texts: dict[str, tuple[str, Sequence[str] | None]] = {}
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute the statement for each row, which has a value of each parameter by name."""
+        dialect = connection.dialect
+        if dialect.name not in self._texts:
+            made: Any = self._statement.compile(dialect=dialect, column_keys=self._columns)
+            self._texts[dialect.name] = str(made), made.positiontup
+        text, names = self._texts[dialect.name]
+        if names is None:
+            connection.exec_driver_sql(text, [*rows] if len(rows) > 1 else rows[0])
+        else:  # SQLite, whose driver is asked itself: its errors leave the connection as it is
+            driver: Any = connection.connection.driver_connection
+            driver.executemany(text, [tuple(map(row.__getitem__, names)) for row in rows])
+
+
 PATIENCE_S = 120.0
 """Seconds for which a lost connection is retried: a restart of a server takes less."""
 SHOWN_S = 1.0
@@ -341,9 +369,7 @@ class StoreSession:
         Raises:
             StoreError: it cannot be read.
         """
-        with self._transaction("BEGIN") as connection:
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        with self._transaction(writes=False) as connection:
             yield connection
 
     @contextmanager
@@ -355,8 +381,7 @@ class StoreSession:
         """
         if self._read_only:
             raise StoreError(f"the store {self.label} was opened for reading only", "Open it for writing.")
-        # SQLite waits for another writer only here: a lock wanted later would be refused at once.
-        with self._transaction("BEGIN IMMEDIATE") as connection:
+        with self._transaction(writes=True) as connection:
             yield connection
 
     @property
@@ -371,8 +396,8 @@ class StoreSession:
             self._connection.close()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Generator[Connection]:
+    def _transaction(self, *, writes: bool) -> Generator[Connection]:
         with uninterrupted(), self._busy, explained(self.label, connected=True):
-            self._connection.info["begin"] = begin
+            self._connection.info["writes"] = writes
             with self._connection.begin():
                 yield self._connection

@@ -4,11 +4,11 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 from sqlalchemy import (
     Connection,
-    Executable,
     Insert,
     Table,
     bindparam,
@@ -38,20 +38,20 @@ from planish.store.schema import (
     trial_row,
     trials,
 )
-from planish.store.session import HeldError, LostConnectionError, StoreSession, uninterrupted
-
-_CHANGING = (*COVERED["runs"][COVERED["runs"].index("ended") :], "checksum")
-_CHANGE = (
-    update(runs)
-    .where(runs.c.id == bindparam("run"))
-    .values({name: bindparam(f"new_{name}") for name in _CHANGING})
+from planish.store.session import (
+    HeldError,
+    LostConnectionError,
+    PreparedStatement,
+    StoreSession,
+    uninterrupted,
 )
-_ADD = insert(trials)
+
+_ADD = PreparedStatement(insert(trials), [*COVERED["trials"], "checksum"])
 _SEED_END = 2**63
 
 _Row = Mapping[str, Any]
-_Change = tuple[Mapping[str, Any], Sequence[tuple[Executable, Sequence[_Row] | None]]]
-"""Changes of a run's row, and statements with their rows, which change other tables with it."""
+_Change = tuple[_Row, Callable[[Connection], object]]
+"""Changes of a run's row, and what changes other tables with it."""
 
 
 class Store(Reader):
@@ -147,7 +147,7 @@ class Store(Reader):
             self._take(run_id, again)
             row = self._run_row(connection, run_id)
             new = sealed("runs", {**row, "status": "running", "ended": None})
-            _rewrite(connection, new)
+            _rewrite(connection, new, ("status", "ended"))
             return new
 
         with uninterrupted():  # what is held here is what is stored
@@ -169,7 +169,8 @@ class Store(Reader):
         def change(held: _Row) -> _Change:
             added = [trial_row(trial, run_id, held["task_key"]) for trial in trials]
             sums = held["trials_sum"] + total(each["checksum"] for each in added)
-            return {"stored": held["stored"] + len(added), "trials_sum": sums}, [(_ADD, added)]
+            changes = {"stored": held["stored"] + len(added), "trials_sum": sums}
+            return changes, lambda connection: _ADD.execute(connection, added)
 
         self._change(run_id, change)
 
@@ -193,7 +194,8 @@ class Store(Reader):
             # The sum of what was stored is still right: it counts what each row's checksum is.
             sums = held["trials_sum"] - total(row[-1] for row in rows)
             gone = delete(trials).where(trials.c.id.in_([row[0] for row in rows]))
-            return {"stored": held["stored"] - len(rows), "trials_sum": sums}, [(gone, None)]
+            changes = {"stored": held["stored"] - len(rows), "trials_sum": sums}
+            return changes, lambda connection: connection.execute(gone)
 
         self._change(run_id, change)
         return len(rows)
@@ -240,7 +242,7 @@ class Store(Reader):
         Raises:
             StoreError: the run is not held here.
         """
-        self._change(run_id, lambda _: ({"importance": to_json(importance)}, []))
+        self._change(run_id, lambda _: ({"importance": to_json(importance)}, lambda _: None))
 
     def save_result(self, run_id: str, finalists: Sequence[ResultRow]) -> None:
         """Store the result of a run; it replaces an earlier one.
@@ -255,9 +257,13 @@ class Store(Reader):
 
         def change(held: _Row) -> _Change:
             rows = [result_row(f, run_id, rank, held["task_key"]) for rank, f in enumerate(finalists)]
-            old = delete(results).where(results.c.run_id == run_id)
-            new = [(insert(results), rows)] if rows else []
-            return {"results_sum": total(each["checksum"] for each in rows)}, [(old, None), *new]
+
+            def replace(connection: Connection) -> None:
+                connection.execute(delete(results).where(results.c.run_id == run_id))
+                if rows:
+                    connection.execute(insert(results), rows)
+
+            return {"results_sum": total(each["checksum"] for each in rows)}, replace
 
         self._change(run_id, change)
 
@@ -280,7 +286,7 @@ class Store(Reader):
         end = {"status": status, "ended": time.time(), "seconds": to_json(dict(seconds or {}))}
         released = delete(leases).where(leases.c.run_id == run_id)
         with uninterrupted():
-            self._change(run_id, lambda _: (end, [(released, None)]))
+            self._change(run_id, lambda _: (end, lambda connection: connection.execute(released)))
             del self._held[run_id]
         self._release(run_id)
 
@@ -354,12 +360,11 @@ class Store(Reader):
 
         def write(connection: Connection, again: bool) -> _Row:
             held = self._own(run_id, again)
-            changes, statements = change(held)
+            changes, change_others = change(held)
             new = sealed("runs", {**held, **changes})
             if not (again and self._was_stored(connection, held, new)):
-                for statement, rows in statements:
-                    connection.execute(statement, rows)
-                _rewrite(connection, new)
+                change_others(connection)
+                _rewrite(connection, new, tuple(changes))
             return new
 
         with uninterrupted():  # what is held here is what is stored
@@ -407,8 +412,14 @@ class Store(Reader):
             run_id = secrets.token_hex(4)
 
 
-def _rewrite(connection: Connection, row: _Row) -> None:
-    connection.execute(_CHANGE, {"run": row["id"], **{f"new_{name}": row[name] for name in _CHANGING}})
+def _rewrite(connection: Connection, row: _Row, changed: tuple[str, ...]) -> None:
+    """Write the columns of a run's row that have changed."""
+    _update_of((*changed, "checksum")).execute(connection, [{**row, "run": row["id"]}])
+
+
+@cache
+def _update_of(columns: tuple[str, ...]) -> PreparedStatement:
+    return PreparedStatement(update(runs).where(runs.c.id == bindparam("run")), columns)
 
 
 def _reached(run: Mapping[Any, Any]) -> tuple[int, bool, float]:
