@@ -3,21 +3,22 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planish.measure.ray_cluster import RayCluster
-from planish.measure.ray_connection import RESOURCE
+from planish.measure.ray_connection import RESOURCE, end_failed_node
 from planish.measure.ray_hosts import HostPool
+from planish.sandbox.linux import descendants
 
 QUIET = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 """Ray's own warnings are no failures of ours."""
 TESTS = Path(__file__).parent
+ATTEMPTS = 6
 NEEDS_RAY = "needs ray: pip install 'planish[ray]'"
 
 
@@ -70,10 +71,11 @@ class Fleet:
 
 def patient(start: Callable[[], Any]) -> Any:
     """Start a part of a cluster, again where it took more than Ray's 30 seconds, as beside other work."""
-    for _ in range(2):
+    for _ in range(ATTEMPTS - 1):
         try:
             return start()
         except Exception as error:
+            end_failed_node(error)
             if "timed out" not in str(error):
                 raise
     return start()
@@ -105,12 +107,7 @@ def pids(pool: HostPool) -> list[int]:
 
 def children(pid: int) -> set[int]:
     """Return the processes that a process has started, and theirs."""
-    found = set[int]()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int((entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]) == pid:
-                found |= {int(entry.name), *children(int(entry.name))}
-    return found
+    return {*descendants(pid)} - {pid}
 
 
 def gone(pids: set[int]) -> bool:

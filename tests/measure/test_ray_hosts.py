@@ -148,6 +148,32 @@ RayCluster({fleet.address!r})
     assert "; this process has Ray: 1.2.3 Python: " in line
 
 
+def test_a_local_ray_that_does_not_start_leaves_no_process() -> None:
+    code = """
+from ray._private import services
+from planish.core import PlanishError
+from planish.measure import SharedBaselineTime
+from planish.measure.ray_cluster import RayCluster
+from planish.sandbox.linux import children
+
+def get_node(*_):
+    assert children()
+    raise OSError("the node timed out")
+
+services.get_node = get_node
+try:
+    RayCluster()
+except PlanishError as error:
+    print(error, children())
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment,
+        capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert ended.stdout == "cannot start Ray on this machine: the node timed out []\n", ended.stderr
+
+
 def test_a_cluster_whose_hosts_are_in_use(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     fleet.add()
     code = f"""

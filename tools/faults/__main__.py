@@ -2,7 +2,8 @@
 
 `PYTHONPATH=tools:tests python -m faults` needs root for the disks that are too small, and PostgreSQL for its
 part. It prints a table, and ends with 1 where anything was lost, wrong or left over. With `--state FILE` it
-goes on where it ended the last time; with `--events N` it ends after so many, and the table is of all so far.
+goes on where it ended the last time, however it ended; with `--events N` it ends after so many, and the table
+is of all so far.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
 from faults.disturb import KINDS
 from faults.running import Tally
+from planish.core.files import replace_text
 
 _PART = 20
-"""Events between two times that the state is written."""
+"""Events of a kind, before those of another."""
 
 
 def main() -> int:
@@ -31,11 +35,12 @@ def main() -> int:
     while (kind := _next(found, options.kind or [*KINDS])) and left > 0:
         tally = found.setdefault(kind, Tally())
         before = tally.events
-        _disturb(kind, tally, min(_PART, left, KINDS[kind][1] - before), options.seed)
-        left -= max(1, tally.events - before)
+        for part in _disturb(kind, before, min(_PART, left, KINDS[kind][1] - before), options.seed):
+            tally.add(part)
+            if options.state:
+                replace_text(options.state, json.dumps({name: asdict(each) for name, each in found.items()}))
+        left -= tally.events - before
         _row(kind, tally)
-        if options.state:
-            options.state.write_text(json.dumps({name: asdict(each) for name, each in found.items()}))
     _say(f"\n{'kind':12}{'events':>8}{'of':>6}{'lost':>8}{'wrong':>8}{'orphans':>9}{'seconds':>9}")
     for kind, tally in found.items():
         _row(kind, tally)
@@ -65,13 +70,20 @@ def _next(found: dict[str, Tally], kinds: list[str]) -> str:
     return least if shares[least] < 1 else ""
 
 
-def _disturb(kind: str, tally: Tally, events: int, seed: int) -> None:
-    """Have some events of a kind, other ones in each part."""
+def _disturb(kind: str, before: int, events: int, seed: int) -> Generator[Tally]:
+    """Yield what came of some events of a kind; they depend on the number of those before."""
     disturb, _ = KINDS[kind]
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="planish-faults-") as folder:
-        tally.add(disturb(Path(folder), random.Random(f"{seed} {kind} {tally.events}"), events))
-    tally.seconds += time.monotonic() - start
+    left, start = events, time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="planish-faults-") as folder,
+        closing(disturb(Path(folder), random.Random(f"{seed} {kind} {before}"))) as parts,
+    ):
+        while left > 0:
+            part = next(parts)
+            now = time.monotonic()
+            part.seconds, start = now - start, now
+            left -= part.events
+            yield part
 
 
 def _row(kind: str, tally: Tally) -> None:

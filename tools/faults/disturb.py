@@ -7,9 +7,10 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 from faults.running import Session, Tally, processes
@@ -19,30 +20,30 @@ from store.mounts import grow, small_disk
 from store.servers import Cluster, administer, as_text, installed, new_cluster
 
 PAUSE = ("--option", "pause=0.005", "--workers", "2")
+POSTGRES = installed() or Path("postgresql")
 LONGEST_S = 60.0
 STOPPED = (0, 130, 129, 143)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def kills(folder: Path, dice: random.Random, events: int) -> Tally:
+def kills(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Kill the command at any moment; it goes on from what it had stored."""
-    tally, session = Tally(), Session(folder, str(folder / "planish.db"))
-    for _ in range(events):
+    session = Session(folder, str(folder / "planish.db"))
+    while True:
         with session.start(*PAUSE, "--trials", "100000") as process:
             time.sleep(dice.uniform(0.0, 1.5))
             process.kill()
-        tally.events += 1
-        session.check(tally)
-    return tally
+        yield session.check(Tally(1))
 
 
-def signals(folder: Path, dice: random.Random, events: int) -> Tally:
+def signals(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Ask the command to end, once or twice, by each signal that means so."""
     for number in ENDING:
         if signal.getsignal(number) == signal.SIG_IGN:  # as a shell's background job has it, and its children
             signal.signal(number, signal.SIG_DFL)
-    tally, session = Tally(), Session(folder, str(folder / "planish.db"))
-    while tally.events < events:
+    session = Session(folder, str(folder / "planish.db"))
+    while True:
+        tally = Tally()
         with session.start(*PAUSE, "--trials", "100000") as process:
             assert process.stdout is not None
             process.stdout.readline()  # before, Python itself answers signals
@@ -51,32 +52,23 @@ def signals(folder: Path, dice: random.Random, events: int) -> Tally:
                 process.send_signal(dice.choice(ENDING))
                 tally.events += 1
             _ended(process, STOPPED, tally)
-        session.check(tally)
-    return tally
+        yield session.check(tally)
 
 
-def workers(folder: Path, dice: random.Random, events: int) -> Tally:
+def workers(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Kill and stop worker processes; no candidate may be blamed for it."""
-    tally, number = Tally(), 0
-    while tally.events < events:
-        number += 1
-        own = folder / str(number)
-        own.mkdir()
-        session = Session(own, str(own / "planish.db"))
+    while True:
+        session = Session.new(folder)
         with session.start(*PAUSE, "--seconds", "10") as process:
-            tally.events += _hit_workers(session, process, dice)
+            tally = Tally(_hit_workers(session, process, dice))
             _ended(process, (0,), tally)
-        session.check(tally)
-    return tally
+        yield session.check(tally)
 
 
-def comparisons(folder: Path, dice: random.Random, events: int) -> Tally:
+def comparisons(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Kill a worker while the comparison starts, or is under way; the comparison is made all the same."""
-    tally = Tally()
-    while tally.events < events:
-        own = folder / str(tally.events)
-        own.mkdir()
-        session = Session(own, str(own / "planish.db"))
+    while True:
+        tally, session = Tally(1), Session.new(folder)
         with session.start("--option", "pause=0.05", "--workers", "1", "--trials", "12") as process:
             assert process.stderr is not None
             while (line := process.stderr.readline()) and not line.startswith("comparing the best"):
@@ -85,12 +77,11 @@ def comparisons(folder: Path, dice: random.Random, events: int) -> Tally:
             for pid in [pid for pid, _ in processes(session.mark) if pid != process.pid]:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            tally.events += 1
             _ended(process, (0,), tally)
         session.check(tally)
         if not session.compared():
             tally.blame(f"{session.store}: the best is not compared with the baseline")
-    return tally
+        yield tally
 
 
 def _hit_workers(session: Session, process: subprocess.Popen[str], dice: random.Random) -> int:
@@ -119,62 +110,51 @@ def _blow(pid: int, dice: random.Random) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def disks(folder: Path, dice: random.Random, events: int) -> Tally:
+def disks(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Fill the disk that the store is on; what was stored stays, and once there is room it goes on."""
-    tally = Tally()
-    for number in range(events):
+    for number in count():
         disk, notes = folder / f"disk{number}", folder / f"notes{number}"
         notes.mkdir()
+        tally = Tally(1)
         session = Session(notes, str(disk / "planish.db"))
         with small_disk(disk, dice.randrange(200, 600)):
             with session.start("--seconds", "30") as process:
                 _ended(process, (StoreError.exit_code,), tally)
-            tally.events += 1
             session.check(tally)
             grow(disk)
             with session.start("--seconds", "1") as process:
                 _ended(process, (0,), tally)
-            session.check(tally)
-    return tally
+            yield session.check(tally)
 
 
-def servers(folder: Path, dice: random.Random, events: int) -> Tally:
+def servers(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Stop and start the server of the store, and break its connections; a run waits, and loses nothing."""
-    tally, programs = Tally(), installed()
-    if programs is None:
-        tally.said.append("PostgreSQL is not installed: apt-get install postgresql")
-        return tally
-    with new_cluster(programs) as cluster:
+    with new_cluster(POSTGRES) as cluster:
         session = Session(folder, as_text(cluster.url))
-        while tally.events < events:
+        while True:
+            tally = Tally(4)
             with session.start(*PAUSE, "--seconds", "8") as process:
                 _wait_for_run(process)  # a server that is not there at the start is an error
-                for _ in range(4):
+                for _ in range(tally.events):
                     time.sleep(dice.uniform(0.3, 1.5))
                     _disturb_server(cluster, dice)
-                    tally.events += 1
                 _ended(process, (0,), tally)
-            session.check(tally)
-    return tally
+            yield session.check(tally)
 
 
-def connections(folder: Path, dice: random.Random, events: int) -> Tally:
+def connections(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Break the store's connections again and again, also while they are opened; the run loses nothing."""
-    tally, programs = Tally(), installed()
-    if programs is None:
-        tally.said.append("PostgreSQL is not installed: apt-get install postgresql")
-        return tally
-    with new_cluster(programs) as cluster:
+    with new_cluster(POSTGRES) as cluster:
         session = Session(folder, as_text(cluster.url))
-        while tally.events < events:
+        while True:
+            tally = Tally()
             mean_s, end = dice.choice((0.05, 0.15, 0.4, 1.0)), time.monotonic() + 12.0
             with session.start(*PAUSE, "--seconds", "3") as process:
                 while process.poll() is None and time.monotonic() < end:
                     time.sleep(dice.uniform(0.3, 1.7) * mean_s)
                     tally.events += _break_connections(cluster)
                 _ended(process, (0,), tally)
-            session.check(tally)
-    return tally
+            yield session.check(tally)
 
 
 def _break_connections(cluster: Cluster) -> int:
@@ -198,31 +178,29 @@ def _disturb_server(cluster: Cluster, dice: random.Random) -> None:
     cluster.start()
 
 
-def damage(folder: Path, dice: random.Random, events: int) -> Tally:
+def damage(folder: Path, dice: random.Random) -> Generator[Tally]:
     """Change bytes of a store: it reads as before, or it is one clear error, and never something else."""
     tally, session = Tally(), Session(folder, str(folder / "planish.db"))
     with session.start("--trials", "300") as process:
         _ended(process, (0,), tally)
+    yield tally
     whole, expected = (folder / "planish.db").read_bytes(), _content(folder / "planish.db")
-    for number in range(events):
-        broken = bytearray(whole)
-        for _ in range(dice.choice((1, 1, 2, 8))):
-            broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
-        file = folder / f"broken{number}.db"
+    while True:
+        broken, tally = bytearray(whole), Tally(1)
+        bits = [dice.randrange(8 * len(broken)) for _ in range(dice.choice((1, 1, 2, 8)))]
+        for bit in bits:
+            broken[bit // 8] ^= 1 << bit % 8
+        file = folder / "broken.db"
         file.write_bytes(broken)
-        tally.events += 1
         try:
             if _content(file) != expected:
-                tally.blame(f"{file} reads as something else")
-                continue
+                tally.blame(f"with bits {bits} changed, it reads as something else")
         except StoreError as error:
             if "\n" in str(error):
-                tally.blame(f"{file}: more than one line: {error}")
+                tally.blame(f"bits {bits}: more than one line: {error}")
         except Exception as error:  # noqa: BLE001  (this is what is looked for)
-            tally.blame(f"{file}: {type(error).__name__}: {error}")
-            continue
-        file.unlink()
-    return tally
+            tally.blame(f"bits {bits}: {type(error).__name__}: {error}")
+        yield tally
 
 
 def _content(file: Path) -> object:
@@ -250,18 +228,19 @@ def _ended(process: subprocess.Popen[str], codes: tuple[int, ...], tally: Tally)
         tally.blame(f"exit code {code}: {said[-2000:]}")
 
 
-Disturbance = Callable[[Path, random.Random, int], Tally]
+Disturbance = Callable[[Path, random.Random], Generator[Tally]]
+"""Yields what each event or a few of them did; endless."""
 KINDS: dict[str, tuple[Disturbance, int]] = {
     "kills": (kills, 250),
     "workers": (workers, 200),
     "comparisons": (comparisons, 80),
     "signals": (signals, 100),
     "disks": (disks, 20),
-    "servers": (servers, 60),
-    "connections": (connections, 150),
     "damage": (damage, 200),
 }
 """Each with its number of events in a whole campaign."""
+if POSTGRES.exists():
+    KINDS.update(servers=(servers, 60), connections=(connections, 150))
 if find_spec("ray"):
     from faults.hosts import hosts
 

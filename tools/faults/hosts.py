@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Generator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 
@@ -19,7 +21,7 @@ from planish.tuning.verdict import verdict_of
 from ray_fleet import Fleet, children, gone, pids
 
 PROGRAM, SIZE = "C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16}
-TRIALS = 100
+TRIALS = 60
 NODES = 3
 STALL_S = 10.0
 _PAUSE_S = (1.0, 4.0)
@@ -38,7 +40,7 @@ class _Striker:
         self._fleet, self._cluster, self._dice = fleet, cluster, dice
         self._over, self._thread = Event(), Thread(target=self._run)
         self.events = 0
-        self.victims = set[int]()
+        self.started = set[int]()
 
     def __enter__(self) -> _Striker:
         self._thread.start()
@@ -58,33 +60,29 @@ class _Striker:
         if not found:
             return
         self.events += 1
+        for pid in found:
+            self.started |= {pid, *children(pid)}
         nodes = self._fleet.nodes
         match self._dice.randrange(10):
             case 0:  # it is silent, and given up
-                self._hit(self._dice.choice(found), signal.SIGSTOP)
+                os.kill(self._dice.choice(found), signal.SIGSTOP)
             case 1 | 2 if len(nodes) > 1:
                 self._fleet.remove(self._dice.choice(nodes))
             case 3 if len(nodes) > 1:
                 nodes.pop(self._dice.randrange(len(nodes))).kill_raylet()
             case _:
-                self._hit(self._dice.choice(found), signal.SIGKILL)
-
-    def _hit(self, pid: int, number: signal.Signals) -> None:
-        self.victims |= {pid, *children(pid)}
-        os.kill(pid, number)
+                os.kill(self._dice.choice(found), signal.SIGKILL)
 
 
-def hosts(folder: Path, dice: random.Random, events: int) -> Tally:
+def hosts(folder: Path, dice: random.Random) -> Generator[Tally]:
     """End actors, raylets and nodes during searches and comparisons; no trial is lost or blamed for it."""
-    tally, fleet, number = Tally(), Fleet(), 0
+    fleet = Fleet()
     try:
-        while tally.events < events:
-            number += 1
+        for number in count():
             fleet.restore(NODES)
-            _search(folder / f"{number}.db", fleet, dice, tally)
+            yield _search(folder / f"{number}.db", fleet, dice)
     finally:
         fleet.end()
-    return tally
 
 
 def _restored(fleet: Fleet) -> TrialCallback:
@@ -97,26 +95,31 @@ def _restored(fleet: Fleet) -> TrialCallback:
     return restore
 
 
-def _search(place: Path, fleet: Fleet, dice: random.Random, tally: Tally) -> None:
+def _search(place: Path, fleet: Fleet, dice: random.Random) -> Tally:
     """Search on a store of its own; where no host is left the search ends, and is resumed."""
-    victims = set[int]()
+    tally, started = Tally(), set[int]()
     with planish.open_store(place) as store:
-        while (result := _part(store, fleet, dice, tally, victims)) is None:
+        while (result := _part(store, fleet, dice, tally, started)) is None:
             fleet.restore(NODES)
         trials = store.run_trials(result.run.id, level_named("loops").steps)
-    tally.lost += len({*range(TRIALS)} - {trial.index for trial in trials})
+    if lost := {*range(TRIALS)} - {trial.index for trial in trials}:
+        tally.lost += len(lost)
+        tally.said.append(f"{place}: trials are lost: {sorted(lost)}")
     for trial in trials:
         if not isinstance(trial.outcome, Measured):
             tally.blame(f"{place}: trial {trial.index} is blamed: {trial.outcome}")
     # Hosts that end all the time may leave none for the comparison, which then says that it decided nothing.
     if result.baseline is None and verdict_of(result).kind not in ("undecided", "open"):
         tally.blame(f"{place}: the best is not compared with the baseline")
-    if not gone(victims):
-        tally.orphans += sum(Path(f"/proc/{pid}").exists() for pid in victims)
+    if not gone(started):
+        left = [pid for pid in started if Path(f"/proc/{pid}").exists()]
+        tally.orphans += len(left)
+        tally.said.append(f"{place}: processes are left: {left}")
+    return tally
 
 
 def _part(
-    store: planish.Store, fleet: Fleet, dice: random.Random, tally: Tally, victims: set[int]
+    store: planish.Store, fleet: Fleet, dice: random.Random, tally: Tally, started: set[int]
 ) -> planish.Result | None:
     """Search until the end, or until no host is left; then return None."""
     with RayCluster(fleet.address, stall_s=STALL_S) as cluster:
@@ -131,4 +134,4 @@ def _part(
                 return None
             finally:
                 tally.events += striker.events
-                victims |= striker.victims
+                started |= striker.started

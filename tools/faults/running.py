@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -48,7 +49,7 @@ class Tally:
         return not (self.lost or self.wrong or self.orphans)
 
     def add(self, other: Tally) -> None:
-        """Count another part of the same kind too."""
+        """Count others of the same kind too."""
         self.events += other.events
         self.lost += other.lost
         self.wrong += other.wrong
@@ -79,6 +80,12 @@ class Session:
         """The working folder of this session's processes alone, by which they are known."""
         return self.folder / "working"
 
+    @classmethod
+    def new(cls, folder: Path) -> Session:
+        """Return a session with a folder of its own in a folder."""
+        own = Path(tempfile.mkdtemp(dir=folder))
+        return cls(own, str(own / "planish.db"))
+
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Begin the search, or go on with it."""
         self.mark.mkdir(exist_ok=True)
@@ -100,8 +107,12 @@ class Session:
             text=True,
         )
 
-    def check(self, tally: Tally) -> None:
-        """Compare the store with the journal and with the truth, and look for processes that are left."""
+    def check(self, tally: Tally) -> Tally:
+        """Compare the store with the journal and with the truth, and look for processes that are left.
+
+        Returns:
+            The tally, with what was found.
+        """
         stored = self._stored()
         reported = self.reported()
         lost = reported - stored.keys()
@@ -114,6 +125,7 @@ class Session:
         left = self._left()
         tally.orphans += len(left)
         tally.said += [f"process {pid} is left: {command}" for pid, command in left.items()]
+        return tally
 
     def reported(self) -> set[str]:
         """Return the hashes of the trials in the journal."""

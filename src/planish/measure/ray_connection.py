@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -49,16 +50,32 @@ def connect(address: str) -> bool:
         with _quiet():
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except Exception as error:
+        end_failed_node(error)
         what = f"cannot connect to Ray at {address}" if address else "cannot start Ray on this machine"
         raise PlanishError(
             f"{what}: {_in_a_line(error)}", "Run 'ray start' on this machine, too." if address else ""
         ) from error
     except BaseException as error:
+        end_failed_node(error)
         ray.shutdown()
         if isinstance(error, SystemExit):  # Ray's own handler, which was there for a moment
             signal.raise_signal(signal.SIGTERM)
         raise
     return True
+
+
+def end_failed_node(error: BaseException) -> None:
+    """End the processes of a node whose start raised an error, which Ray itself leaves to this process's end.
+
+    Args:
+        error: caught where the node was started.
+    """
+    from ray._private.node import Node  # pyright: ignore[reportMissingImports]
+
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        # The half-made node is nowhere else: its constructor did not return.
+        if isinstance(node := frame.f_locals.get("self"), Node):
+            node.kill_all_processes(check_alive=False, allow_graceful=True, wait=True)
 
 
 def disconnect() -> None:

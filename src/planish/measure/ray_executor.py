@@ -32,7 +32,7 @@ from planish.core import (
 from planish.measure.executors import Found, Item, QueuedExecutor, pickled
 from planish.measure.ray_connection import last_line
 from planish.measure.ray_host import Report, Requirements
-from planish.measure.ray_hosts import Host, HostPool
+from planish.measure.ray_hosts import TICK_S, Host, HostPool
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, WorkReply
 from planish.sandbox.limits import ExitStatus, Limits
@@ -40,7 +40,6 @@ from planish.sandbox.protocol import EvaluationReply
 from planish.sandbox.scratch import is_shared
 
 _WAIT_S = 0.5  # how long a host waits for a result before it answers without one
-_TICK_S = 0.1
 _HOSTS = 3  # hosts that may be lost with an item for each of its attempts: most are lost for other reasons
 
 _log = logging.getLogger("planish")
@@ -214,9 +213,9 @@ class _HostQueue(QueuedExecutor[Item, Found]):
                 self._give_work(slot)
         calls = {slot.call: slot for slot in self._slots.values() if slot.call is not None}
         if not calls:
-            time.sleep(_TICK_S)
+            self._pool.pause()
             return
-        ready, _ = ray.wait([*calls], num_returns=1, timeout=_TICK_S)
+        ready, _ = ray.wait([*calls], num_returns=1, timeout=TICK_S)
         if ready:  # others may have answered, too
             ready, _ = ray.wait([*calls], num_returns=len(calls), timeout=0)
         for reference in ready:

@@ -20,7 +20,8 @@ from planish.measure.ray_host import THREADS, Description, MeasuringHost, Versio
 
 STALL_S = 30.0
 """Seconds without an answer after which a host is given up."""
-_TICK_S = 0.05
+TICK_S = 0.1
+"""Seconds between two looks at what the hosts do, where they answer nothing meanwhile."""
 _LOOK_S = 1.0  # how often hosts are looked for
 _MOST_LOSSES = 3  # actors in a row that are lost on a node before any of them has answered with a result
 _START = f"""Start one: ray start --address=... --resources='{{"{RESOURCE}": 1}}'."""
@@ -153,10 +154,23 @@ class HostPool:
 
     def wait_for(self, count: int, seconds: float) -> bool:
         """Wait until so many hosts are ready, for so many seconds at most; return whether they are."""
+        return self._wait(lambda: len(self.ready()) >= count, seconds)
+
+    def pause(self) -> None:
+        """Wait a moment, or until a host has started."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        if starting := [host.greeting for host in self._hosts.values() if host.description is None]:
+            ray.wait(starting, num_returns=1, timeout=TICK_S)
+        else:
+            time.sleep(TICK_S)
+
+    def _wait(self, is_over: Callable[[], bool], seconds: float) -> bool:
+        """Wait for a condition, for so many seconds at most; return whether it holds."""
         end = time.monotonic() + seconds
-        while not (is_there := len(self.ready()) >= count) and time.monotonic() < end:
-            time.sleep(_TICK_S)
-        return is_there
+        while not (holds := is_over()) and time.monotonic() < end:
+            self.pause()
+        return holds
 
     def lose(self, host: Host, why: str) -> None:
         """Drop an actor; its node gets another one, unless one after the other is lost."""
@@ -183,9 +197,7 @@ class HostPool:
         import ray  # pyright: ignore[reportMissingImports]
 
         found, reasons, pickled = dict[str, Target](), list[str](), pickle.dumps(describe)
-        end = time.monotonic() + self.stall_s
-        while self.ready() and self.is_starting and time.monotonic() < end:
-            time.sleep(_TICK_S)
+        self._wait(lambda: not (self.ready() and self.is_starting), self.stall_s)
         for host in self.ready().values():
             try:
                 target: Target | str = ray.get(host.actor.target.remote(pickled), timeout=self.stall_s)
