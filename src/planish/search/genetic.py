@@ -39,7 +39,9 @@ from planish.search.rounds import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
     from planish.models.learner import Prior
 
@@ -181,7 +183,7 @@ def _breed(
     space: CanEvolve,
     visited: Visited,
     parents: Sequence[_Parent],
-    fitness: Sequence[float],
+    fitness: NDArray[np.float64],
     mutation: float,
     generator: Generator,
 ) -> Candidate | None:
@@ -197,8 +199,10 @@ def _breed(
     return new_from(space, visited, changed(space, child, times, generator), generator)
 
 
-def _fitness(parents: Sequence[_Parent]) -> list[float]:
+def _fitness(parents: Sequence[_Parent]) -> NDArray[np.float64]:
     """Return each parent's chance to be drawn; above zero, since two must be drawn."""
+    import numpy as np
+
     best = min((parent.cost for parent in parents), default=0.0)
     weights = [quality(parent.cost, best) + 1e-8 for parent in parents]
-    return [weight / sum(weights) for weight in weights]
+    return np.array(weights) / sum(weights)

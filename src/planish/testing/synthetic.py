@@ -92,12 +92,14 @@ class Lattice(Space):
         Raises:
             ValueError: the candidate is none of this space.
         """
-        values = {step.knob: step.value for step in candidate.steps if isinstance(step, Set)}
-        position = tuple(values.get(knob, 0) for knob in range(len(self.sizes)))
-        in_range = all(0 <= value < size for value, size in zip(position, self.sizes, strict=True))
-        if not in_range or self.at(position) != candidate:
-            raise ValueError(f"{candidate} is not on the lattice")
-        return position
+        position, last = [0] * len(self.sizes), -1
+        for step in candidate.steps:
+            if not (isinstance(step, Set) and last < step.knob < len(position)):
+                raise ValueError(f"{candidate} is not on the lattice")
+            if not 0 < step.value < self.sizes[step.knob]:
+                raise ValueError(f"{candidate} is not on the lattice")
+            position[step.knob], last = step.value, step.knob
+        return tuple(position)
 
     def sample(self, rng: Generator) -> Candidate:
         """Draw each candidate alike."""
