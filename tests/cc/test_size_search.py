@@ -24,8 +24,13 @@ from planish.levels.llvm.bindings.libraries import open_bindings
 def bitcode(clang: Compiler) -> bytes:
     if not open_bindings().full:
         pytest.skip("this back end cannot treat single functions")
-    options = ["-Oz", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", str(WORDS), "-o", "-"]
-    return subprocess.run([*clang.command, *options], check=True, capture_output=True).stdout
+    return front_end(clang, WORDS.read_text())
+
+
+def front_end(clang: Compiler, source: str) -> bytes:
+    options = ["-Oz", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-x", "c", "-", "-o", "-"]
+    made = subprocess.run([*clang.command, *options], input=source.encode(), check=True, capture_output=True)
+    return made.stdout
 
 
 def size(code: bytes, pipeline: str = "") -> int:
@@ -74,6 +79,23 @@ def test_what_was_searched_for_as_long_is_made_again(bitcode: bytes, tmp_path: P
     first = smaller(bitcode, tmp_path, 20)
     again = smaller(bitcode, tmp_path, 20)
     assert (again.bitcode, again.evaluations) == (first.bitcode, 0)
+
+
+def test_no_code_is_made_of_functions_that_another_module_had(
+    bitcode: bytes, clang: Compiler, tmp_path: Path
+) -> None:
+    more = "int added(const int *x, int n) { int sum = 0; while (n--) sum += x[n] * n; return sum; }\n"
+    changed = front_end(clang, more + WORDS.read_text())
+
+    def stored(name: str) -> int:
+        return sum(path.stat().st_size for path in tmp_path.glob(f"{name}/functions/*"))
+
+    alone = smaller(changed, tmp_path / "alone", 200, inf)
+    smaller(bitcode, tmp_path / "both", 200, inf)
+    before = stored("both")
+    both = smaller(changed, tmp_path / "both", 200, inf)
+    assert (both.bitcode, both.plan, both.evaluations) == (alone.bitcode, alone.plan, alone.evaluations)
+    assert 0 < stored("both") - before < stored("alone") / 2
 
 
 def test_a_damaged_record_is_searched_anew(bitcode: bytes, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 The search is the engine's loop, without a store. Its budget is processor time, or a number of evaluations:
 then the result is the same however loaded the machine is. What it measured is kept in the cache by the
 module's content and the toolchain. A later search on the same module proposes the same, and resumes where
-that one ended.
+that one ended; one on another module makes no code of functions that it has in common with earlier ones.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _RESERVED = 0.4
 _EVERY_S, _SHARE = 0.4, 0.1
 """Seconds, and share of the time, after which what was measured is stored again."""
 _LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
-_KIND = "searches"
+_KIND, _FUNCTIONS = "searches", "functions"
 _LOOK_S = 600.0
 """How long is waited for a search at once: no operating system waits forever."""
 
@@ -119,14 +119,15 @@ def make_smaller(
     if seconds <= _LEAST_READINGS * reading:
         return _made(bitcode, space.start(), 0, seconds)
     counted = None if seconds < inf else evaluations
-    parts = LlvmLevel.version, whole_bindings().version, cost, str(counted or 0)
-    key = digest(*map(str.encode, parts), bitcode)
+    made_by = [part.encode() for part in (LlvmLevel.version, whole_bindings().version, cost)]
+    key = digest(*made_by, str(counted or 0).encode(), bitcode)
     trials = _Trials(cache, key, cost, is_counted=counted is not None)
     if trials.best and trials.is_enough(seconds, evaluations):
         return _made(bitcode, trials.best[1], 0, trials.seconds)
     context = SearchContext(seconds=seconds if counted is None else float(counted))
     searcher = Parts(space, (objective,), 0, context)
-    with ForkedExecutor(FunctionEvaluatorSpec(bitcode, cost)) as executor:
+    spec = FunctionEvaluatorSpec(bitcode, cost, cache.beside(_FUNCTIONS, digest(*made_by)))
+    with ForkedExecutor(spec) as executor:
         budget = trials.budget = _ProcessorBudget(
             seconds, evaluations, executor, searcher, trials, used, patience
         )

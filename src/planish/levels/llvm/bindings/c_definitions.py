@@ -146,12 +146,15 @@ class Definitions:
         counts = self.count.of_each(self.module, self.by_name.values())
         return {name: counts[handle] for name, handle in self.by_name.items()}
 
-    def texts(self) -> dict[str, str]:
+    def texts(self, module: str = "") -> dict[str, str]:
         """Print each; numbers in it may be other ones in another module.
 
         Printing one by one would have LLVM number the whole module each time.
+
+        Args:
+            module: the module's text, where it is printed already.
         """
-        text = self.functions.take(self.functions.LLVMPrintModuleToString(self.module))
+        text = module or self.functions.take(self.functions.LLVMPrintModuleToString(self.module))
         bodies = zip(self._defined(), _BODY.findall(text), strict=True)
         return {self._name(handle): body for handle, body in bodies}
 

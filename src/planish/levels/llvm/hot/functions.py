@@ -24,7 +24,7 @@ from planish.levels.llvm.bindings.protocol import Bindings
 from planish.levels.llvm.execution import NotRunnableError, RunAnswer, Runner, compile_harness
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.hot.lists import USUAL, drawn, first_lists, passes_within, pipeline
-from planish.levels.llvm.modules.function_costs import plain_text
+from planish.levels.llvm.modules.stored_costs import plain_text
 from planish.levels.llvm.passes.pipeline import candidate_of
 from planish.levels.llvm.program import Harness
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from pathlib import Path
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
 from planish.levels.llvm.bindings.c_module import CModule
@@ -18,6 +18,7 @@ from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
 from planish.levels.llvm.modules.function_costs import FunctionCosts, keep_only
 from planish.levels.llvm.modules.space import groups_of, usual_pipeline
+from planish.levels.llvm.modules.stored_costs import StoredCosts, context_name
 from planish.levels.llvm.modules.transform import (
     CHILD_LIMITS,
     LAST,
@@ -90,12 +91,15 @@ class FunctionEvaluator:
         module: prepared; it is not changed.
         bindings: that made it.
         objective: `text_bytes`, `loaded_bytes` or `instructions`, of single functions and of the whole.
+        stored: costs that searches on other modules measured.
     """
 
-    def __init__(self, module: CModule, bindings: Bindings, objective: str) -> None:
+    def __init__(
+        self, module: CModule, bindings: Bindings, objective: str, stored: StoredCosts | None = None
+    ) -> None:
         self._module, self._bindings, self._objective = module, bindings, objective
         self._start = initial_pipeline(bindings)
-        self._costs = FunctionCosts(objective)
+        self._costs = FunctionCosts(objective, stored=stored)
         self._prepared: OrderedDict[object, PreparedFunctions] = OrderedDict()
         self._rest: float | None = None
 
@@ -157,7 +161,7 @@ class FunctionEvaluator:
             module = self.made(plan)
         with closing(module), clock("build"):
             whole = float(module.instructions())
-            costs, rest = self._costs.measure(module)
+            costs, rest = self._costs.measure(module, makes_all=self._rest is None)
         if self._objective == "instructions":
             return prepared, costs, whole
         # The code between functions is measured once, when code of all of them is made.
@@ -184,11 +188,18 @@ class FunctionEvaluatorSpec:
     Args:
         bitcode: the module, unoptimized.
         objective: `text_bytes`, `loaded_bytes` or `instructions`.
+        stored: the beginning of the path of a file with costs of functions, in a folder that exists; empty:
+            none are stored.
     """
 
     bitcode: bytes
     objective: str
-    sandbox: ClassVar[SandboxPolicy] = SandboxPolicy.for_code()
+    stored: str = ""
+
+    @property
+    def sandbox(self) -> SandboxPolicy:
+        """Return the policy: the file may be written."""
+        return SandboxPolicy.for_code([Path(self.stored).parent] if self.stored else [])
 
     @property
     def limits(self) -> Limits:
@@ -198,7 +209,9 @@ class FunctionEvaluatorSpec:
 
     def __call__(self) -> FunctionEvaluator:
         bindings = whole_bindings()
-        return FunctionEvaluator(single(bindings.parse(self.bitcode)), bindings, self.objective)
+        module = single(bindings.parse(self.bitcode))
+        stored = StoredCosts(Path(f"{self.stored}-{context_name(module.text())}")) if self.stored else None
+        return FunctionEvaluator(module, bindings, self.objective, stored)
 
 
 def recipe_of(plan: FunctionPlan, names: Collection[str], start: str) -> ModuleRecipe:

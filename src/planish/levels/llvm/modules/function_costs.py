@@ -18,11 +18,11 @@ from planish.levels.llvm.bindings.c_definitions import WITHOUT
 from planish.levels.llvm.bindings.c_module import CModule
 from planish.levels.llvm.bindings.elf import code_bytes, function_loads, loaded_bytes
 from planish.levels.llvm.bindings.protocol import IRError, PassError
+from planish.levels.llvm.modules.stored_costs import StoredCosts, exact_names, plain_text
 from planish.levels.llvm.modules.transform import Sizes, single, whole_bindings
 
 _VARIANTS = {"loaded_bytes": (("-minsize",), ("frame-pointer=all",))}
 """Changes of attributes by which functions are measured, too: those that decide most often."""
-_NUMBERS = re.compile(r"([#!])\d+")
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,12 @@ class FunctionCosts:
     Args:
         objective: what is measured: `text_bytes`, `instructions`, or `loaded_bytes` (code and unwind tables).
         known: the texts that functions became, as `_named` names them, and what those cost.
+        stored: what searches on other modules measured; None: nothing is stored.
     """
 
     objective: str
     known: dict[str, int] = field(default_factory=dict[str, int])
+    stored: StoredCosts | None = None
 
     def try_list(self, module: CModule, pipeline: str) -> Sizes | None:
         """Return the costs of a module's functions after a pipeline; None where LLVM refuses it."""
@@ -46,8 +48,12 @@ class FunctionCosts:
             except (PassError, IRError):
                 return None
 
-    def measure(self, module: CModule) -> tuple[Sizes, int]:
+    def measure(self, module: CModule, *, makes_all: bool = False) -> tuple[Sizes, int]:
         """Measure the functions of a module, of which no more is made afterwards.
+
+        Args:
+            module: it.
+            makes_all: whether code is made of functions that other modules have, too.
 
         Returns:
             Their costs, and the bytes that the code which was made has besides functions.
@@ -55,15 +61,24 @@ class FunctionCosts:
         definitions = module.definitions()
         if self.objective == "instructions":
             return definitions.instructions(), 0
-        texts = {name: _named(name, text) for name, text in definitions.texts().items() if name}
+        printed = module.text()
+        bodies = {name: body for name, body in definitions.texts(printed).items() if name}
+        texts = {name: _named(name, body) for name, body in bodies.items()}
         fresh, rest = {name for name, text in texts.items() if text not in self.known}, 0
+        exact = exact_names(printed, {name: bodies[name] for name in fresh}) if self.stored else {}
+        if self.stored and not makes_all:
+            found = {texts[name]: self.stored.get(exact[name]) for name in fresh}
+            self.known.update((text, cost) for text, cost in found.items() if cost is not None)
+            fresh = {name for name in fresh if texts[name] not in self.known}
         if fresh:
             # Code generation takes most of the time, and most lists leave most functions as they were.
             keep_only(module, fresh)
             made = best_code(module, self.objective, _VARIANTS.get(self.objective, ()))
-            found = made.sizes
-            self.known.update((texts[name], found[name]) for name in fresh if name in found)
-            rest = made.total - sum(found[name] for name in fresh if name in found)
+            sizes = {name: made.sizes[name] for name in sorted(fresh) if name in made.sizes}
+            self.known.update((texts[name], size) for name, size in sizes.items())
+            if self.stored:
+                self.stored.add({exact[name]: size for name, size in sizes.items()})
+            rest = made.total - sum(sizes.values())
         return {name: self.known[text] for name, text in texts.items() if text in self.known}, rest
 
 
@@ -72,11 +87,6 @@ def keep_only(module: CModule, names: Collection[str]) -> None:
     definitions = module.definitions()
     definitions.leave_out([name for name in definitions.by_name if name not in names])
     module.run(WITHOUT)
-
-
-def plain_text(text: str) -> str:
-    """Leave out of a function's text the numbers that follow from what else is in its module."""
-    return _NUMBERS.sub(r"\1", text)
 
 
 def _named(name: str, text: str) -> str:

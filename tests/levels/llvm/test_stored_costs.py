@@ -1,0 +1,89 @@
+"""Costs of functions across modules: which functions are the same, and files that are cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planish.levels.llvm.modules.stored_costs import StoredCosts, context_name, exact_names
+
+BODY = """define i32 @f(ptr %x) #0 !dbg !9 {
+  %1 = getelementptr %struct.pair, ptr %x, i32 0, i32 1
+  %2 = load i32, ptr %1, align 4, !tbaa !4, !dbg !8
+  %3 = call i32 @callee(i32 %2) #1
+  %4 = load i32, ptr @table, align 4
+  ret i32 %3
+}"""
+MODULE = f"""target triple = "thumbv7em-unknown-none-eabi"
+
+%struct.pair = type {{ %struct.one, i32 }}
+%struct.one = type {{ i8 }}
+
+@table = internal constant [2 x i32] [i32 1, i32 2], align 4
+
+{BODY}
+
+declare i32 @callee(i32) #1
+
+attributes #0 = {{ minsize optsize }}
+attributes #1 = {{ nounwind }}
+
+!0 = !{{i32 1, !"wchar_size", i32 4}}
+!4 = !{{!5, !5, i64 0}}
+!5 = !{{!"int", !6, i64 0}}
+!6 = !{{!"char"}}
+!8 = !DILocation(line: 3, column: 1, scope: !9)
+!9 = distinct !DISubprogram(name: "f", line: 1)
+"""
+
+
+def named(module: str) -> bytes:
+    begin = module.index("define")
+    return exact_names(module, {"f": module[begin : module.index("\n}", begin) + 2]})["f"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("type { i8 }", "type { i16 }"),
+        ("minsize optsize }", "optsize }"),
+        ("nounwind }", "nounwind willreturn }"),
+        ("declare i32 @callee", "declare dso_local i32 @callee"),
+        ("[i32 1, i32 2]", "[i32 1, i32 3]"),
+        ('!{!"char"}', '!{!"byte"}'),
+        ("i32 0, i32 1", "i32 0, i32 0"),
+    ],
+)
+def test_whatever_code_depends_on_makes_another_function(old: str, new: str) -> None:
+    assert old in MODULE
+    assert named(MODULE.replace(old, new)) != named(MODULE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("#1", "#7"), ("!5", "!50"), ("line: 3", "line: 30"), ("declare", "declare void @g()\n\ndeclare")],
+)
+def test_numbers_places_in_sources_and_other_functions_do_not(old: str, new: str) -> None:
+    assert old in MODULE
+    assert named(MODULE.replace(old, new)) == named(MODULE)
+
+
+def test_modules_of_other_targets_and_flags_share_nothing() -> None:
+    others = MODULE.replace("thumbv7em", "thumbv6m"), MODULE.replace('size", i32 4', 'size", i32 2')
+    assert len({context_name(each) for each in (MODULE, *others)}) == 3
+    assert context_name(MODULE.replace("@f", "@g")) == context_name(MODULE)
+
+
+def test_rows_are_added_by_several_and_what_is_cut_off_is_no_function(tmp_path: Path) -> None:
+    path = tmp_path / "costs"
+    one, other = StoredCosts(path), StoredCosts(path)
+    one.add({b"a" * 16: 10})
+    other.add({b"b" * 16: 20})
+    other.add({b"b" * 16: 20})
+    found = StoredCosts(path)
+    assert [found.get(name * 16) for name in (b"a", b"b", b"c")] == [10, 20, None]
+    assert path.stat().st_size == 40
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [StoredCosts(path).get(name * 16) for name in (b"a", b"b")] == [10, None]
+    StoredCosts(tmp_path / "none" / "costs").add({b"a" * 16: 10})
