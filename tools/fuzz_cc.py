@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,8 @@ CSMITH_OPTIONS = (
     *("--no-float", "--max-funcs", "6", "--max-block-depth", "3", "--max-block-size", "3"),
     *("--max-expr-complexity", "5"),
 )
-_TIMEOUT_S = 20.0
+_LIMIT_S, _CLOCK = 20, 60
+"""Seconds of the processor that a program may take, and how many each may take by the clock."""
 _SEMIHOSTING = (
     "-nographic",
     "-monitor",
@@ -132,16 +134,18 @@ def clang_link_words(target: Target, folder: Path) -> list[str]:
 
 
 def run_program(target: Target, program: Path) -> str:
-    """Run a program; return its exit code and what it prints, empty where it does not end."""
+    """Run a program; return its exit code and what it prints, empty where it does not end.
+
+    Seconds are of the processor: on a busy machine a program that ends may take many more by the clock.
+    """
+    limited = ("prlimit", f"--cpu={_LIMIT_S}", *target.run, str(program))
     try:
         ended = subprocess.run(
-            [*target.run, str(program)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            check=False,
+            limited, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S * _CLOCK, check=False
         )
     except subprocess.TimeoutExpired:
+        return ""
+    if ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return ""
     return f"{ended.returncode} {ended.stdout.decode()}{ended.stderr.decode()}"
 

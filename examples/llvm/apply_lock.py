@@ -1,8 +1,10 @@
-"""Objects of a lock file of `planish cc`, made without planish: by clang and opt of the same LLVM.
+"""Objects and programs of a lock file of `planish cc`, made without planish, by clang and opt of its LLVM.
 
     python3 apply_lock.py planish.lock words.c words.o -Oz -ffunction-sections
+    python3 apply_lock.py planish.lock program program -Oz -flto -fuse-ld=lld main.o words.o -lm
 
-The words after the object are clang's options, as in the build. CLANG and OPT name other programs.
+The words after the output are clang's, as in the build. For a program of -flto, compile its objects with
+`-Xclang -disable-llvm-passes -emit-llvm` in addition. CLANG and OPT name other programs.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 CLANG, OPT = os.environ.get("CLANG", "clang-22"), os.environ.get("OPT", "opt-22")
 IN_MEMORY = "-preserve-bc-uselistorder"  # what the next pass reads is as if no file were between them
@@ -24,6 +27,9 @@ OUTLINER = {
     "never": ["-mllvm", "-enable-machine-outliner=never"],
     "repeated": ["-mllvm", "-enable-machine-outliner=always", "-mllvm", "-machine-outliner-reruns=4"],
 }
+UNOPTIMIZED = ("-Xclang", "-disable-llvm-passes")
+SECTIONS = ("-ffunction-sections", "-fdata-sections", "-fno-lto")  # as linkers have it
+OF_LINKER = ("-flto", "-Wl,", "-fuse-ld", "-l", "-L", "-shared", "-static")
 FUNCTION = re.compile(r"^define .*?@([\w.$-]+)\(.*?(?: #(\d+))?(?: [^#\n]*)?\{$", re.MULTILINE)
 ATTRIBUTES = re.compile(r"^attributes #(\d+) = \{(.*)\}$", re.MULTILINE)
 
@@ -69,7 +75,8 @@ class Module:
 
     def _opt(self, *words: str) -> None:
         machine = ("-relocation-model=pic", "-disable-verify")
-        subprocess.run([OPT, *machine, *words, self.path, "-o", self.path], check=True)
+        order = [] if IN_MEMORY in words else [f"{IN_MEMORY}=false"]
+        subprocess.run([OPT, *machine, *order, *words, self.path, "-o", self.path], check=True)
 
 
 def kept_out(functions: dict[str, str], chosen: Iterable[str]) -> Iterable[tuple[str, str]]:
@@ -81,20 +88,9 @@ def kept_out(functions: dict[str, str], chosen: Iterable[str]) -> Iterable[tuple
                 yield name, "noinline"
 
 
-def main() -> None:
-    lock, source, made, *options = sys.argv[1:]
-    name = os.path.relpath(Path(source).absolute(), Path(lock).absolute().parent)
-    (entry,) = json.loads(Path(lock).read_text())["sources"][name]
-    code = OUTLINER[entry.get("outliner", "")]
-    if entry["result"] != "passes":
-        level = ["-Os"] if entry["result"] == "-Os" else []
-        subprocess.run([CLANG, *options, *level, "-c", source, "-o", made], check=True)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        module, unoptimized = Module(Path(folder)), ("-Xclang", "-disable-llvm-passes")
-        subprocess.run(
-            [CLANG, *options, *unoptimized, "-emit-llvm", "-c", source, "-o", module.path], check=True
-        )
+def apply(entry: Mapping[str, Any], module: Module) -> None:
+    """Run what an entry of the lock file names on an unoptimized module."""
+    if entry["result"] == "passes":
         module.run(entry["begin"], entry["inlining"])
         functions = module.functions()
         named = {each for _, names in entry["lists"] for each in names}
@@ -102,9 +98,67 @@ def main() -> None:
             chosen = names or functions.keys() - named
             module.run(passes, kept_out(functions, chosen), IN_MEMORY)
         module.run(entry["end"])
-        module.change(entry.get("attributes", ()))
-        words = [*options, *code, *unoptimized, "-w", "-c", "-x", "ir", module.path, "-o", made]
-        subprocess.run([CLANG, *words], check=True)
+    else:  # a program by clang's passes
+        level = entry["result"][1:]
+        if level == "Os":
+            module.change([("-minsize", [*module.functions()])])
+        module.run(f"lto-pre-link<{level}>,lto<{level}>")
+    module.change(entry.get("attributes", ()))
+
+
+def make_object(entry: Mapping[str, Any], source: str, made: str, options: list[str], folder: Path) -> None:
+    """Compile a source."""
+    if entry["result"] != "passes":
+        level = ["-Os"] if entry["result"] == "-Os" else []
+        subprocess.run([CLANG, *options, *level, "-c", source, "-o", made], check=True)
+        return
+    module = Module(folder)
+    words = [*options, *UNOPTIMIZED, "-emit-llvm", "-c", source, "-o", module.path]
+    subprocess.run([CLANG, *words], check=True)
+    apply(entry, module)
+    make_code(entry, module, options, made)
+
+
+def make_program(entry: Mapping[str, Any], made: str, words: list[str], folder: Path) -> None:
+    """Link a program: the linker merges the bitcode, and links the code of it in its place."""
+    if entry["result"] == "clang":
+        subprocess.run([CLANG, *words, "-o", made], check=True)
+        return
+    module, merged = Module(folder), str(folder / "merged.o")
+    subprocess.run([CLANG, *words, "-Wl,-plugin-opt=emit-llvm,-plugin-opt=O0", "-o", module.path], check=True)
+    apply(entry, module)
+    options = [word for word in words if word.startswith("-") and not word.startswith(OF_LINKER)]
+    kind = ["-fPIC"] if "-shared" in words else []
+    if not {"-no-pie", "-static"}.isdisjoint(words):
+        kind = ["-fno-pic", "-fno-pie"]
+    make_code(entry, module, ["-Oz", *options, *kind, *SECTIONS], merged)
+    bitcode = [word for word in words if is_bitcode(word)]
+    linked = [merged if word == bitcode[0] else word for word in words if word not in bitcode[1:]]
+    subprocess.run([CLANG, *linked, "-o", made], check=True)
+
+
+def make_code(entry: Mapping[str, Any], module: Module, options: list[str], made: str) -> None:
+    """Make code of a module, by clang."""
+    outliner = OUTLINER[entry.get("outliner", "")]
+    words = [*options, *outliner, *UNOPTIMIZED, "-w", "-c", "-x", "ir", module.path, "-o", made]
+    subprocess.run([CLANG, *words], check=True)
+
+
+def is_bitcode(word: str) -> bool:
+    """Return whether a word names a file of bitcode."""
+    path = Path(word)
+    return path.is_file() and path.read_bytes().startswith(b"BC")
+
+
+def main() -> None:
+    lock, source, made, *words = sys.argv[1:]
+    name = os.path.relpath(Path(source).absolute(), Path(lock).absolute().parent)
+    (entry,) = json.loads(Path(lock).read_text())["sources"][name]
+    with tempfile.TemporaryDirectory() as folder:
+        if any(map(is_bitcode, words)):
+            make_program(entry, made, words, Path(folder))
+        else:
+            make_object(entry, source, made, words, Path(folder))
 
 
 if __name__ == "__main__":

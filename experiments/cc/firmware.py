@@ -128,7 +128,14 @@ class Builder:
             words = [*self._target.link[1:]]
             link = [f"-Wl,--defsym={name}={value:#x}" for name, value in self._target.memory.items()]
         command = [
-            *(*compiler, "-flto", *words, "-ffunction-sections", "-fdata-sections", "-w"),
+            *(
+                *compiler,
+                "-flto=1" if is_gcc else "-flto",
+                *words,
+                "-ffunction-sections",
+                "-fdata-sections",
+                "-w",
+            ),
             *(*self._compiled(), *link, "-Wl,--gc-sections", "-o", str(program)),
         ]
         ended = subprocess.run(

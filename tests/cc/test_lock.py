@@ -149,6 +149,27 @@ def repeat_without_planish(place: Place) -> None:
 
 
 @pytest.mark.slow
+def test_planish_is_not_needed_to_repeat_a_link(place: Place) -> None:
+    if shutil.which("opt-22") is None or "clang-22" not in place.clang.path or not shutil.which("ld.lld-22"):
+        pytest.skip("opt-22, clang-22 and lld-22 are needed")
+    words = ("-Oz", "-flto", "-fuse-ld=lld", "-Wl,--gc-sections", "main.o", "mixed.o")
+    assert place.cc("-Oz", "-flto", "-c", "main.c", "mixed.c").returncode == 0
+    few = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
+    lock = ("--planish-lock", "planish.lock", "--planish-strict")
+    done = place.cc(*words, "-o", "program", *lock, **few)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"passes"' in (place.folder / "planish.lock").read_text()
+    unoptimized = ("-Xclang", "-disable-llvm-passes", "-emit-llvm")
+    for name in ("main", "mixed"):
+        made = ("-c", f"{name}.c", "-o", f"{name}.o")
+        assert place.as_clang("-Oz", "-flto", *unoptimized, *made).returncode == 0
+    done = place.run([sys.executable, "-S", str(SCRIPT), "planish.lock", "program", "alone", *words])
+    assert done.returncode == 0, done.stderr
+    files = place.files()
+    assert files["alone"] == files["program"]
+
+
+@pytest.mark.slow
 def test_the_object_of_a_number_of_evaluations_does_not_depend_on_the_load(words: Place) -> None:
     made: list[bytes] = []
     for busy in (0, 3):
