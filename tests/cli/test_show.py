@@ -12,8 +12,8 @@ from cli.conftest import PROGRAM, Kept, Planish
 from dashboard import stores
 from planish.core import StoreError
 from planish.core.hashing import versioned
-from planish.store import open_store
-from report.planks import measured, save_run
+from planish.store import STARTED_BY, open_store
+from report.planks import measured, save_run, task_of
 
 
 def test_runs_are_listed_with_their_programs(kept: Kept, planish: Planish) -> None:
@@ -106,6 +106,28 @@ def test_the_run_that_was_last_worked_on_is_reported(tmp_path: Path) -> None:
         store.finish_run(old)
         assert store.last_run() == store.run(old)
         assert store.runs()[0].id == new
+        own = store.begin_run(task_of("oak"), searcher="genetic", space="cuts", seed=0, options={STARTED_BY: "einsum"})
+        store.add_trials(own, [replace(measured(3, 1e-3), time=time.time() + 2)])
+        assert store.last_run() == store.run(old), "the user has not started the other one"
+        for run in (old, new):
+            store.delete_run(run)
+        assert store.last_run() == store.run(own)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ("bulid/", "'bulid/' is neither the id of a run nor an existing folder. `planish runs` lists the ids."),
+        (__file__, f"'{__file__}' is a file, and neither the id of a run nor the folder of a build."),
+        ("1a2b", "no run '1a2b' in the store"),
+    ],
+)
+def test_what_is_no_run_and_no_folder_cannot_be_reported(
+    kept: Kept, planish: Planish, given: str, error: str
+) -> None:
+    said = planish("report", given)
+    assert said.code == StoreError.exit_code
+    assert said.error.startswith(error)
 
 
 def test_a_report_goes_where_it_is_wanted(kept: Kept, planish: Planish, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from planish.einsum.planning import (
 from planish.einsum.selection import Selection
 from planish.levels.loops.backends import UseBackend, kernel_of, tree_of
 from planish.levels.loops.runtime.dispatch import CompiledKernel
-from planish.store import ResultRow, Run, open_store
+from planish.store import STARTED_BY, ResultRow, Run, open_store
 
 Array = NDArray[Any]
 CASES = [
@@ -99,6 +99,7 @@ def test_the_first_call_tunes_and_the_next_process_takes_its_selection(tmp_path:
     assert sorted(run.trials > 0 for run in runs) == [False, True]
     np.testing.assert_allclose(Dispatcher()("mk,kn->mn", a, b, budget_s=0, cores=1, store=path), a @ b)
     assert selected(path, a, b) == (call, runs)
+    assert all(run.options == {STARTED_BY: "einsum"} for run in runs)
 
 
 def selected(path: Path, a: Array, b: Array) -> tuple[Mapping[str, Any], list[Run]]:

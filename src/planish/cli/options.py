@@ -71,7 +71,7 @@ RunsOrBuild = Annotated[
     typer.Argument(
         metavar="[RUN...|FOLDER]",
         help="Ids of runs, or the beginnings of them; or a folder with objects that `planish cc` compiled. "
-        "Default: the run that was last worked on.",
+        "Default: the last run that you started.",
         autocompletion=run_ids,
     ),
 ]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from re import fullmatch
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -179,6 +180,8 @@ def report(
         refuse_unread(command, "the report of a build", {"runs", "form"})
         show_build(Path(runs[0]), form)
         return
+    for each in runs or ():
+        _require_id(each)
     from planish.cli.output import document, say
     from planish.core import StoreError
     from planish.report import write_report
@@ -198,6 +201,18 @@ def report(
         document({**named, "report": str(path)})
     else:
         say(str(path))
+
+
+def _require_id(text: str) -> None:
+    """Raise StoreError where a text is a path or a word, and no id of a run."""
+    from planish.core import StoreError
+
+    if not fullmatch(r"[0-9a-fA-F]{1,8}", text):
+        path = Path(text)
+        what = f"'{text}' is neither the id of a run nor an existing folder"
+        if path.exists():
+            what = f"'{text}' is a file, and neither the id of a run nor the folder of a build"
+        raise StoreError(what, "`planish runs` lists the ids.")
 
 
 def export(

@@ -160,6 +160,7 @@ def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end
     """
     from planish.tuning.api import tune_program
     from planish.tuning.progress import LateProgress
+    from planish.tuning.result import EINSUM
     from planish.tuning.settings import Budget, Settings
 
     executor.deadline = last
@@ -168,7 +169,7 @@ def tune_kernels(task: Task[Program], store: Store, executor: LocalExecutor, end
     with suppress(AllFailedError), LateProgress(store, budget) as listener:
         tune_program(
             LoopsLevel(), task.program, budget=budget, settings=settings, store=store, listener=listener,
-            executor=executor, compares=False,
+            executor=executor, compares=False, started_by=EINSUM,
         )  # fmt: skip
 
 
@@ -278,8 +279,8 @@ def record(store: Store, task: Task, selection: Selection, kernels: int, history
         kernels: how many there were to choose from, guesses apart.
         history: what the store had before.
     """
-    from planish.store import HeldError
-    from planish.tuning.result import EINSUM, OF_CALLS
+    from planish.store import STARTED_BY, HeldError
+    from planish.tuning.result import EINSUM
 
     backend, samples = selection.backend, selection.samples
     compared = [
@@ -295,10 +296,11 @@ def record(store: Store, task: Task, selection: Selection, kernels: int, history
         **({} if selection.conclusive else {"disturbed": True}),
     }
     row = _row(task, backend, samples)
-    run = next((run.id for run in store.runs(task.key) if run.options == OF_CALLS), None)
+    run = next((run.id for run in store.runs(task.key) if run.searcher == EINSUM), None)
     try:
         if run is None:
-            run = store.begin_run(task, searcher=EINSUM, space="template", seed=0, options=OF_CALLS)
+            by = {STARTED_BY: EINSUM}
+            run = store.begin_run(task, searcher=EINSUM, space="template", seed=0, options=by)
         else:
             store.resume_run(run)
     except HeldError:  # another process stores its selection just now

@@ -2,11 +2,12 @@
 
 from planish.store.opening import has_default_store, open_store, store_at
 from planish.store.reader import Reader
-from planish.store.schema import ResultRow, Run, RunStatus, StoredTask
+from planish.store.schema import STARTED_BY, ResultRow, Run, RunStatus, StoredTask
 from planish.store.session import HeldError
 from planish.store.store import Store
 
 __all__ = [
+    "STARTED_BY",
     "HeldError",
     "Reader",
     "ResultRow",

@@ -13,7 +13,6 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Table,
-    and_,
     bindparam,
     case,
     func,
@@ -23,6 +22,7 @@ from sqlalchemy import (
 from planish.core import Candidate, StoreError, Task, Trial, did_you_mean
 from planish.store.schema import (
     COVERED,
+    STARTED_BY,
     Record,
     ResultRow,
     Run,
@@ -54,7 +54,8 @@ _RUNS = select(runs).order_by(*_NEWEST)
 _IDS = select(runs.c.id).order_by(*_NEWEST)
 _LAST_TRIAL = select(func.max(trials.c.time)).where(trials.c.run_id == runs.c.id).scalar_subquery()
 _BY_WORK = select(runs).order_by(
-    case((and_(runs.c.stored == 0, runs.c.ended.is_not(None)), 1), else_=0),
+    # Options are JSON without spaces, in which a quotation mark within a text follows a backslash.
+    case((runs.c.options.contains(f'"{STARTED_BY}":', autoescape=True), 1), else_=0),
     func.coalesce(runs.c.ended, _LAST_TRIAL, runs.c.started).desc(),
     runs.c.id,
 )
@@ -209,7 +210,7 @@ class Reader:
     def last_run(self) -> Run | None:
         """Return the run that was begun, resumed or ended last; None in an empty store.
 
-        Runs that ended without a trial come last: they hold the backend that `planish.einsum` selected.
+        Runs that a product started by itself, such as `planish.einsum`, come after all that users started.
         """
         return next(iter(self._runs(_BY_WORK, 1)), None)
 

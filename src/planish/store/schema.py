@@ -178,6 +178,9 @@ COVERED: Mapping[str, Sequence[str]] = {
 """Table to the columns of which a row's checksum is made."""
 
 
+STARTED_BY = "started_by"
+"""The option of a run that names the product that started it, such as `einsum`; users' own runs lack it."""
+
 RunStatus = Literal["running", "finished", "stopped", "failed", "interrupted"]
 
 

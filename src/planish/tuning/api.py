@@ -44,7 +44,7 @@ from planish.core.front import HypervolumeTracker
 from planish.core.registry import level_named, load_program
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
-from planish.store import HeldError, Run, Store, store_at
+from planish.store import STARTED_BY, HeldError, Run, Store, store_at
 from planish.tuning.budget import LEAST_S, FinalLimits
 from planish.tuning.engine import TuningRun
 from planish.tuning.progress import is_shown, run_progress
@@ -326,6 +326,7 @@ def tune_program(
     began: float | None = None,
     limits: FinalLimits | None = None,
     target: Target | None = None,
+    started_by: str = "",
 ) -> Result:
     """Tune a program that a level has read; it may have been given a back end then.
 
@@ -344,6 +345,7 @@ def tune_program(
         began: when the program began to be read, by the monotonic clock; None for now.
         limits: of the comparison at the end; None for as many seconds as the search took, or 5.
         target: of the hosts of `start` that measure; None for that of this machine.
+        started_by: the product that tunes by itself, such as "einsum"; empty where a user asked for the run.
     """
     began = time.monotonic() if began is None else began
     chosen = settings or Settings()
@@ -360,6 +362,7 @@ def tune_program(
             start=start,
             searcher=searcher,
             limits=limits or FinalLimits(),
+            started_by=started_by,
         )
         found = _execute(partial(begin, listener=listener or Silent(), compares=compares), task, executor)
     _log.info("run %s: %s after %d trials", found.run.id, found.run.status, found.run.trials)
@@ -449,11 +452,14 @@ def _begin(
     *,
     searcher: Searcher | None,
     compares: bool,
+    started_by: str,
 ) -> TuningRun:
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     space_name = settings.space or level.spaces[0]
     name = settings.searcher or level.default_searcher(task, space_name)
     decides = {k: str(v) for k, v in settings.searcher_options.items()}
+    if started_by:
+        decides[STARTED_BY] = started_by
     if settings.where is not None:
         from planish.tuning.constraint import WHERE, constraint_key
 
@@ -481,7 +487,7 @@ def _begin(
             store.resume_run(run_id)
         except HeldError:  # another process has taken it up just now; this one shares its trials
             arguments = level, task, settings, budget, store, listener, began, start, limits
-            return _begin(*arguments, searcher=searcher, compares=compares)
+            return _begin(*arguments, searcher=searcher, compares=compares, started_by=started_by)
         if dropped := store.drop_damaged_trials(run_id):
             what = "1 damaged trial" if dropped == 1 else f"{dropped} damaged trials"
             _log.warning("deleted %s of run %s; measuring again", what, run_id)

@@ -35,10 +35,9 @@ from planish.tuning.comparison_codec import decode, decode_notes
 from planish.tuning.stored_run import StoredRun
 from planish.tuning.verdict import heading, html, summary
 
-OF_CALLS = {"selects": "einsum"}
-"""Options of a run that holds the selected backend of an einsum, by whole calls; no search resumes it."""
 EINSUM = "einsum"
-"""What such a run has in place of a searcher; it has no trials."""
+"""Starts runs by itself. In place of a searcher, it is the name of a run that holds the selected backend of an
+einsum, by whole calls; such a run has no trials, and no search resumes it."""
 
 
 NOT_DESCRIBED = "not described"
@@ -392,7 +391,8 @@ def load_run(
     """Load a stored run with its result; nothing is written.
 
     Args:
-        run_id: the run's id, or a unique beginning of it; None for the run that was last worked on.
+        run_id: the run's id, or a unique beginning of it; None for the last one that a user
+            started.
         store: an open store, or its location; None for the user's own.
         pick: which of the finalists is meant, from 1.
         files: models, weights or data that the program refers to, known by their content.

@@ -24,7 +24,7 @@ from planish.measure import PairedSamples, Plan, Variant
 from planish.measure.comparison import remeasure_all
 from planish.measure.executors import LocalExecutor
 from planish.store import Reader, open_store
-from planish.tuning.result import A_STORE, OF_CALLS, STORES, Result, read_result
+from planish.tuning.result import A_STORE, EINSUM, STORES, Result, read_result
 
 LUCK = 0.1
 """How far apart two honest measurements may be, beyond their intervals: clocks, neighbors, memory."""
@@ -219,7 +219,7 @@ def _not_replayed(run_id: str, why: str) -> Validation:
 
 def _values(result: Result, paired: Mapping[str, PairedSamples]) -> Check:
     """Compare every objective that is on record."""
-    if result.run.options == OF_CALLS:
+    if result.run.searcher == EINSUM:
         return Check("value", "not done", "whole calls of einsum were timed, and this is the kernel alone")
     pairs = [
         (objective, _spans(result, objective, paired[objective.name])) for objective in result.task.objectives
