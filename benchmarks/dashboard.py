@@ -9,11 +9,13 @@ its clients are stopped (SIGSTOP). So each slice is compared with one of the sam
 between processes and slow changes of the machine cancel out. The figures are:
 
 - the share of a core that the dashboard takes while clients look. It has hardly any noise, and where the
-  machine has no other work, the search cannot be slower by more than this share;
+  machine has no other work, the search cannot be slower by more than this share: it is what the target of
+  2 % is checked by;
 - the processor time of the search, with the dashboard relative to without: what sharing caches costs;
-- the wall time of the search, in the same way.
+- the wall time of the search, in the same way. On a virtual machine of two cores, its standard error after a
+  round of seven minutes is 5 %, so it shows only large effects.
 
-Targets, on two cores: at most 2 % slower, with a standard error below 0.7 %, and a trial within a second.
+Targets, on two cores: at most 2 % of a core, and a trial within a second.
 Clients read what they are sent, as browsers on other machines do; their own process has the lowest
 priority. What a dashboard does once, as it opens its first page (load code and compile templates), comes
 before the slices; its cost is printed, too. What became due while it was stopped is rendered as soon as it

@@ -79,7 +79,7 @@ def show(gate: Gate, held: CostTable, learnt: int, others: Mapping[str, Gate]) -
         f"## {objective}: {len(held):,} functions of {packages} packages, learnt from {learnt:,} of others; "
         f"LLVM {held.columns.llvm}\n\n"
         f"{(best > 0).mean():.0%} can be improved; whether one can is predicted with AUC "
-        f"{auc(gains.sum(axis=1), best > 0):.3f}. The best list of each, which an oracle runs alone, saves "
+        f"{auc(gains.sum(axis=1), best > 0):.3f}. The best list of each function, found by an oracle, saves "
         f"{best.sum() / baseline.sum():.2%}.\n"
     )
     print(f"| % saved over -Oz, evaluations a function | {' | '.join(map(str, EVALUATIONS))} |")

@@ -183,20 +183,21 @@ def importances_of(
     fold = draw.permutation(len(ranks)) % _FOLDS
     variance = float(ranks.var()) or 1.0
     model, fit = _model(libraries, seed)
-    errors, losses = list[float](), np.zeros(len(columns))
+    errors, losses = np.zeros(_FOLDS), np.zeros(len(columns))
     for held in range(_FOLDS):
         predict = fit(features[fold != held], ranks[fold != held])
         unseen, truth = features[fold == held], ranks[fold == held]
-        error = float(((predict(unseen) - truth) ** 2).mean())
-        errors.append(error)
-        for index in range(len(columns)):
-            for _ in range(_SHUFFLES):
-                shuffled = unseen.copy()
-                shuffled[:, index] = draw.permutation(shuffled[:, index])
-                losses[index] += float(((predict(shuffled) - truth) ** 2).mean()) - error
-    shares = losses / (_FOLDS * _SHUFFLES * variance)
+        # All at once: a forest takes as long to begin a prediction as for a hundred rows.
+        asked = np.tile(unseen, (1 + _SHUFFLES * len(columns), 1, 1))
+        for number, table in enumerate(asked[1:]):
+            index = number // _SHUFFLES
+            table[:, index] = draw.permutation(table[:, index])
+        predicted = predict(asked.reshape(-1, len(columns))).reshape(asked.shape[:2])
+        errors[held], *shuffled = ((predicted - truth) ** 2).mean(axis=1)
+        losses += np.reshape(shuffled, (len(columns), _SHUFFLES)).mean(axis=1) - errors[held]
+    shares = losses / (_FOLDS * variance)
     rows = sorted(zip((each.name for each in columns), map(float, shares), strict=True), key=lambda r: -r[1])
-    return Importances(rows, 1 - sum(errors) / _FOLDS / variance, model)
+    return Importances(rows, 1 - float(errors.mean()) / variance, model)
 
 
 Fit = Callable[
