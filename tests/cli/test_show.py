@@ -106,7 +106,9 @@ def test_the_run_that_was_last_worked_on_is_reported(tmp_path: Path) -> None:
         store.finish_run(old)
         assert store.last_run() == store.run(old)
         assert store.runs()[0].id == new
-        own = store.begin_run(task_of("oak"), searcher="genetic", space="cuts", seed=0, options={STARTED_BY: "einsum"})
+        own = store.begin_run(
+            task_of("oak"), searcher="genetic", space="cuts", seed=0, options={STARTED_BY: "einsum"}
+        )
         store.add_trials(own, [replace(measured(3, 1e-3), time=time.time() + 2)])
         assert store.last_run() == store.run(old), "the user has not started the other one"
         for run in (old, new):
@@ -117,14 +119,16 @@ def test_the_run_that_was_last_worked_on_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ("bulid/", "'bulid/' is neither the id of a run nor an existing folder. `planish runs` lists the ids."),
+        (
+            "bulid/",
+            "'bulid/' is neither the id of a run nor an existing folder. `planish runs` lists the ids.",
+        ),
         (__file__, f"'{__file__}' is a file, and neither the id of a run nor the folder of a build."),
         ("1a2b", "no run '1a2b' in the store"),
     ],
 )
-def test_what_is_no_run_and_no_folder_cannot_be_reported(
-    kept: Kept, planish: Planish, given: str, error: str
-) -> None:
+@pytest.mark.usefixtures("kept")
+def test_what_is_no_run_and_no_folder_cannot_be_reported(planish: Planish, given: str, error: str) -> None:
     said = planish("report", given)
     assert said.code == StoreError.exit_code
     assert said.error.startswith(error)

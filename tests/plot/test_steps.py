@@ -89,7 +89,6 @@ def test_what_decides_the_cost_is_most_important(library: str, knob: int) -> Non
     assert most > 0.5
     assert abs(second) < most / 5
     assert found.accuracy > 0.9
-    importances_of.cache_clear()
     assert found == importances_of(COLUMNS, _costs(knob), libraries=(library,)), "the same seed"
 
 

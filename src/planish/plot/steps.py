@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import lru_cache, partial
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
@@ -154,12 +154,11 @@ class Importances:
     model: str
 
 
-@lru_cache(maxsize=4)  # parallel coordinates ask for the same
 def importances_of(
-    columns: tuple[Column, ...],
-    costs: tuple[float, ...],
+    columns: Sequence[Column],
+    costs: Sequence[float],
     seed: int = 0,
-    libraries: tuple[str, ...] = LIBRARIES,
+    libraries: Sequence[str] = LIBRARIES,
 ) -> Importances:
     """Compute permutation importance: the accuracy that a model loses where one column is shuffled.
 
@@ -187,7 +186,7 @@ def importances_of(
     for held in range(_FOLDS):
         predict = fit(features[fold != held], ranks[fold != held])
         unseen, truth = features[fold == held], ranks[fold == held]
-        # All at once: a forest takes as long to begin a prediction as for a hundred rows.
+        # All at once: most of the time of a small prediction by a forest is spent on its hundred calls.
         asked = np.tile(unseen, (1 + _SHUFFLES * len(columns), 1, 1))
         for number, table in enumerate(asked[1:]):
             index = number // _SHUFFLES
@@ -298,7 +297,7 @@ def importances(
         title = "worse with other trials' values, in deviations of predictions"
     else:
         columns, _, costs = _table(result, "importances")
-        found = importances_of(tuple(columns), tuple(costs))
+        found = importances_of(columns, costs)
         if found.accuracy < _LEAST_ACCURACY:
             what = f"which steps matter in run {result.run.id} is not known: a model of trees"
             accuracy = (
@@ -314,6 +313,8 @@ def importances(
     )
 
 
+_GROUPS_MOST = 8
+"""More values of a column are put into so many groups of equally many candidates."""
 _LINES = 240
 _AXES = 7
 _GROUPS = (
@@ -329,8 +330,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
 
     Args:
         result: of a run that measured 20 candidates or more.
-        top: how many columns are shown: the most important ones where importances can be computed, else those
-            that most candidates differ in.
+        top: how many columns are shown: those that explain most of the differences each by itself.
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
@@ -339,7 +339,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
     check_whole_number("top", top, 1)
     columns, trials, costs = _table(result, "parallel_coordinates")
     objective = result.objective
-    shown = _most_important(columns, costs)[:top]
+    shown = _by_effect(columns, costs)[:top]
     values = [objective.cost(cost) for cost in costs]
     order = sorted(range(len(trials)), key=costs.__getitem__)
     factor, unit = scale(values[order[len(order) // 2]], objective.unit)
@@ -375,19 +375,26 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
     return figure
 
 
-def _most_important(columns: Sequence[Column], costs: Sequence[float]) -> list[Column]:
-    if any(map(find_spec, LIBRARIES)):
-        found = importances_of(tuple(columns), tuple(costs))
-        if found.accuracy >= _LEAST_ACCURACY:
-            importance = dict(found.rows)
-            return sorted(columns, key=lambda column: -importance[column.name])
-    return sorted(columns, key=lambda column: -_spread(column))
+def _by_effect(columns: Sequence[Column], costs: Sequence[float]) -> list[Column]:
+    """Sort columns by the share of the variance of the costs' ranks that each explains by itself.
 
+    The share is epsilon squared, which is adjusted for the number of values (Kelley 1935). Importances, which
+    include interactions, would take seconds: a library to load, and forests to fit.
+    """
+    import numpy as np
 
-def _spread(column: Column) -> float:
-    """Return the share of pairs of candidates that differ in a column."""
-    counts = Counter(column.values).values()
-    return 1 - sum(count * count for count in counts) / len(column.values) ** 2
+    ranks = np.unique(costs, return_inverse=True)[1].astype(np.float64)
+
+    def effect(column: Column) -> float:
+        codes = np.array(column.codes)
+        inner = np.quantile(codes, np.arange(1, _GROUPS_MOST) / _GROUPS_MOST)
+        bounds = inner if len(column.levels) > _GROUPS_MOST else sorted(set(column.codes))[1:]
+        group = np.unique(np.searchsorted(bounds, codes, side="right"), return_inverse=True)[1]
+        counts = np.bincount(group)
+        within = float(((ranks - (np.bincount(group, ranks) / counts)[group]) ** 2).sum())
+        return -within / max(1, len(ranks) - len(counts))
+
+    return sorted(columns, key=effect, reverse=True)
 
 
 def _near(values: Sequence[float], order: Sequence[int]) -> list[float]:

@@ -396,7 +396,9 @@ def repeat(result: Result) -> str:
         "objectives": tuple(o.name for o in task.objectives),
         "searcher": "" if selected else run.searcher,
         "space": run.space,
-        "searcher_options": {} if selected else {k: v for k, v in run.options.items() if k not in (WHERE, STARTED_BY)},
+        "searcher_options": {}
+        if selected
+        else {k: v for k, v in run.options.items() if k not in (WHERE, STARTED_BY)},
         "seed": run.seed,
         "cores": task.target.cores,
         "remeasure": True,

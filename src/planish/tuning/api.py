@@ -457,9 +457,8 @@ def _begin(
     """Begin a run, or take up the one that began in the same way; its program began to be read at `began`."""
     space_name = settings.space or level.spaces[0]
     name = settings.searcher or level.default_searcher(task, space_name)
-    decides = {k: str(v) for k, v in settings.searcher_options.items()}
-    if started_by:
-        decides[STARTED_BY] = started_by
+    origin = {STARTED_BY: started_by} if started_by else {}
+    decides = {**{k: str(v) for k, v in settings.searcher_options.items()}, **origin}
     if settings.where is not None:
         from planish.tuning.constraint import WHERE, constraint_key
 

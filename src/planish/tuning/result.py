@@ -36,8 +36,8 @@ from planish.tuning.stored_run import StoredRun
 from planish.tuning.verdict import heading, html, summary
 
 EINSUM = "einsum"
-"""Starts runs by itself. In place of a searcher, it is the name of a run that holds the selected backend of an
-einsum, by whole calls; such a run has no trials, and no search resumes it."""
+"""The product as it is named in runs that it starts; in place of a searcher in one that holds the selected
+backend of an einsum, by whole calls, which has no trials and is resumed by no search."""
 
 
 NOT_DESCRIBED = "not described"
