@@ -20,7 +20,7 @@ MALFORMED: dict[tuple[str, ...], str] = {
     (MATMUL, "--size", f"{SIZE},z=3"): "axis 'z', which no statement has. Known: k, m, n.",
     (MATMUL, "--size", "m=8,n=8,k=0"): "axis 'k' has size 0. Sizes are at least 1.",
     (MATMUL, "--size", "m=8,n=8,k=-1"): "axis 'k' has size -1. Sizes are at least 1.",
-    (MATMUL, "--size", "m=8,n=8,k=x"): "'k=x' is no size. Write --size m=192,n=192.",
+    (MATMUL, "--size", "m=8,n=8,k=x"): "'k=x' is not a size. Write --size m=192,n=192.",
     (MATMUL, "--size", SIZE, "--size", "m=4"): "axis 'm' has two sizes, 8 and 4. Give each axis one size.",
     (MATMUL, "--size", SIZE, "--shape", "A=8x8", "--shape", "A=8x9"): "tensor 'A' has two shapes, in",
     (MATMUL, "--size", SIZE, "--shape", "A=8x8x8"): "A",

@@ -217,9 +217,9 @@ def _open(folder: Path) -> Path:
     ("make", "said"),
     [
         (_missing, r"cannot read .*missing\.onnx': No such file.*Check the path\."),
-        (_text, "is no ONNX model"),
-        (_empty, "is no ONNX model"),
-        (_short, "is no ONNX model, or is cut short"),
+        (_text, "is not an ONNX model"),
+        (_empty, "is not an ONNX model"),
+        (_short, "is not an ONNX model, or is truncated"),
         (_lost_constant, r"cannot read .*weights\.bin'.*The weights of .* belong there"),
         (_lost_weights, r"cannot read .*weights\.bin'.*The weights of .* belong there"),
         (_opset, r"is of opset 999; the newest that onnx knows here is \d+"),

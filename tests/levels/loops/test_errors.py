@@ -211,11 +211,11 @@ def test_a_canonical_text_tells_all_itself_and_what_would_change_it_is_refused(
 
 
 def test_of_options() -> None:
-    with pytest.raises(ProgramError, match=r"'m' is no size\. Write size="):
+    with pytest.raises(ProgramError, match=r"'m' is not a size\. Write size="):
         read_sizes("m")
-    with pytest.raises(ProgramError, match=r"'n=1\.5' is no size"):
+    with pytest.raises(ProgramError, match=r"'n=1\.5' is not a size"):
         read_sizes("m=1,n=1.5")
-    with pytest.raises(ProgramError, match=r"'I=1y3' is no shape\. Write shape="):
+    with pytest.raises(ProgramError, match=r"'I=1y3' is not a shape\. Write shape="):
         read_shapes("I=1y3")
 
 

@@ -288,10 +288,10 @@ def _parsed(path: Path, content: bytes) -> ModelProto:
     try:
         model.ParseFromString(content)
     except DecodeError as error:
-        raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
+        raise ProgramError(f"'{path}' is not an ONNX model, or is truncated", "Export it again.") from error
     # An empty file, too, is a message of protobuf.
     if not model.ir_version or not model.opset_import or not model.graph.output:
-        raise ProgramError(f"'{path}' is no ONNX model: it has no opset or no outputs", "Export it again.")
+        raise ProgramError(f"'{path}' is not an ONNX model: it has no opset or no outputs", "Export it again.")
     return model
 
 

@@ -315,5 +315,5 @@ def recognize_file(path: Path) -> Recognition:
     except OSError as error:
         raise ProgramError(f"cannot read '{path}': {error.strerror}", "Check the path.") from error
     except DecodeError as error:
-        raise ProgramError(f"'{path}' is no ONNX model, or is cut short", "Export it again.") from error
+        raise ProgramError(f"'{path}' is not an ONNX model, or is truncated", "Export it again.") from error
     return recognize(model)

@@ -358,7 +358,7 @@ def parse_canonical(text: str) -> Program:
     for item in rest[1].split():
         match = re.fullmatch(r"(\w+):(\w+)\[((?:\d{1,18}(?:,\d{1,18})*)?)\]", item)
         if not match:
-            raise ProgramError(f"'{item}' is no type", "Write name:float32[64,64].")
+            raise ProgramError(f"'{item}' is not a type", "Write name:float32[64,64].")
         if match[1] in types:
             raise ProgramError(f"tensor '{match[1]}' has two types", "Give each tensor one type.")
         shapes[match[1]] = tuple(map(int, filter(None, match[3].split(","))))
@@ -373,7 +373,7 @@ def read_sizes(text: str) -> dict[str, int]:
     for item in filter(None, re.split(r"[,;\s]+", text)):
         match = re.fullmatch(r"([A-Za-z_]\w*)=(-?\d{1,18})", item)
         if not match:
-            raise ProgramError(f"'{item}' is no size", 'Write size="m=192,n=192".')
+            raise ProgramError(f"'{item}' is not a size", 'Write size="m=192,n=192".')
         if match[1] in result:
             raise ProgramError(
                 f"axis '{match[1]}' has two sizes, {result[match[1]]} and {match[2]}",
@@ -389,7 +389,7 @@ def read_shapes(text: str) -> dict[str, tuple[int, ...]]:
     for item in filter(None, re.split(r"[;\s]+|,(?=[A-Za-z_])", text)):
         match = re.fullmatch(r"([A-Za-z_]\w*)=((?:-?\d{1,18}(?:[,x]-?\d{1,18})*)?)", item)
         if not match:
-            raise ProgramError(f"'{item}' is no shape", 'Write shape="I=1x3x224x224".')
+            raise ProgramError(f"'{item}' is not a shape", 'Write shape="I=1x3x224x224".')
         if match[1] in result:
             raise ProgramError(
                 f"tensor '{match[1]}' has two shapes, in '{text}'", "Give each tensor one shape."

@@ -472,7 +472,7 @@ def check_operands(names: Sequence[str], specs: Sequence[ArraySpec], operands: S
     for name, array, spec in zip(names, operands, specs, strict=True):
         if not spec.fits(array):
             message = f"{name} is {_description(array)}; this was made for {spec}"
-            raise ProgramError(message, "Make another for such arrays.")
+            raise ProgramError(message, "Convert the array, or make a kernel for such arrays.")
 
 
 def _description(array: object) -> str:
