@@ -291,7 +291,8 @@ def _parsed(path: Path, content: bytes) -> ModelProto:
         raise ProgramError(f"'{path}' is not an ONNX model, or is truncated", "Export it again.") from error
     # An empty file, too, is a message of protobuf.
     if not model.ir_version or not model.opset_import or not model.graph.output:
-        raise ProgramError(f"'{path}' is not an ONNX model: it has no opset or no outputs", "Export it again.")
+        what = f"'{path}' is not an ONNX model: it has no opset or no outputs"
+        raise ProgramError(what, "Export it again.")
     return model
 
 
