@@ -1,12 +1,15 @@
 """The tools for agents, with the client of the package `mcp`: over HTTP, and over standard streams."""
 
 import asyncio
+import os
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planish.core import TargetError
 from serve.conftest import COMMAND, TOKENS, Service, environment
 
 pytest.importorskip("mcp", reason="needs mcp: pip install 'planish[serve]'")
@@ -64,6 +67,21 @@ def test_an_agent_over_http(service: Service) -> None:
 def test_an_agent_without_a_token(service: Service) -> None:
     with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
         over_http(service, "guess", use)
+
+
+def test_an_mcp_that_is_too_old(tmp_path: Path) -> None:
+    (tmp_path / "mcp" / "server").mkdir(parents=True)
+    for folder in ("mcp", "mcp/server"):
+        (tmp_path / folder / "__init__.py").touch()
+    ended = subprocess.run(
+        [*COMMAND, "serve", "lattice 20x20x20", "--stdio", "--store", str(tmp_path / "planish.db")],
+        env=environment() | {"PYTHONPATH": os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])},
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert ended.returncode == TargetError.exit_code
+    assert ended.stderr.startswith(
+        "planish: error: the service needs mcp, which is too old here. Install it: "
+    )
 
 
 def test_an_agent_that_starts_the_service(tmp_path: Path) -> None:

@@ -87,11 +87,13 @@ def serve(
         from planish.serve.server import read_tokens, serve_streams, serve_tools
 
         if stdio:
-            import_module("mcp")
-    except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn", "anyio", "mcp"):
+            import_module("planish.serve.mcp")
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("starlette", "uvicorn", "anyio", "mcp"):
             raise
-        what = f"the service needs {error.name}, which is missing here"
+        is_missing = isinstance(error, ModuleNotFoundError)
+        what = f"the service needs {package}, which is {'missing' if is_missing else 'too old'} here"
         raise TargetError(what, f"Install it: {install_command('serve')}.") from error
 
     def show(line: str) -> None:

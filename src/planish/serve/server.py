@@ -8,13 +8,16 @@ import ipaddress
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from planish.core import PlanishError, Program
 from planish.core.files import StrPath
+from planish.core.installation import install_command
 from planish.core.level import Level
 from planish.dashboard.app import MAIN, Shown, application
 from planish.dashboard.runs import Runs
@@ -125,9 +128,7 @@ def serve_tools(
             known = Tokens(tokens)
             tools: dict[str, ASGIApp] = {"/api": api(service, known), PATH: openenv(service, known)}
             beside = None
-            if find_spec("mcp"):
-                from planish.serve import mcp
-
+            if mcp := _mcp(say):
                 tools[mcp.PATH], running = mcp.over_http(service, known)
                 beside = running()
             app = Router(application(shown, page_token, chosen), tools)
@@ -146,6 +147,18 @@ def serve_tools(
             service.stop()
             if shown is not None:
                 shown.close()
+
+
+def _mcp(say: Callable[[str], None]) -> ModuleType | None:
+    """Return the interface by MCP; None where its package is missing, or too old, which is said."""
+    if not find_spec("mcp"):
+        return None
+    try:
+        from planish.serve import mcp
+    except ImportError:
+        say(f"The tools are not served as MCP: mcp {version('mcp')} is too old: {install_command('serve')}")
+        return None
+    return mcp
 
 
 def serve_streams(
