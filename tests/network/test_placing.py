@@ -22,6 +22,7 @@ from planish.network.library.runtime import CompiledNetwork
 from planish.network.placing import place_tensors, placement_groups, tensors_of
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.reader import read_network
+from planish.network.rewrites.pipeline import rewrite
 
 
 def moves(layers: list[str]) -> list[str]:
@@ -46,6 +47,18 @@ def test_networks_without_copies(tmp_path: Path, write: Callable[[Path], Path], 
     assert len(moves(operators(found))) == copies
     assert_same(found.network, path)
     assert_same(shared_library(path, tmp_path / "net", 2), path)
+
+
+def test_parts_that_are_there_early_take_no_memory_for_the_others(tmp_path: Path) -> None:
+    network = rewrite(
+        read_network(read_model(unet(tmp_path / "m.onnx", 64, 8, 3), {}))[0], 1e-4, this_machine(1)
+    )
+    placed, kernels = place_tensors(network)
+    copied, others = place_tensors(network, apart=placed.placements)
+    least = built_with(copied, others, 1).manifest["least_workspace_bytes"]
+    built = built_with(placed, kernels, 1)
+    assert built.manifest["workspace_bytes"] <= 1.1 * least
+    assert any(place.base in network.producers for place in placed.placements.values()), "some are placed"
 
 
 def split_and_joined(w: ModelWriter) -> tuple[str, ...]:

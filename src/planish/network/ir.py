@@ -178,7 +178,7 @@ class Network:
                 offset += self.types[name].size
         return found
 
-    def _whole(self, name: str) -> tuple[str, int]:
+    def whole(self, name: str) -> tuple[str, int]:
         """Return the tensor that another is some rows of, and where it begins there, in elements."""
         offset = 0
         while True:
@@ -194,7 +194,7 @@ class Network:
 
     def memory(self, name: str) -> tuple[str, int]:
         """Return the tensor in whose memory another lies, and where it begins there, in elements."""
-        name, offset = self._whole(name)
+        name, offset = self.whole(name)
         place = self.placements.get(name)
         if place is None:
             return name, offset
@@ -203,7 +203,7 @@ class Network:
 
     def rows_apart(self, name: str) -> tuple[str, Placement] | None:
         """Return the placement of what a tensor is, or is a part of, where that has rows which lie apart."""
-        whole, _ = self._whole(name)
+        whole, _ = self.whole(name)
         place = self.placements.get(whole)
         return None if place is None or place.row == self.types[whole].size else (whole, place)
 

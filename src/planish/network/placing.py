@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import prod
 
 from planish.network.fusion import FusedKernel, kernels_of
@@ -33,6 +34,8 @@ def place_tensors(
 ) -> tuple[Network, list[FusedKernel | PythonKernel]]:
     """Place the parts of Concat in its result, and those that Slice reads in its source, where kernels can.
 
+    A part that is written long before the others is copied, where they would hold too much memory until then.
+
     Args:
         network: with its layouts and algorithms.
         fuse: whether element-wise operators join what computes their input.
@@ -49,6 +52,7 @@ def place_tensors(
         if not wrong:
             kernels = kernels_of(placed, fuse=fuse)
             wrong = {name for kernel in kernels for name in _misplaced(placed, kernel)}
+        wrong = wrong or (_early_parts(placed, kernels) - rejected)
         if not wrong:
             return placed, kernels
         assert not wrong <= rejected, "what is rejected has no place"
@@ -67,6 +71,11 @@ def rows_apart(network: Network, kernel: FusedKernel | PythonKernel) -> Mapping[
 def tensors_of(kernel: FusedKernel | PythonKernel) -> list[str]:
     """Return the tensors that a kernel reads and writes."""
     return [tensor for _, tensor in _operands(kernel)]
+
+
+def kernel_outputs(kernel: FusedKernel | PythonKernel) -> Sequence[str]:
+    """Return the tensors that a kernel writes."""
+    return list(kernel.outputs.values()) if isinstance(kernel, PythonKernel) else [kernel.output]
 
 
 def placement_groups(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> list[set[str]]:
@@ -101,6 +110,77 @@ def _misplaced(network: Network, kernel: FusedKernel | PythonKernel) -> Iterator
         # An element beyond an edge of what is within a row is not of that row.
         if row not in ends or (padded and shape[-1] != row):
             yield whole
+
+
+# Memory
+
+MOST_MEMORY = 1.1
+"""So many times what they need without placements the tensors of a network may need with them."""
+
+
+def _early_parts(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> set[str]:
+    """Return parts that are to be copied: written in place, they hold memory long before the other parts."""
+    memory, copied = _Memory(network, kernels), set[str]()
+    every = {name for parts in memory.parts.values() for name in parts}
+    most = MOST_MEMORY * max(memory.needs(every), default=0)
+    while max(needs := memory.needs(copied), default=0) > most:
+        peak = needs.index(max(needs))
+        wasted = dict[int, set[str]]()
+        for parts in memory.parts.values():
+            early = {name for name in parts if memory.first[name] <= peak} - copied
+            late = sum(network.types[name].bytes for name in parts if memory.first[name] > peak)
+            if early and late and late not in wasted:
+                wasted[late] = early
+        if not wasted:
+            break
+        copied |= wasted[max(wasted)]
+    return copied
+
+
+class _Memory:
+    """The times at which tensors are needed: even ones of kernels, and odd ones of copies between them.
+
+    Attributes:
+        first: the time at which a tensor is written.
+        parts: what kernels write within each tensor that holds others.
+    """
+
+    def __init__(self, network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> None:
+        self._network, self._end = network, 2 * len(kernels)
+        self.first, self._last = dict[str, int](), dict[str, int]()
+        written = {network.whole(name)[0] for kernel in kernels for name in kernel_outputs(kernel)}
+        outside = {*network.constants, *network.inputs, *(network.memory(n)[0] for n in network.outputs)}
+        for index, kernel in enumerate(kernels):
+            for name in (network.whole(tensor)[0] for tensor in tensors_of(kernel)):
+                if name in network.types and network.memory(name)[0] not in outside:
+                    self.first.setdefault(name, 2 * index)
+                    self._last[name] = 2 * index
+        self.parts = dict[str, list[str]]()
+        for name, place in network.placements.items():
+            if name in written and name in self.first:
+                self.parts.setdefault(place.base, []).append(name)
+
+    def needs(self, copied: Set[str]) -> list[int]:
+        """Return the bytes that are needed at each time, where some parts are copied once all are there."""
+        spans = dict[str, tuple[int, int]]()
+
+        def hold(name: str, first: int, last: int) -> None:
+            known = spans.get(name, (first, last))
+            spans[name] = min(known[0], first), max(known[1], last)
+
+        for name, first in self.first.items():
+            place = self._network.placements.get(name)
+            hold(name if place is None or name in copied else place.base, first, self._last[name])
+        for base, parts in self.parts.items():
+            joined = max(self.first[name] for name in parts) + 1
+            for name in copied & set(parts):
+                hold(name, joined, joined)
+                hold(base, joined, joined)
+        changes = [0] * (self._end + 2)
+        for name, (first, last) in spans.items():
+            changes[first] += self._network.types[name].bytes
+            changes[last + 1] -= self._network.types[name].bytes
+        return list(accumulate(changes))
 
 
 # Parts that several Concat have

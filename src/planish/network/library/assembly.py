@@ -48,7 +48,7 @@ from planish.network.library.elf import ARCHITECTURES, Architecture, architectur
 from planish.network.library.header import header
 from planish.network.library.rows import move_rows
 from planish.network.library.schedule import Schedule, code_features
-from planish.network.placing import rows_apart
+from planish.network.placing import kernel_outputs, rows_apart
 from planish.network.python_kernels.compiler import compile_kernel
 from planish.network.python_kernels.program import PythonKernel
 from planish.sandbox.scratch import shared_folder
@@ -196,10 +196,6 @@ def _port(network: Network, name: str) -> Mapping[str, Any]:
     return port if shape is None else {**port, "shape_output": network.outputs.index(shape)}
 
 
-def _outputs(kernel: FusedKernel | PythonKernel) -> Sequence[str]:
-    return list(kernel.outputs.values()) if isinstance(kernel, PythonKernel) else [kernel.output]
-
-
 class _Writer:
     """Makes steps, by where each tensor is: an argument of the call, a weight, or in the workspace."""
 
@@ -220,7 +216,7 @@ class _Writer:
         }
         shared = [s.cores for s in schedules.values() if s.is_shared]
         self.cores = target.cores if self.divided else max(shared, default=1)
-        written = {network.memory(name)[0] for kernel in kernels for name in _outputs(kernel)}
+        written = {network.memory(name)[0] for kernel in kernels for name in kernel_outputs(kernel)}
         self.direct: dict[str, int] = {}
         self.copies: list[tuple[str, int]] = []
         for index, name in enumerate(network.outputs):
@@ -235,9 +231,9 @@ class _Writer:
     def _lifetimes(self, kernels: Sequence[FusedKernel | PythonKernel]) -> Iterator[Lifetime]:
         first, last = dict[str, int](), dict[str, int]()
         for index, kernel in enumerate(kernels):
-            for name in _outputs(kernel):
+            for name in kernel_outputs(kernel):
                 first.setdefault(self.network.memory(name)[0], index)
-            for name in (*kernel.operands.values(), *_outputs(kernel)):
+            for name in (*kernel.operands.values(), *kernel_outputs(kernel)):
                 last[self.network.memory(name)[0]] = index
         for name, index in first.items():
             if name not in self.direct:
