@@ -306,15 +306,25 @@ _OPENCL_GROUP = """static inline void {name}(
   const __local ushort *b,{b_first} int b_next, int b_other, int thread)
 {{
   const int lane = thread % 32, warp = thread / 32 % 4;
-  for (int i = 0; i < 4 * {columns}; ++i) {{
-    const int row = warp * 16 + lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
-    float sum = 0.0f;
+  float rows[32];
+  for (int i = 0; i < 2; ++i) {{
+    const int row = warp * 16 + lane / 4 + 8 * i;
     for (int k = 0; k < 16; ++k) {{
       const int a_at = {a};
-      const int b_at = {b};
-      sum += {0} * {1};
+      rows[16 * i + k] = {0};
     }}
-    c[i / 4 * {across} + i / 2 % 2 * {high} + i % 2 * {pair}] += sum;
+  }}
+  for (int j = 0; j < 2 * {columns}; ++j) {{
+    const int column = j / 2 * 8 + 2 * (lane % 4) + j % 2;
+    float low = 0.0f, high = 0.0f;
+    for (int k = 0; k < 16; ++k) {{
+      const int b_at = {b};
+      const float value = {1};
+      low += rows[k] * value;
+      high += rows[16 + k] * value;
+    }}
+    c[j / 2 * {across} + j % 2 * {pair}] += low;
+    c[j / 2 * {across} + {high} + j % 2 * {pair}] += high;
   }}
 }}"""
 
