@@ -6,6 +6,7 @@ import ctypes
 import json
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -161,11 +162,37 @@ def test_a_kernel_is_exported_with_its_cubin_and_a_launcher(tmp_path: Path) -> N
         "arguments": ["A", "B", "C"],
         "shared_bytes": 4 * (16 * (128 + 4) + 16 * 128),
     }
-    header = Path("/usr/local/cuda/include/cuda.h")
-    if not (shutil.which("gcc") and header.exists()):
+    compile_launcher(files[".c"])
+
+
+HEADERS = [
+    *(Path(sysconfig.get_path("purelib"), "nvidia", name, "include") for name in ("cu13", "cuda_runtime")),
+    Path("/usr/local/cuda/include"),
+]
+"""Where pip installs those of nvidia-cuda-runtime, and where the toolkit has them."""
+
+
+def compile_launcher(file: Path) -> None:
+    """Compile a host program, if the headers of CUDA are there."""
+    found = next((folder for folder in HEADERS if (folder / "cuda.h").exists()), None)
+    if not (shutil.which("gcc") and found):
         pytest.skip("gcc or cuda.h is not installed")
-    words = ["gcc", "-Wall", "-Werror", "-c", f"-I{header.parent}", files[".c"].name, "-o", "a.o"]
-    subprocess.run(words, cwd=tmp_path, check=True)
+    words = ["gcc", "-Wall", "-Werror", "-c", f"-I{found}", file.name, "-o", "a.o"]
+    subprocess.run(words, cwd=file.parent, check=True)
+
+
+@compiles
+def test_a_launcher_describes_tensors_to_the_driver(tmp_path: Path) -> None:
+    of = task("m=130,n=256,k=128", "sm_90a", dtype="float16")
+    tile = TensorTile("m", "n", "k", 4, 1, 1, 16, "wgmma")
+    steps = (ReduceTile("k", 32), SharedTile("A"), SharedTile("B"), tile, BulkCopies(3))
+    files = {file.suffix: file for file in LEVEL.export(of, Candidate(steps), tmp_path)}
+    text = files[".c"].read_text()
+    assert text.count("cuTensorMapEncodeTiled(") == 2
+    # Buffers are A, B and C; the maps follow.
+    assert '"run0", 6, 256, ' in text
+    assert "{0, 1, 2, 3, 4}" in text
+    compile_launcher(files[".c"])
 
 
 @compiles
