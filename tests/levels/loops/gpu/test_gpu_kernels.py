@@ -30,6 +30,7 @@ from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
     BlockTile,
+    PackOperand,
     ReduceTile,
     SharedTile,
     SplitReduction,
@@ -176,6 +177,30 @@ def test_what_is_left_of_a_vector_is_computed_element_by_element() -> None:
     assert wrong(program, kernels) is None
 
 
+@pytest.mark.parametrize("constants", [(), ("W",)])
+def test_output_channels_are_vectors_where_weights_are_packed(constants: tuple[str, ...]) -> None:
+    program = parse(CONVOLUTION, {}, {"I": (3, 9, 9), "W": (20, 3, 3, 3)}).with_constants(constants)
+    tiles = BlockTile("k", 1, 16), BlockTile("x", 1, 2)
+    kernels = gpu_program_of(program, Candidate((*tiles, PackOperand("W"), VectorLanes("k"))))
+    main = next(kernel for kernel in kernels.kernels if "O" in kernel.outputs)
+    sums = [each for each in computed(main.body) if each.leaf.reduce]
+    assert {each.lanes and each.lanes[1] for each in sums} == {16}
+    assert [kernel.outputs for kernel in kernels.ahead] == [("W.packed",)] * len(constants)
+    assert wrong(program, kernels) is None
+    with pytest.raises(ScheduleError, match="tensor 'W' is packed already"):
+        gpu_program_of(program, Candidate((*tiles, PackOperand("W"), SharedTile("W"))))
+
+
+def test_functions_take_no_long_vectors() -> None:
+    tiles = BlockTile("m", 1, 16, 2), VectorLanes("m")
+    widths = [
+        {each.lanes[1] for kernel in kernels for each in computed(kernel.body) if each.lanes}
+        for value in ("x[m] * v[m] + 1", "exp(x[m]) * v[m]")
+        for kernels in [gpu_program_of(parse(f"y[m] = {value}", {"m": 64}), Candidate(tiles)).kernels]
+    ]
+    assert widths == [{16}, set()]
+
+
 def test_results_are_in_registers_and_tiles_are_shared() -> None:
     (kernel,) = gpu_program_of(MATMUL, Candidate(TILED)).kernels
     assert (kernel.grid_size, kernel.block_size) == (2 * 2, 2 * 2)
@@ -257,6 +282,16 @@ def test_threads_that_miss_a_barrier_are_a_fault() -> None:
 
 
 # Source
+
+
+def test_no_kernels_name_begins_with_that_of_another() -> None:
+    text = "; ".join(f"S{i}[m{i}] += X[m{i},n]" for i in range(11))
+    kernels = gpu_program_of(
+        parse(text, {"n": 3, **{f"m{i}": 2 + i for i in range(11)}}), Candidate()
+    ).kernels
+    names = [kernel.name for kernel in kernels]
+    assert len(names) > 10
+    assert not any(one != other and one.startswith(other) for one in names for other in names)
 
 
 def test_both_dialects_have_the_same_structure() -> None:

@@ -10,7 +10,14 @@ from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.kernels import require_fit
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.space import GpuSpace
-from planish.levels.loops.gpu.steps import GPU_STEPS, BlockTile, ReduceTile, SharedTile, VectorLanes
+from planish.levels.loops.gpu.steps import (
+    GPU_STEPS,
+    BlockTile,
+    PackOperand,
+    ReduceTile,
+    SharedTile,
+    VectorLanes,
+)
 from planish.levels.loops.lang.parse import parse
 from planish.testing.spaces import SpaceConformance
 
@@ -42,6 +49,16 @@ def test_the_default_suits_the_device() -> None:
     assert gpu_program_of(PROGRAM, gpu).kernels[0].block_size == 256
     assert gpu_program_of(PROGRAM, processor).kernels[0].block_size == 1
     assert any(isinstance(step, VectorLanes) for step in processor.steps)
+
+
+def test_the_default_of_a_processor_has_vectors_of_channels() -> None:
+    """Rows of 14 are no multiple of a vector; what the vectors read is packed."""
+    shapes = {"I": (4, 14, 14), "W": (32, 4, 3, 3)}
+    program = parse("O[k,y,x] += pad(I[c, y+r-1, x+s-1], 0) * W[k,c,r,s]", {}, shapes)
+    gpu = Gpu(lanes=16, processor=True)
+    start = GpuSpace(program.with_constants(["W"]), Target("", gpu.features)).start()
+    tiles = BlockTile("x", 1, 7), BlockTile("k", 1, 16, 2)
+    assert start.steps == (*tiles, PackOperand("W"), VectorLanes("k"))
 
 
 def columns(*steps: Step) -> dict[str, float]:

@@ -64,8 +64,10 @@ from planish.levels.loops.ir.tree import (
 )
 from planish.levels.loops.lang.program import DTYPES
 
-VECTOR_BYTES = 32
-"""Of vectors at most: PoCL's functions on longer ones have another calling convention than its kernels."""
+VECTOR_BYTES, CALLED_BYTES = 64, 32
+"""Of vectors at most, and of those that functions take, as PoCL's calling convention differs beyond."""
+OPERATORS = frozenset({"add", "sub", "mul", "neg"})
+"""What is computed without a function."""
 LEAST_ROW = 8
 """Elements of a row after which some may be left free."""
 
@@ -87,7 +89,9 @@ def bind(tree: LoopTree, bindings: Bindings, copies: frozenset[str], layout: Lay
         nodes = [part for node in whole for part in _parts(node, copies)]
         bound = [bindings if isinstance(n, Loop) and n.id in bindings else {} for n in nodes]
         found = [_Binder(tree, b, copies, layout, n).kernel() for n, b in zip(nodes, bound, strict=True)]
-        return tuple(replace(kernel, name=f"{stem}{i}") for i, kernel in enumerate(found))
+        # As long as each other: Oclgrind takes the local memory of `run10` for that of `run1`, too.
+        digits = len(str(len(found) - 1))
+        return tuple(replace(kernel, name=f"{stem}{i:0{digits}}") for i, kernel in enumerate(found))
 
     return GpuProgram(tree, made(tree.body, "run"), made(tree.ahead, "prepare"))
 
@@ -592,15 +596,17 @@ class _Binder:
             return None
         leaf = loop.body[0]
         width = self.trips[loop.id]
-        if not isinstance(leaf, Leaf) or width not in (2, 4, 8):
+        if not isinstance(leaf, Leaf) or width not in (2, 4, 8, 16):
             return None
         if any(ref.buffer in self.arranged and loop.id in ref.stride for ref in leaf.refs):
             return None
         strides = [self._ref(ref).stride.get(loop.id, 0) for ref in leaf.refs]
         types = {self.types[ref.buffer] for ref in leaf.refs}
-        if width * max(DTYPES[dtype] for dtype in types) > VECTOR_BYTES:
+        called = _functions(leaf)
+        most = CALLED_BYTES if called - OPERATORS else VECTOR_BYTES
+        if width * max(DTYPES[dtype] for dtype in types) > most:
             return None
-        plain = len(types) == 1 and types <= {"float32", "float64", "int32"} and not _gathers(leaf.value)
+        plain = len(types) == 1 and types <= {"float32", "float64", "int32"} and "gather" not in called
         # A vector of 1 element apart is loaded as a whole, a single element is spread over the lanes.
         return leaf if plain and strides[0] == 1 and set(strides) <= {0, 1} else None
 
@@ -649,5 +655,13 @@ class _Binder:
         )
 
 
-def _gathers(value: Value) -> bool:
-    return isinstance(value, Call) and (value.function == "gather" or any(map(_gathers, value.args)))
+def _functions(leaf: Leaf) -> set[str]:
+    """Return what is called to compute a leaf."""
+
+    def called(value: Value) -> Iterator[str]:
+        if isinstance(value, Call):
+            yield value.function
+            for arg in value.args:
+                yield from called(arg)
+
+    return {*called(leaf.value), *([leaf.reduce] if leaf.reduce else [])}

@@ -20,6 +20,7 @@ from planish.levels.loops.gpu.steps import (
     BulkCopies,
     GpuStep,
     LaunchBounds,
+    PackOperand,
     PipelineCopies,
     RasterOrder,
     ReduceTile,
@@ -279,6 +280,9 @@ class _NestSchedule:
         for step in steps:
             if isinstance(step, SharedTile):
                 self._share(step, order)
+            elif isinstance(step, PackOperand):
+                ahead = step.tensor in self.schedule.program.constants
+                self.schedule = Pack(step.tensor, ahead=ahead, nest=self.name).apply(self.schedule)
 
     def _order(self) -> Order:
         """Split the axes; return the loops: blocks, tiles of reductions, reductions, threads, elements."""

@@ -32,6 +32,7 @@ from planish.levels.loops.gpu.steps import (
     BulkCopies,
     GpuStep,
     LaunchBounds,
+    PackOperand,
     PipelineCopies,
     RasterOrder,
     ReduceTile,
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ELEMENTS = (1, 2, 4, 6, 8)
+LANES = 16
+"""Elements of float32 in the widest vector of a processor."""
+ROWS = {16: 8, 8: 6}
+"""Lanes to the rows of a processor's default register tile at most: for 32 registers, or 16."""
 REPEATS = (1, 2, 4)
 REDUCTIONS = (4, 8, 16, 32, 64, 128)
 PADS = (0, 1, 4, 8)
@@ -59,8 +64,8 @@ UNROLLS = (2, 4, 8, 16)
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 FEW_RESULTS = 2048
 """Results for each unit of a device below which a reduction is often divided."""
-REGISTERS_MAX = 256
-"""Elements of the result that a thread holds at most."""
+REGISTERS_MAX, VECTOR_REGISTERS_MAX = 256, 512
+"""Elements of the result that a thread holds at most: on GPUs, and in the vectors of processors."""
 STAGES, BULK_STAGES = (2, 3, 4), (3, 4, 5, 6)
 BANDS = (2, 4, 8, 16)
 RESIDENT = (1, 2, 3, 4)
@@ -116,6 +121,8 @@ class GpuSpace(Space):
         last = self._nest.statement.target.index[-1] if self._nest.statement.target.index else None
         axis = plain_axis(last) if last else None
         self._vector = axis if axis in self._results else None
+        last = [self._vector] if self._vector else []
+        self._lanes = self._lane_axes() if self._gpu.processor else last
         self._products = self._product_axes() if self._gpu.tensor else []
         types = {kind.dtype for _, kind in program.types}
         self._groups = self._gpu.groups and bool(self._products) and TF32 not in types
@@ -131,20 +138,41 @@ class GpuSpace(Space):
             yield f"reduce {axis}", lambda rng, a=axis: self._reduce(a, rng)
         for tensor in self._shareable:
             yield f"share {tensor}", lambda rng, t=tensor: self._share(t, rng)
-        if self._vector:
-            yield (
-                "vector",
-                lambda rng: VectorLanes(self._vector or "") if rng.random() < self._often(0.9) else None,
-            )
+        if self._lanes:
+            yield "vector", self._vectors
         if self._reduced:
             yield "unroll", self._unroll
             yield "split", self._split
+        if self._gpu.processor:
+            for tensor in self._shareable:
+                yield f"pack {tensor}", lambda rng, t=tensor: self._pack(t, rng)
         if self._products:
             yield "tensor", self._tensor
         if not self._gpu.processor:
             yield "pipeline", self._pipeline
             yield "raster", lambda rng: RasterOrder(_pick(rng, BANDS)) if rng.random() < 0.3 else None
             yield "bounds", lambda rng: LaunchBounds(_pick(rng, RESIDENT)) if rng.random() < 0.3 else None
+
+    def _lane_axes(self) -> list[str]:
+        """List the axes of vectors: the result's last one, and those along which operands can be packed."""
+
+        def suits(axis: str) -> bool:
+            moving = [
+                o.access for o in self._nest.operands if any(axis in dict(i.terms) for i in o.access.index)
+            ]
+            return bool(moving) and all(a.tensor in self._shareable for a in moving)
+
+        return [axis for axis in self._results if axis == self._vector or (self._reduced and suits(axis))]
+
+    def _vectors(self, rng: Generator) -> VectorLanes | None:
+        if rng.random() >= self._often(0.9):
+            return None
+        return VectorLanes(self._lanes[0] if len(self._lanes) == 1 else _pick(rng, self._lanes))
+
+    def _pack(self, tensor: str, rng: Generator) -> PackOperand | None:
+        # A constant is packed once, and any other tensor in each call.
+        share = 0.5 if tensor in self._program.constants else 0.2
+        return PackOperand(tensor) if rng.random() < share else None
 
     def _often(self, share: float) -> float:
         """Return a share for processors, and its complement for GPUs."""
@@ -200,7 +228,11 @@ class GpuSpace(Space):
         threads = (
             1 if alone else _pick(rng, [n for n in THREADS if n < 2 * extent and n <= self._gpu.block_size])
         )
-        elements = _pick(rng, [n for n in ELEMENTS if n <= extent])
+        fit = [n for n in ELEMENTS if n <= extent]
+        if self._gpu.processor:
+            # What divides the axis leaves no shorter tile.
+            fit += [n for n in range(3, LANES + 1) if n not in fit and extent % n == 0]
+        elements = _pick(rng, fit)
         repeats = _pick(rng, [n for n in REPEATS if n * elements * threads < 2 * extent] or [1])
         return BlockTile(axis, threads, elements, repeats)
 
@@ -243,15 +275,11 @@ class GpuSpace(Space):
 
     def _usual(self) -> Iterator[Sequence[Step]]:
         vector = self._vector or (self._results[-1] if self._results else "")
-        lanes = max(1, min(8, self._gpu.lanes))
         reduces, others = bool(self._reduced), [axis for axis in self._results if axis != vector]
         if not vector:
             return
         if self._gpu.processor:
-            rows = [BlockTile(others[-1], 1, 4)] if others and reduces else []
-            width = max([n for n in (1, 2, 4, 8) if n <= min(lanes, self._size[vector])])
-            yield [*rows, BlockTile(vector, 1, width, 2), VectorLanes(vector)]
-            yield [BlockTile(vector, 1, width), VectorLanes(vector)]
+            yield from self._usual_of_processors(vector)
             return
         shared = [SharedTile(tensor) for tensor in self._shareable]
         for axes in self._products:
@@ -274,6 +302,25 @@ class GpuSpace(Space):
                 yield [*tiles, *tile, *shared]
             yield tiles
         yield [BlockTile(vector, min(256, self._gpu.block_size))]
+
+    def _usual_of_processors(self, vector: str) -> Iterator[Sequence[Step]]:
+        """Yield a register tile of vectors, along the axis that they divide best, by rows of another axis."""
+        lanes = max(1, min(LANES, self._gpu.lanes))
+        axes = self._lanes or [vector]
+        for axis in sorted(axes, key=lambda a: (self._size[a] % lanes > 0, a != vector)):
+            width = max(n for n in (1, 2, 4, 8, LANES) if n <= min(lanes, self._size[axis]))
+            others = [a for a in self._results if a != axis]
+            others.sort(key=lambda a: a == vector)
+            most = ROWS.get(lanes, 4)
+            rows = max(n for n in range(1, most + 1) if self._size[others[-1]] % n == 0) if others else 1
+            rows = rows if 2 * rows >= most else most
+            packed = self._packed({"vector": VectorLanes(axis)})
+            packs = [step for step in packed.values() if step is not None]
+            if others and self._reduced:
+                tile = BlockTile(axis, 1, width, 2)
+                yield [BlockTile(others[-1], 1, rows), tile, *packs, VectorLanes(axis)]
+            yield [BlockTile(axis, 1, width, 2), *packs, VectorLanes(axis)]
+            yield [BlockTile(axis, 1, width), *packs, VectorLanes(axis)]
 
     def seeds(self, context: SearchContext = EMPTY_CONTEXT) -> tuple[Candidate, ...]:
         """Return what is recommended, and the default schedule."""
@@ -330,6 +377,7 @@ class GpuSpace(Space):
         tensor = choice.get("tensor")
         if isinstance(tensor, TensorTile):
             choice = {**choice, **self._around_tensor(tensor, choice)}
+        choice = {**choice, **self._packed(choice)}
         pipeline = choice.get("pipeline")
         in_groups = isinstance(tensor, TensorTile) and tensor.instruction == GROUP
         if isinstance(pipeline, BulkCopies) and not in_groups:
@@ -337,6 +385,19 @@ class GpuSpace(Space):
         if not any(isinstance(step, SharedTile) for step in choice.values()):
             choice = {**choice, "pipeline": None}
         return Candidate(tuple(step for name in self._knobs if (step := choice.get(name)) is not None))
+
+    def _packed(self, choice: Choice) -> Choice:
+        """Pack the operands that have no neighbors along a vector; those that are packed are not shared."""
+        vector = choice.get("vector")
+        if not self._gpu.processor:
+            return {}
+        found = {f"pack {tensor}": choice.get(f"pack {tensor}") for tensor in self._shareable}
+        if isinstance(vector, VectorLanes) and vector.axis != self._vector:
+            for operand in self._nest.operands:
+                if any(vector.axis in dict(index.terms) for index in operand.access.index):
+                    found[f"pack {operand.access.tensor}"] = PackOperand(operand.access.tensor)
+        unshared = [f"share {tensor}" for tensor in self._shareable if found[f"pack {tensor}"]]
+        return {**found, **dict.fromkeys(unshared)}
 
     def _around_tensor(self, step: TensorTile, choice: Choice) -> Choice:
         """Choose for other knobs what tensor cores demand."""
@@ -358,6 +419,8 @@ class GpuSpace(Space):
                     found[f"reduce {axis}"] = step
                 case SharedTile(tensor):
                     found[f"share {tensor}"] = step
+                case PackOperand(tensor):
+                    found[f"pack {tensor}"] = step
                 case GpuStep() if type(step) in _KNOBS:
                     found[_KNOBS[type(step)]] = step
                 case _:
@@ -372,7 +435,8 @@ class GpuSpace(Space):
             if isinstance(step, TensorTile):
                 held *= 4 * step.row_fragments * step.column_fragments
                 threads *= 32 * step.row_warps * step.column_warps
-        if held > REGISTERS_MAX or threads > self._gpu.block_size:
+        most = VECTOR_REGISTERS_MAX if self._gpu.processor else REGISTERS_MAX
+        if held > most or threads > self._gpu.block_size:
             return False
         try:
             kernels = self.kernels(candidate)

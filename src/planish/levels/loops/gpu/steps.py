@@ -87,11 +87,31 @@ class SharedTile(GpuStep):
 
 
 @dataclass(frozen=True)
-class VectorLanes(GpuStep):
-    """Compute the elements of a thread along an axis as one vector, where they are 2, 4 or 8.
+class PackOperand(GpuStep):
+    """Copy a tensor in the order in which the nest reads it: a constant once, any other before each call.
+
+    ::
+
+        k:32 block, c, k   -- PackOperand("W") -->   (W.packed = W), k:32 block, c, k (reading W.packed)
+
+    So the elements of a vector become neighbors where they are not in the tensor.
 
     Args:
-        axis: one of the result; its elements become the innermost loop.
+        tensor: what the nest reads in one way.
+        nest: the tensor whose nest is meant; empty for the main nest.
+    """
+
+    tensor: str
+    nest: str = ""
+
+
+@dataclass(frozen=True)
+class VectorLanes(GpuStep):
+    """Compute the elements of a thread along an axis as one vector, where they are 2, 4, 8 or 16.
+
+    Args:
+        axis: one of the result; its elements become the innermost loop. Operands that move along it have
+            neighbors there, or a `PackOperand`.
         nest: the tensor whose nest is meant; empty for the main nest.
     """
 
@@ -247,7 +267,7 @@ class TensorTile(GpuStep):
 GPU_STEPS: Mapping[str, type[Step]] = {
     step.__name__: step
     for step in (
-        *(BlockTile, ReduceTile, SharedTile, VectorLanes, UnrollReduction, SplitReduction),
+        *(BlockTile, ReduceTile, SharedTile, PackOperand, VectorLanes, UnrollReduction, SplitReduction),
         *(PipelineCopies, BulkCopies, RasterOrder, LaunchBounds, TensorTile),
     )
 }
