@@ -16,7 +16,7 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
-from planish.levels.loops.roofline import MARGIN, Roofline, least_work
+from planish.levels.loops.roofline import MARGIN, DeviceRoofline, Roofline, least_work
 from planish.levels.loops.workloads import matmul
 
 LEVEL = LoopsLevel()
@@ -100,3 +100,16 @@ def test_a_peak_is_measured_only_where_a_time_is_short() -> None:
     assert made.refuses(1.01 * at_peak / MARGIN, clock) is None
     assert "thorough float32" in asked
     assert "takes" in (made.refuses(0.99 * at_peak / MARGIN, clock) or "")
+
+
+@pytest.mark.parametrize(
+    ("program", "least"),
+    [
+        (matmul(100, 100, 100), 2e6 / 50e9),
+        (parse("C[i] = exp(A[i]) + B[2*i]", {"i": 3000}), 4 * 3000 / 10e9),  # all of A, and half of B
+    ],
+)
+def test_a_devices_peaks_bound_arithmetic_and_what_is_read(program: Program, least: float) -> None:
+    made = DeviceRoofline(program, gflops=50, bandwidth=10)
+    assert made.refuses(1.01 * least / MARGIN, no_clock) is None
+    assert "takes" in (made.refuses(0.99 * least / MARGIN, no_clock) or "")

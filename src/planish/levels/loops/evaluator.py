@@ -34,7 +34,7 @@ from planish.levels.loops.reference.covering import varied_cases
 from planish.levels.loops.reference.inputs import ALIGNMENT
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.reference.views import Array, Arrays, same_bits
-from planish.levels.loops.roofline import Roofline
+from planish.levels.loops.roofline import DeviceRoofline, Roofline
 from planish.measure import SEARCH_TIMING, Clocks, Timing, time_call
 from planish.measure.timing import CLOCKS
 
@@ -358,7 +358,7 @@ class LoopsEvaluator:
         # In a search processor time decides nothing, and trials are many.
         self._weighed = target.cores == 1 and final
         self._verifier = (final_verifier if final else search_verifier)(program)
-        self._roofline: Roofline | None = Roofline(program, target.cores)
+        self._roofline: Roofline | DeviceRoofline | None = Roofline(program, target.cores)
         self._best = math.inf
         self._known: dict[tuple[str, str | None], Outcome] = {}
 

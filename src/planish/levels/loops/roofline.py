@@ -134,6 +134,31 @@ class Roofline:
         )
 
 
+class DeviceRoofline:
+    """The least time that a program takes on a device whose peaks are known, and whose last cache is empty.
+
+    Args:
+        program: what is computed.
+        gflops: peak of its arithmetic.
+        bandwidth: GB/s from memory.
+    """
+
+    def __init__(self, program: Program, gflops: float, bandwidth: float) -> None:
+        read = _complete_tensors(program) - {*program.outputs}
+        seconds = _arithmetic(program) / gflops, _bytes_of(program, read) / bandwidth
+        self._least = max(seconds) / MARGIN / 1e9
+
+    def refuses(self, seconds: float, clock: StageClock) -> str | None:
+        """Describe why a time is too short; None if it is possible."""
+        del clock
+        if seconds >= self._least:
+            return None
+        return (
+            f"a call took {seconds:.3g} s, but at {MARGIN} times the peaks of such a device it takes "
+            f"{self._least:.3g} s: the timed calls did not do their work"
+        )
+
+
 def _peak_dtype(program: Program) -> str:
     return "float64" if program.arithmetic == "float64" else "float32"
 
@@ -146,9 +171,16 @@ def least_seconds(program: Program, cores: int) -> float:
 
 def least_work(program: Program) -> float:
     """Count the floating-point operations that take, at the peak, as long as a program at least."""
-    arithmetic = sum(_operations(s, program) for s in program.statements)
-    moved = sum(program.type[t].size * BYTES[program.type[t].dtype] for t in _complete_tensors(program))
-    return max(arithmetic, moved / BYTES_PER_FLOP)
+    return max(_arithmetic(program), _bytes_of(program, _complete_tensors(program)) / BYTES_PER_FLOP)
+
+
+def _arithmetic(program: Program) -> float:
+    """Count the floating-point operations of the contractions."""
+    return sum(_operations(s, program) for s in program.statements)
+
+
+def _bytes_of(program: Program, tensors: set[str]) -> int:
+    return sum(program.type[t].size * BYTES[program.type[t].dtype] for t in tensors)
 
 
 def _operations(statement: Statement, program: Program) -> float:

@@ -19,11 +19,13 @@ from planish.core.recording import load_recording
 from planish.levels.loops.evaluator import Verifier
 from planish.levels.loops.gpu import evaluator, opencl
 from planish.levels.loops.gpu.batch import read_batch, write_batch
+from planish.levels.loops.gpu.devices import Gpu
 from planish.levels.loops.gpu.running import Launch
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import BlockTile, ReduceTile, SharedTile, VectorLanes
 from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.roofline import DeviceRoofline
 from planish.measure.executors import InlineExecutor, LocalExecutor
 from planish.sandbox import Limits
 from planish.tuning.api import tune_program
@@ -178,6 +180,22 @@ def test_what_the_device_lacks_is_not_launched() -> None:
     assert isinstance(evaluation.outcome, Failed)
     # 256 bytes too many.
     assert "a block shares 1048832 bytes, the device has 1048576" in evaluation.outcome.detail
+
+
+def test_a_time_that_a_gpus_peaks_do_not_allow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = task(**SMALL)
+    gpu = replace(Gpu.of(of.target), processor=False, bandwidth=1, gflops=1)
+    of = replace(of, target=replace(of.target, features=gpu.features | {"opencl"}))
+
+    def refuses(*_: object) -> str:
+        return "a call took no time"
+
+    monkeypatch.setattr(DeviceRoofline, "refuses", refuses)
+    with InlineExecutor(LEVEL.evaluator(of)()) as executor:
+        executor.submit([Candidate(TILED[:2])])
+        (evaluation,) = executor.results()
+    assert isinstance(evaluation.outcome, Failed)
+    assert evaluation.outcome.detail == "a call took no time"
 
 
 def test_the_simulator_executes_the_same_kernels() -> None:

@@ -35,23 +35,31 @@ class GpuModel:
         units: multiprocessors.
         threads: of a multiprocessor at most.
         shared_kib: KiB of shared memory that a block may have.
+        l2_mib: MiB of the last cache.
+        bandwidth: GB/s from memory, of the architecture's fastest GPU, as are the following.
+        gflops: peak in float32.
+        tensor_gflops: peak of the tensor cores in float16.
     """
 
     name: str
     units: int
     threads: int
     shared_kib: int
+    l2_mib: int
+    bandwidth: int
+    gflops: int
+    tensor_gflops: int
 
 
 GPUS: Mapping[str, GpuModel] = {
-    "sm_75": GpuModel("T4", 40, 1024, 64),
-    "sm_80": GpuModel("A100", 108, 2048, 163),
-    "sm_86": GpuModel("RTX 3090", 82, 1536, 99),
-    "sm_89": GpuModel("RTX 4090", 128, 1536, 99),
-    "sm_90": GpuModel("H100", 132, 2048, 227),
-    "sm_90a": GpuModel("H100", 132, 2048, 227),
-    "sm_100": GpuModel("B200", 148, 2048, 227),
-    "sm_120": GpuModel("RTX 5090", 170, 1536, 99),
+    "sm_75": GpuModel("T4", 40, 1024, 64, 4, 672, 16_300, 130_000),
+    "sm_80": GpuModel("A100", 108, 2048, 163, 40, 2_039, 19_500, 312_000),
+    "sm_86": GpuModel("RTX 3090", 82, 1536, 99, 6, 1_008, 40_000, 160_000),
+    "sm_89": GpuModel("RTX 4090", 128, 1536, 99, 72, 1_008, 91_600, 362_000),
+    "sm_90": GpuModel("H100", 132, 2048, 227, 50, 4_800, 66_900, 989_000),
+    "sm_90a": GpuModel("H100", 132, 2048, 227, 50, 4_800, 66_900, 989_000),
+    "sm_100": GpuModel("B200", 148, 2048, 227, 126, 8_000, 80_000, 2_250_000),
+    "sm_120": GpuModel("RTX 5090", 170, 1536, 99, 96, 1_792, 126_000, 504_000),
 }
 """Architecture to a GPU that has it: from the vendor's data sheets and programming guide."""
 REGISTERS = 65536
@@ -94,6 +102,10 @@ def cuda_target(arch: str) -> Target:
         threads=model.threads,
         tensor=int(arch.removeprefix("sm_").removesuffix("a")) >= 80,
         groups=arch == "sm_90a",
+        l2=model.l2_mib << 20,
+        bandwidth=model.bandwidth,
+        gflops=model.gflops,
+        tensor_gflops=model.tensor_gflops,
     )
     toolchain = {"backend": f"cuda:{arch}", **_compiler()}
     return Target(f"{model.name} ({arch})", gpu.features | {"cuda"}, 1, toolchain)

@@ -34,6 +34,10 @@ class Gpu:
         processor: whether it is a processor that executes the threads of a block one after the other.
         tensor: whether it has tensor cores for float16 and bfloat16.
         groups: whether groups of four warps use them together: in code for Hopper alone.
+        l2: bytes of the last cache; 0 where that is not known, as of the following.
+        bandwidth: GB/s from memory.
+        gflops: peak in float32.
+        tensor_gflops: peak of the tensor cores in float16.
     """
 
     units: int = 1
@@ -46,6 +50,10 @@ class Gpu:
     processor: bool = False
     tensor: bool = False
     groups: bool = False
+    l2: int = 0
+    bandwidth: int = 0
+    gflops: int = 0
+    tensor_gflops: int = 0
 
     @property
     def features(self) -> frozenset[str]:

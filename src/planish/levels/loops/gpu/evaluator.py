@@ -25,6 +25,9 @@ from planish.levels.loops.gpu.opencl import OpenClDevice, device_titles, is_inst
 from planish.levels.loops.gpu.running import CompiledKernels, KernelRun
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import kernel_source
+from planish.levels.loops.gpu.tensor import NARROW
+from planish.levels.loops.lang.program import TF32
+from planish.levels.loops.roofline import DeviceRoofline
 from planish.measure import Clocks
 
 if TYPE_CHECKING:
@@ -83,7 +86,7 @@ class GpuEvaluator(LoopsEvaluator):
         self._outcomes: dict[str, Outcome] = {}
         self._made: dict[str, CompiledKernels] = {}
         if not self._gpu.processor:
-            self._roofline = None
+            self._roofline = _roofline(program, self._gpu)
 
     def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
         """Compile, verify, then time a candidate; equal kernels have the same outcome in a search."""
@@ -136,6 +139,16 @@ class GpuEvaluator(LoopsEvaluator):
 
     def _device_ns(self) -> int:
         return self._runs.device_ns if self._runs else 0
+
+
+def _roofline(program: Program, gpu: Gpu) -> DeviceRoofline | None:
+    """Return the least time of a program by a GPU's peaks; None where they are not known."""
+    if not gpu.bandwidth:
+        return None
+    # The tensor cores compute products of TF32 at half their rate in float16, or less.
+    types = {kind.dtype for _, kind in program.types}
+    peak = gpu.tensor_gflops if types & {*NARROW} else gpu.gflops
+    return DeviceRoofline(program, peak / (2 if TF32 in types else 1), gpu.bandwidth)
 
 
 # Devices

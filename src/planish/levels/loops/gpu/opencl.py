@@ -102,6 +102,7 @@ def opencl_target(name: str, cores: int) -> Target:
         lanes=device.native_vector_width_float,
         warp=1 if processor else 32,
         processor=processor,
+        l2=device.global_mem_cache_size,
     )
     double = ["float64"] if _SOFTWARE in device.extensions else []
     toolchain = {
