@@ -37,6 +37,10 @@ DOUBLES = settings("C2", "C4", "C6", "C8", "C11", "64x64x64", "192x192x192", "38
 NARROW_MORE = settings("C8", "C9", "C11", "64x64x64", "192x192x192", "384x384x384", backend=AVX2)
 """The same."""
 
+DEVICE_TARGETS = settings("C8", "C11", "64x64x64", backend="opencl:portable")
+DEVICE_SOURCES = settings("C3", "C5", backend="opencl:portable")
+"""On an OpenCL device, which is a processor: those that are searched, and those from which a model learns."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -93,6 +97,20 @@ def _by_representation(sources: tuple[Setting, ...]) -> Mapping[str, Variant]:
     }
 
 
+def _on_device(figure: Figure, names: Sequence[str], trials: int) -> Figure:
+    """Make some variants of a figure on the OpenCL device."""
+    variants = {name: figure.variants[name] for name in names}
+    return Figure(f"{figure.title}, OpenCL", DEVICE_TARGETS, variants, trials)
+
+
+def _transferred(sources: tuple[Setting, ...], *representations: str) -> Mapping[str, Variant]:
+    return {
+        f"{name}, {what}": Variant(options=DOUBLING, representation=name, sources=found)
+        for name in representations
+        for what, found in (("no history", ()), ("transferred", sources))
+    }
+
+
 _WAYS = {
     "random": RANDOM,
     "genetic": Variant("genetic", ALONE, trials=256),
@@ -102,7 +120,7 @@ _WAYS = {
     "shipped": Variant(options={}),
 }
 
-FIGURES: Mapping[str, Figure] = {
+_PAPER: Mapping[str, Figure] = {
     "4": Figure(
         "Cost model, genetic and random search",
         (*SOME, *settings("64x64x64", "192x192x192", "384x384x384")),
@@ -176,5 +194,38 @@ FIGURES: Mapping[str, Figure] = {
         "Representations, C1 to C6 on one core to C7, C8 and C9 on two",
         settings("C7", "C8", "C9", cores=2),
         {"no history": Variant(options=DOUBLING), "random": RANDOM, **_by_representation(SOURCES)},
+    ),
+}
+FIGURES: Mapping[str, Figure] = {
+    **_PAPER,
+    **{
+        f"{name}-opencl": _on_device(_PAPER[name], names, _PAPER[name].trials)
+        for name, names in (
+            ("4", ("random", "genetic", "trees")),
+            ("5", ("trees, rank", "trees, regression")),
+            ("6", tuple(_PAPER["6"].variants)),
+            ("7", tuple(_PAPER["7"].variants)),
+        )
+    },
+    "8-opencl": Figure(
+        "Transfer from C3 and C5, OpenCL",
+        DEVICE_TARGETS,
+        {
+            "random": RANDOM,
+            "no history": Variant(),
+            "60 rows": Variant(sources=DEVICE_SOURCES, rows=60),
+            "all rows": Variant(sources=DEVICE_SOURCES),
+        },
+        128,
+    ),
+    "9-opencl": Figure(
+        "Representations, C3 and C5 to others, OpenCL",
+        DEVICE_TARGETS,
+        {"random": RANDOM, **_transferred(DEVICE_SOURCES, "configuration", "schedules", "all")},
+    ),
+    "9-opencl-processor": Figure(
+        "C1 to C6 of a processor's space to OpenCL's",
+        DEVICE_TARGETS,
+        {"random": RANDOM, **_transferred(SOURCES, "schedules")},
     ),
 }

@@ -1,6 +1,6 @@
 """Measure the candidates of recorded spaces: `recordings/`, a file for each program and target.
 
-    python experiments/autotvm/record.py [--rows 600] [--seconds 4] [C7 1024x1024x1024:2 C1:1:x86-avx2 ...]
+    python experiments/autotvm/record.py [--rows 600] [--seconds 4] [C7 C8:1:opencl:portable ...]
 
 A program that has fewer rows gets more, so that it may be done bit by bit: a third is drawn by the knobs'
 weights, a third found by the genetic searcher, and a third by the guided one, each in so many seconds at
@@ -16,12 +16,12 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from plans import CHOOSING, DOUBLES, FRESH, NARROW_MORE
+from plans import CHOOSING, DEVICE_SOURCES, DEVICE_TARGETS, DOUBLES, FRESH, NARROW_MORE
 from recorded import Row, path_of, rows_at, save
+from representations import represented
 from searching import LEVEL, PRODUCTS, Setting, machine
 
 from planish.core import Candidate
-from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import RESNET18
 from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
@@ -34,6 +34,8 @@ SETTINGS = (
     *FRESH,
     *DOUBLES,
     *NARROW_MORE,
+    *DEVICE_TARGETS,
+    *DEVICE_SOURCES,
 )
 SEARCHERS = ("random", "genetic", "model-guided")
 SEED = 1000
@@ -44,7 +46,7 @@ AGAIN, TIMES = 48, 2
 def more_rows(setting: Setting, known: Sequence[Row], most: int, seconds: float) -> Sequence[Row]:
     """Measure more of a program's candidates, beside those that are known, the default schedule first."""
     task = task_of(LEVEL, setting.program, Settings(cores=setting.cores))
-    space = TemplateSpace(task.program, task.target)
+    space = represented(task.program, task.target)
     costs: dict[Candidate, list[float | None]] = {space.candidate(row.choices): [row.cost] for row in known}
     drawn = {space.candidate(row.choices) for row in known if row.drawn}
     again = list[Candidate]() if known else [space.start()]
@@ -70,7 +72,8 @@ def _middle(costs: Sequence[float | None]) -> float | None:
 
 
 def _setting(text: str) -> Setting:
-    name, cores, backend, dtype = f"{text}:::".split(":")[:4]
+    name, cores, backend, dtype = f"{text}:::".replace("opencl:", "opencl ").split(":")[:4]
+    backend = backend.replace(" ", ":")
     return Setting(name, int(cores or 1), backend, dtype or "float32")
 
 

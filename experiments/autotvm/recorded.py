@@ -17,16 +17,24 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from representations import Represented
+from representations import represented
 from searching import Setting
 
 from planish.core import EMPTY_CONTEXT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Space, Target
+from planish.levels.loops.gpu.devices import Gpu
 
 FOLDER = Path(__file__).parent / "recordings"
 CACHES = (Cache(1, 48 << 10), Cache(2, 1 << 20), Cache(3, 32 << 20))
 WIDE = "x86-avx512"
-MACHINES = {WIDE: Machine(64, 32, CACHES), "x86-avx2": Machine(32, 16, CACHES)}
+OPENCL = "opencl:portable"
+MACHINES = {
+    WIDE: Machine(64, 32, CACHES),
+    "x86-avx2": Machine(32, 16, CACHES),
+    OPENCL: Machine(64, 32, CACHES),
+}
 """What the machine of the recordings has, by back end: its spaces are the same wherever they are searched."""
+DEVICES = {OPENCL: Gpu(1, 4096, 2 << 20, 16, 1, processor=True)}
+"""The same, of OpenCL devices."""
 NEIGHBORS = 12
 """Rows that are a row's neighbors: as many as a template's candidate has for some of its knobs."""
 
@@ -82,8 +90,9 @@ class Recorded:
     def __init__(self, setting: Setting, rows: Sequence[Row]) -> None:
         self.setting = setting
         backend = setting.backend or WIDE
-        there = Target("", frozenset({backend}), setting.cores, {"backend": backend}, MACHINES[backend])
-        self.template = Represented(setting.program, there)
+        has = DEVICES[backend].features | {"opencl"} if backend in DEVICES else frozenset({backend})
+        there = Target("", has, setting.cores, {"backend": backend}, MACHINES[backend])
+        self.template = represented(setting.program, there)
         made = {self.template.candidate(row.choices): row for row in reversed(rows)}
         self.candidates = [*made][::-1]
         kept = [made[each] for each in self.candidates]
@@ -101,7 +110,7 @@ class Recorded:
     def numbers(self) -> NDArray[np.int16]:
         """Number each knob's alternatives; (rows, knobs)."""
         names = [self.template.choices(each) for each in self.candidates]
-        columns = [[row.get(knob.name, "") for row in names] for knob in self.template.knobs]
+        columns = [[row.get(knob, "") for row in names] for knob in self.template.knob_names]
         return np.stack([np.unique(c, return_inverse=True)[1] for c in columns], axis=1).astype(np.int16)
 
     @cached_property

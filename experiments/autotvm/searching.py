@@ -8,10 +8,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from representations import represented
+
 from planish.core import Candidate, Failed, Measured, Task, Trial, evaluate_in_order
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import RESNET18, convolution, matmul
 from planish.measure.executors import LocalExecutor
 from planish.search import make_searcher
@@ -60,7 +61,8 @@ class Setting:
         """Name the setting."""
         cores = f"{self.cores}-cores" if self.cores > 1 else ""
         dtype = "" if self.dtype == "float32" else self.dtype
-        return "-".join(part for part in (self.name, self.backend, cores, dtype) if part)
+        backend = self.backend.replace(":", "-")
+        return "-".join(part for part in (self.name, backend, cores, dtype) if part)
 
     @property
     def program(self) -> Program:
@@ -107,7 +109,7 @@ class Machine:
         """Search; all that the searcher takes counts in the seconds."""
         begun, best = time.monotonic(), math.inf
         curve, found = list[tuple[float, float]](), list[Tried]()
-        space = TemplateSpace(self._task.program, self._task.target)
+        space = represented(self._task.program, self._task.target)
         made = make_searcher(searcher, space, [TIME], seed, options)
         while len(found) < trials and time.monotonic() < begun + seconds:
             asked = made.ask(min(AT_ONCE, trials - len(found)))
