@@ -92,6 +92,7 @@ def main() -> int:
     asked = Asked(options.device, options.seed, options.kind)
     if options.worker:
         work(asked, options.first, options.batch)
+        return 0
     name = " ".join(filter(None, (asked.device, str(asked.seed), asked.kind)))
     state = State(options.state, name, options.first)
     counts = state.counts
@@ -138,7 +139,7 @@ def tried(asked: Asked, first: int) -> Iterator[tuple[int, str, str]]:
 
 
 def work(asked: Asked, first: int, batch: int) -> None:
-    """Try pairs from one on, for ever, in batches; a line is written before and after each.
+    """Try pairs from one on, in batches, until one has a race; a line is written before and after each.
 
     A batch of one pair is followed by whole ones: it is for a pair that ends the compiler.
     """
@@ -157,8 +158,9 @@ def work(asked: Asked, first: int, batch: int) -> None:
             verdict, message = next(verdicts)
             signal.setitimer(signal.ITIMER_PROF, 0)
             if log.exists() and (text := log.read_text(errors="replace").strip()):
-                verdict, message = "wrong", f"{text.splitlines()[0]} ... {message}"
-                log.write_text("")
+                # The simulator reports a thousand errors and then no more: a new process follows.
+                say(number, "wrong", f"{text.splitlines()[0]} ... {message}")
+                return
             say(number, verdict, message)
         first += batch
         batch = BATCH if first >= end else batch
