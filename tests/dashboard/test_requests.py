@@ -165,6 +165,38 @@ def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path, dashboard: Sta
     assert (started.process.returncode, err) == (0, "")
 
 
+SLOW_CHART = """
+import runpy, time
+from planish.dashboard.run_page import RunView
+
+def draw(view):
+    print("drawing", flush=True)
+    time.sleep(600)
+
+RunView._search = draw
+runpy.run_module("cli.lattices", run_name="__main__")
+"""
+
+
+def test_a_chart_that_is_being_drawn_does_not_delay_the_end(tmp_path: Path) -> None:
+    (run,) = store_of(tmp_path / "planish.db")
+    words = ["dashboard", "--store", str(tmp_path / "planish.db"), "--port", "0", "--no-browser"]
+    command = [sys.executable, "-c", SLOW_CHART, *words]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        port = int(process.stdout.readline().rpartition(":")[2].strip("/\n"))
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                head = f"GET /s/main/runs/{run}/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                client.sendall(head.encode())
+                while process.stdout.readline() != "drawing\n":
+                    pass
+                process.send_signal(signal.SIGINT)
+                assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("has_browser", [False, True], ids=["none", "one"])
 def test_a_browser_is_opened_where_there_is_one(has_browser: bool, tmp_path: Path) -> None:
     store_of(tmp_path / "planish.db")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -45,9 +47,8 @@ def dashboard(
         raise TargetError(what, f"Install it: {install_command('serve')}.") from error
 
     def show(line: str) -> None:
-        import sys
-
         say(line)
         sys.stdout.flush()
 
     serve(store, host, port, browse=not no_browser, say=show)
+    os._exit(0)  # the interpreter's own end would wait for charts that are being drawn
