@@ -89,7 +89,7 @@ def test_peers_are_timed_on_the_same_input(tmp_path: Path) -> None:
     (net / "slim.onnx").write_bytes(b"damaged")
     refused = NetworkEvaluator(net).evaluate(Candidate((Runtime("onnxslim"),)), untimed)
     assert isinstance(refused, Failed)
-    assert refused.reason == "ONNX Runtime after onnxslim refuses the model"
+    assert refused.reason.startswith("ONNX Runtime after onnxslim refuses the model: ")
 
 
 @pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")

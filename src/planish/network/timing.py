@@ -239,7 +239,8 @@ class NetworkEvaluator:
         try:
             run = self._run(step.name)
         except RefusedError as error:
-            return Failed("build", f"{PEERS.get(step.name, 'ONNX Runtime')} refuses the model", error.message)
+            name = PEERS.get(step.name, "ONNX Runtime")
+            return Failed("build", f"{name} refuses the model: {error.message}")
         wait_for_idle_threads(IDLE_WAIT_S)
         with clock("run"):
             timed: Samples = time_call(run, FINAL_TIMING)
