@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # pyright: ignore[reportMissingImports]
 import random
 import signal
 import sqlite3
@@ -273,7 +274,7 @@ def test_what_comes_while_handlers_are_put_back_costs_no_later_signal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[int] = []
-    put = signal.signal
+    put = _signal.signal
 
     def interrupted(number: int, handler: Any) -> Any:
         found = put(number, handler)
@@ -281,17 +282,17 @@ def test_what_comes_while_handlers_are_put_back_costs_no_later_signal(
             raise KeyboardInterrupt
         return found
 
-    before = put(signal.SIGTERM, lambda number, _: calls.append(number))
+    before = signal.signal(signal.SIGTERM, lambda number, _: calls.append(number))
     try:
         with pytest.raises(KeyboardInterrupt), uninterrupted():
-            monkeypatch.setattr(signal, "signal", interrupted)
+            monkeypatch.setattr(_signal, "signal", interrupted)
         monkeypatch.undo()
         with uninterrupted():
             pass
         signal.raise_signal(signal.SIGTERM)
         assert calls == [signal.SIGTERM]
     finally:
-        put(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_other_threads_need_no_care() -> None:

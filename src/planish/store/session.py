@@ -1,5 +1,7 @@
 """Connection to the store: transactions, their errors, and signals that wait for their end."""
 
+# The functions of `signal` look for each handler in an enumeration: longer than a statement takes.
+import _signal  # pyright: ignore[reportMissingImports]
 import errno
 import logging
 import signal
@@ -34,7 +36,7 @@ def uninterrupted() -> Generator[None]:
     if _under_way or threading.current_thread() is not threading.main_thread():
         yield  # no exception can come: Python calls handlers in the main thread only
         return
-    handlers = {number: handler for number in STOPPING if callable(handler := signal.getsignal(number))}
+    handlers = {number: handler for number in STOPPING if callable(handler := _signal.getsignal(number))}
     held: list[int] = []
     is_over = False
 
@@ -48,12 +50,12 @@ def uninterrupted() -> Generator[None]:
     try:
         _under_way = True
         for number in handlers:
-            signal.signal(number, hold)
+            _signal.signal(number, hold)
         yield
     finally:
         _under_way, is_over = False, True
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)
         if held:
             # After the handlers are back: now the user's wish is done as it would have been.
             signal.raise_signal(held[0])
