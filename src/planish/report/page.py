@@ -23,7 +23,6 @@ from planish.core import (
     wording,
 )
 from planish.core.wording import amount, duration, label, multiple, number, outcome_words, when
-from planish.store import STARTED_BY
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.constraint import WHERE
 from planish.tuning.predictions import ModelSection, Proposal, model_section, policy_section
@@ -396,9 +395,7 @@ def repeat(result: Result) -> str:
         "objectives": tuple(o.name for o in task.objectives),
         "searcher": "" if selected else run.searcher,
         "space": run.space,
-        "searcher_options": {}
-        if selected
-        else {k: v for k, v in run.options.items() if k not in (WHERE, STARTED_BY)},
+        "searcher_options": {} if selected else {k: v for k, v in run.own_options.items() if k != WHERE},
         "seed": run.seed,
         "cores": task.target.cores,
         "remeasure": True,

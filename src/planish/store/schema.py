@@ -222,6 +222,11 @@ class Run:
     warm_start: Sequence[Any] = ()
     importance: Sequence[tuple[str, float]] = ()
 
+    @property
+    def own_options(self) -> Mapping[str, Any]:
+        """Return the options without the product that started it."""
+        return {name: value for name, value in self.options.items() if name != STARTED_BY}
+
 
 @dataclass(frozen=True)
 class StoredTask:
