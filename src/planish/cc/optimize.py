@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 _VERSIONS = "versions"
 _CLANG_TIMES, _PATIENCE_S = 20.0, 30.0
-"""The search is killed after so many times what clang takes, and so many seconds, beyond its own time."""
+"""Multiple of clang's time, and seconds, beyond its own time after which the search is killed."""
 _SLOWEST = 6.0
 """How many seconds by the clock one of the search may take, in all."""
 
 
 def patience_s(seconds: float, clang_s: float) -> float:
-    """Return how long a search of so many seconds is waited for, where clang takes so many."""
+    """Return how long to wait for a search, from its seconds and those that clang takes."""
     return seconds * _SLOWEST + clang_s * _CLANG_TIMES + _PATIENCE_S
 
 

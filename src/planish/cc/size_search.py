@@ -298,7 +298,7 @@ class _Trials(Recorder):
         return self.seconds >= seconds and had >= (inf if evaluations is None else evaluations)
 
     def keep(self, seconds: float, evaluations: int | None) -> None:
-        """Keep the trials of searches that had so many seconds and evaluations together."""
+        """Store the trials of searches that had this budget of seconds and evaluations together."""
         assert self.best
         steps = [step.to_json() for step in self.best[1].steps]
         data = json.dumps([seconds, evaluations, self.best[0], steps, self._known])

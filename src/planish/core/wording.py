@@ -9,7 +9,7 @@ from planish.core.verdicts import Ratio
 _TIMES = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0.0, 1e9, "ns"))
 _TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
 _WIDE = 1000.0
-"""An interval around 1 is shown up to so many times in each direction: beyond that its ends mean nothing."""
+"""Multiple of 1, in each direction, up to which an interval is shown: beyond it its ends mean nothing."""
 MINUTE_S = 60
 HOUR_S = 3600
 

@@ -166,7 +166,7 @@ class Runs:
         """Return a summary of each run, the newest first, and whether all are as they are stored now.
 
         Args:
-            seconds: after so many, what is not known yet is left for the next call.
+            seconds: after which the rest is left for the next call.
 
         Raises:
             StoreError: the store cannot be read.
@@ -217,7 +217,7 @@ class Runs:
         return RunSummary(run_id, run, task, verdict, value, result.gain, status)
 
     def follow(self, run_id: str, seconds: float) -> FollowedRun:
-        """Return a run as it is stored now, with its trials as far as they can be read in so many seconds.
+        """Return a run as it is stored now, with the trials that can be read within a time in seconds.
 
         Raises:
             StoreError: there is no such run, or it is damaged, or the store cannot be read.

@@ -161,7 +161,7 @@ class _Room(ABC):
 
     @abstractmethod
     def exchange(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
-        """Take numbered items; return what has ended, after so many seconds at most."""
+        """Take numbered items; return the results, after a timeout in seconds at the latest."""
 
     @abstractmethod
     def cancel(self) -> None:

@@ -153,7 +153,7 @@ class HostPool:
         return {node: host for node, host in self._hosts.items() if host.description}
 
     def wait_for(self, count: int, seconds: float) -> bool:
-        """Wait until so many hosts are ready, for so many seconds at most; return whether they are."""
+        """Wait until a number of hosts are ready, up to a timeout in seconds; return whether they are."""
         return self._wait(lambda: len(self.ready()) >= count, seconds)
 
     def pause(self) -> None:
@@ -166,7 +166,7 @@ class HostPool:
             time.sleep(TICK_S)
 
     def _wait(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """Wait for a condition, for so many seconds at most; return whether it holds."""
+        """Wait for a condition, up to a timeout in seconds; return whether it holds."""
         end = time.monotonic() + seconds
         while not (holds := is_over()) and time.monotonic() < end:
             self.pause()

@@ -174,7 +174,7 @@ def calls_of(block: Callable[[int], float], length: float) -> int:
 
 
 def filled(length: float, block: Callable[[int], float]) -> int:
-    """Find how many calls fill a block, which warms up; the last block is one of so many.
+    """Find how many calls fill a block, which warms up; the last block has this number.
 
     Raises:
         ClockError: the clock does not advance.

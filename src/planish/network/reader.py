@@ -108,7 +108,7 @@ def read_network(program: GraphProgram) -> tuple[Network, SourceModel]:
 
 
 SMALL_BYTES = 1024
-"""Weights of so many bytes are read with a large model: shapes may follow from them."""
+"""Bytes of weights up to which they are read with a large model: shapes may follow from them."""
 
 
 def _read_small_weights(model: ModelProto, folder: Path) -> None:

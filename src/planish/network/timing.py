@@ -216,7 +216,7 @@ class NetworkEvaluator:
         self._runs: dict[str, Callable[[int], object]] = {"planish": made.bind(inputs, outputs)}
 
     def _run(self, name: str) -> Callable[[int], object]:
-        """Return what runs the network so many times; its model is loaded for the first call."""
+        """Return a function that runs the network a number of times; the first call loads its model."""
         if name not in self._runs:
             self._runs[name] = repeated(self._call_of(name))
         return self._runs[name]

@@ -314,7 +314,7 @@ def importances(
 
 
 _GROUPS_MOST = 8
-"""More values of a column are put into so many groups of equally many candidates."""
+"""Groups of equally many candidates into which more values of a column are put."""
 _LINES = 240
 _AXES = 7
 _GROUPS = (

@@ -266,7 +266,7 @@ class MeasuringService:
         Args:
             client: asks.
             after: only trials of a greater number; None for the newest.
-            limit: at most so many.
+            limit: most that are listed.
         """
         del client
         if not _is_count(limit) or (after is not None and not _is_count(after)):

@@ -20,7 +20,7 @@ from planish.tuning.transfer import KnownTask
 DISCOUNT = 0.95
 """Of what is gained a step later, as the thesis' winner has it (3.8.1)."""
 MOMENTS = 3
-"""A state is learnt from with so many numbers of steps left: few steps left are another situation."""
+"""Numbers of steps left with which a state is learnt from: few steps left are another situation."""
 FEWEST = 50
 """States of a program, below which there is little to see of its continuations."""
 UNKNOWN = -2.0

@@ -144,7 +144,7 @@ def built(name: str, environment: Callable[[], Any], runners: int, seed: int, tu
 
 
 def parameters(algorithm: Any, depth: int) -> dict[str, Any]:
-    """Return the weights of the network that chooses, of so many layers, named as planish's `mlp` has them.
+    """Return the weights of the network that chooses, by layers, named as planish's `mlp` has them.
 
     Values of actions are scaled, so that the best ones are the probable ones; see `NEVER` for the end.
     """

@@ -56,7 +56,7 @@ def node_counts(probe: PassProbe, chosen: Selection) -> Mapping[str, Any]:
     """Count the nodes of a selection.
 
     Returns:
-        `counts` after so many passes of the list, the model as it came first; `after` and `usual`, as the
+        `counts` after each pass of the list, and first of the model as it came; `after` and `usual`, as the
         runtime runs it, and as it does by default.
     """
 

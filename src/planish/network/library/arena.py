@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 64
-"""Each tensor begins at a multiple of so many bytes."""
+"""Alignment of each tensor, in bytes."""
 
 
 @dataclass(frozen=True)

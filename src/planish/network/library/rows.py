@@ -94,6 +94,6 @@ def _moved_tree(tree: LoopTree, rows: Rows) -> LoopTree:
 
 
 def _moved(distance: int, row: int, step: int) -> int:
-    """Return a distance in elements where rows begin so many elements apart."""
+    """Return a distance in elements of dense rows as one in rows that begin `step` elements apart."""
     whole, rest = divmod(distance, row)
     return whole * step + rest

@@ -134,7 +134,7 @@ class CompiledNetwork:
         first: int = 0,
         after: int | None = None,
     ) -> Any:
-        """Return a function that runs the network, or some layers of it, so many times.
+        """Return a function that runs the network, or some layers of it, a number of times.
 
         Args:
             inputs: contiguous arrays, as the network takes them.

@@ -17,7 +17,7 @@ _WINDOW = "ors"
 
 
 def spatial_names(rank: int) -> list[tuple[str, str]]:
-    """Return the axes of an image and of a window in it, for so many dimensions: up to three."""
+    """Return the axes of an image and of a window in it, of up to three dimensions."""
     return list(zip(_SPATIAL[-rank:], _WINDOW[-rank:], strict=True))
 
 

@@ -110,7 +110,7 @@ class TileNest:
         self.operations = 0
 
     def ref(self, buffer: str, offset: int, at: tuple[int, int], steps: Offsets) -> Ref:
-        """Return an element that moves by so many elements with each loop, from that of the first tile."""
+        """Return an element that moves with each loop by a step in elements, from that of the first tile."""
         names = {"n": "n", "y": f"y{at[0]}", "x": f"x{at[1]}", "c": "c"}
         y, x = (spans[i].first for spans, i in zip(self.spans, at, strict=True))
         offset += y * steps.get("y", 0) + x * steps.get("x", 0)

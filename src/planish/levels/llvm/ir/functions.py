@@ -54,7 +54,7 @@ LINKAGES = (
 )
 VISIBILITIES = "dso_local|dso_preemptable|default|hidden|protected|dllimport|dllexport"
 COMDAT = rf" comdat(?:\(\$(?:{QUOTED}|[^)]*)\))?(?= )"
-# A strong constant of at most so many characters keeps its value. Optimizations read it (strlen of a text,
+# A strong constant up to this length keeps its value. Optimizations read it (strlen of a text,
 # an element of a small table), as they do when the whole module is compiled; longer tables would only
 # swell the text that a model reads.
 CONSTANT_CHARS = 256

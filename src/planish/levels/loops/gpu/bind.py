@@ -255,7 +255,7 @@ class _Binder:
         """Return whether each iteration touches only what it wrote itself.
 
         Args:
-            loop: with so many loops around it.
+            loop: with its depth.
             depth: how many.
         """
         found = leaves(loop.body)
@@ -374,7 +374,7 @@ class _Binder:
         return (leaf for leaf in self.leaves if any(ref.buffer == name for ref in leaf.refs))
 
     def _threads_around(self, leaf: Leaf, depth: int | None = None) -> frozenset[LoopId]:
-        """Find the thread loops around a leaf, among so many of the outermost loops."""
+        """Find the thread loops around a leaf, among a number of the outermost loops."""
         copies = leaf.target.buffer in self.copies
         around = self.around[id(leaf)][:depth]
         return frozenset(loop for loop in around if loop in self.threads and not copies)

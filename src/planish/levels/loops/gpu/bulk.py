@@ -217,7 +217,7 @@ static __device__ __forceinline__ void p_arrive(unsigned long long *barrier)
 
 
 def box_function(rank: int) -> str:
-    """Return the function that has the accelerator copy a box of a tensor of so many dimensions."""
+    """Return the function that has the accelerator copy a box of a tensor with a number of dimensions."""
     parameters = ", ".join(f"int c{d}" for d in range(rank))
     places = ", ".join(f"%{2 + d}" for d in range(rank))
     values = ", ".join(f'"r"(c{d})' for d in range(rank))

@@ -34,7 +34,7 @@ LEAST_BYTES = 4
 def wide_copy(loops: Counts, item: Compute, itemsize: int, block_size: int) -> Cooperative:
     """Share a copy among the threads of a block, several neighboring elements at once where that is right.
 
-    They must begin at a multiple of so many elements in both buffers, and there must be work for all threads.
+    They must be aligned to this number of elements in both buffers, and there must be work for all threads.
 
     Args:
         loops: of the copy, in the order of its source, outermost first.

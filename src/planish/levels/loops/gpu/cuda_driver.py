@@ -222,7 +222,7 @@ class CudaDevice:
         return self._maps[key][0]
 
     def _function(self, name: str, shared: int) -> ctypes.c_void_p:
-        """Find a kernel, which may then be launched with so many bytes of shared memory."""
+        """Find a kernel, and allow it a number of bytes of shared memory."""
         if name not in self._functions:
             function = self._functions[name] = ctypes.c_void_p()
             self._driver("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())

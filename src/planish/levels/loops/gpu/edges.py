@@ -44,7 +44,7 @@ class Path:
     cooperative: bool = False
 
     def into(self, loop: LoopId, extent: int, rest: int, *, guarded: bool, thread: bool = False) -> Path:
-        """Return the path inside a loop, in whose iterations so much remains."""
+        """Return the path inside a loop whose iterations have this remainder."""
         return replace(
             self,
             levels=(*self.levels, Level(loop, extent, rest, guarded)),

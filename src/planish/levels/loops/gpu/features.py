@@ -90,7 +90,7 @@ class _Counted:
     private: frozenset[str] = field(default_factory=frozenset[str])
 
     def items(self, items: Sequence[Item], times: float, fastest: LoopId | None, kernel: GpuKernel) -> None:
-        """Count what is executed so many times.
+        """Count operations that are executed a number of times.
 
         Args:
             items: of the kernel's body.

@@ -57,7 +57,7 @@ class Arrangement:
 
     @staticmethod
     def of(row: int, itemsize: int) -> Arrangement | None:
-        """Return the order for rows of so many elements; None where they are not 2, 4, 8... chunks."""
+        """Return the order for rows of a length in elements; None where they are not 2, 4, 8... chunks."""
         chunk = ALIGNED_BYTES // itemsize
         if row < 2 * chunk or row & (row - 1):
             return None
@@ -105,7 +105,7 @@ class Compute:
     Args:
         leaf: what is computed, by references into the kernel's own layout.
         conditions: all must hold.
-        lanes: the innermost loop, with so many iterations, whose elements are computed as one vector; None
+        lanes: the innermost loop and its iterations, whose elements are computed as one vector; None
             for a single element.
         aligned: whether it copies as many elements of one type at once: all begin at a multiple of so many,
             and the conditions hold for all or for none.
@@ -312,7 +312,7 @@ class GpuKernel:
         private: buffers of a thread.
         inputs: global buffers that are only read, in order.
         outputs: global buffers that are written, in order.
-        raster: blocks are numbered in bands of so many iterations of the last but one block loop, through all
+        raster: blocks are numbered in bands of n iterations of the last but one block loop, through all
             of the last one, so that blocks that run at the same time share what they read; 0 for row-major.
         resident: blocks that a multiprocessor is to execute at the same time, for which the compiler limits
             registers; 0 for as many as fit.

@@ -169,7 +169,7 @@ class LibraryRun:
         """Free no memory: it is the library's."""
 
     def repeat(self, times: int) -> None:
-        """Call it so many times, with the arrays as they are."""
+        """Call it a number of times, with the arrays as they are."""
         tensors = {name: self._sent(array) for name, array in self._inputs.items()}
         found: Any = None
         for _ in range(times):

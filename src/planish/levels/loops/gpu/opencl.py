@@ -26,7 +26,7 @@ _SOFTWARE = "cl_khr_fp64"
 
 
 def _environment(cores: int) -> None:
-    """Have PoCL use so many threads, and keep no files of kernels beyond this process."""
+    """Have PoCL use a number of threads, and keep no files of kernels beyond this process."""
     os.environ["PYOPENCL_NO_CACHE"] = "1"
     os.environ["POCL_MAX_PTHREAD_COUNT"] = str(cores)
     # Not the parent's: a worker may write to its own scratch alone.

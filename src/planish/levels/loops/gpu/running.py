@@ -171,7 +171,7 @@ class KernelRun:
         self.prepare()
 
     def repeat(self, times: int) -> None:
-        """Execute the kernels so many times, with the arrays as they are.
+        """Execute the kernels a number of times, with the arrays as they are.
 
         Raises:
             PlanishError: memory beside a buffer has changed.

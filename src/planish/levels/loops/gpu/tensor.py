@@ -162,7 +162,7 @@ def row_terms(item: Mma, ref: Ref) -> tuple[int, int, int]:
 
 
 def load_name(count: int, *, transposed: bool) -> str:
-    """Return the function that loads so many matrices of 8 x 8."""
+    """Return the function that loads a number of matrices of 8 x 8."""
     return f"p_load_{count}{'_transposed' if transposed else ''}"
 
 
