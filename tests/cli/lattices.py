@@ -126,7 +126,7 @@ class LatticeLevel(Level[Any]):
             raise TargetError(f"{cores} cores requested, there are 2", "Use cores=2 at most.")
         return Target("abacus", frozenset({"beads"}), cores, {"carver": "1.0"})
 
-    def runs(self, task: Task) -> bool:
+    def runs_user_code(self, task: Task) -> bool:
         del task
         return False
 

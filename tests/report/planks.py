@@ -74,7 +74,7 @@ class Planks(Level[Any]):
         del program
         return Target("bench", frozenset({"vice", "clamp"}), cores, {"saw": "2.1"})
 
-    def runs(self, task: Task) -> bool:
+    def runs_user_code(self, task: Task) -> bool:
         del task
         return False
 

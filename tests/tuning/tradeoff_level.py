@@ -124,7 +124,7 @@ class Plain(Level[Any]):
         del program
         return Target("abacus", cores=cores)
 
-    def runs(self, task: Task) -> bool:
+    def runs_user_code(self, task: Task) -> bool:
         del task
         return False
 

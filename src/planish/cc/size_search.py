@@ -47,15 +47,15 @@ from planish.tuning.recorder import Recorder
 from planish.tuning.search_loop import InFlight, PendingCandidates, SearchLoop
 
 SIZE, FLASH = "text_bytes", "loaded_bytes"
-"""What a search makes less: code, or code and unwind tables."""
+"""Costs that a search minimizes: code, or code and unwind tables."""
 _PATIENCE = 4.0
-"""Seconds by the clock that one of the processor may take."""
+"""Wall-clock seconds allowed for a second of the processor."""
 _LEAST_READINGS = 35.0
-"""How often the time for reading a module there must be for it to be measured at all."""
+"""Multiple of the time to parse a module that the budget must have for the module to be searched."""
 _LATE_S = 0.5
-"""Seconds by the clock beyond the budget that what is under way may take."""
+"""Wall-clock seconds that a measurement which has begun may take beyond the budget."""
 _RESERVED = 0.4
-"""Share of a whole module's time that its end takes: it is begun already, and most of its code is known."""
+"""Share of a whole build's time that is reserved for the last one, most of whose code is stored."""
 _EVERY_S, _SHARE = 0.4, 0.1
 """Seconds, and share of the time, after which what was measured is stored again."""
 _LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
@@ -102,7 +102,7 @@ def make_smaller(
             Infinite: evaluations alone are the budget, and the result does not depend on the load.
         evaluations: lists that may be run on functions, counted for each function; None: no limit.
         cache: keeps what is measured.
-        patience: seconds by the clock that one of the processor may take.
+        patience: wall-clock seconds allowed for a second of the processor.
         cost: SIZE or FLASH.
 
     Raises:
@@ -204,7 +204,7 @@ class _ProcessorBudget(SearchLimits):
         searcher: reserves seconds for its conclusion.
         trials: so far.
         used_before: seconds of the processor that this process had used before.
-        patience: seconds by the clock that one of the processor may take.
+        patience: wall-clock seconds allowed for a second of the processor.
     """
 
     seconds: float

@@ -106,8 +106,8 @@ class Level(ABC, Generic[ProgramT]):
         raise PlanishError(f"level '{self.name}' exports nothing for '{name}'", "Export for this machine.")
 
     @abstractmethod
-    def runs(self, task: Task[ProgramT]) -> bool:
-        """Return whether candidates of a task may do anything that their user may, and not only compute.
+    def runs_user_code(self, task: Task[ProgramT]) -> bool:
+        """Return whether candidates of a task can run arbitrary code with the user's privileges.
 
         Then a program from a store is run only where the user asks for it. It has no default, because a
         wrong answer is a security hole.

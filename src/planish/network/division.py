@@ -24,7 +24,7 @@ from planish.network.python_kernels.program import PythonKernel
 CHUNKS = 4
 """Parts of a dimension for each core at most: a core that is done early takes parts of others."""
 UNEVEN = 1.03
-"""So many times the least largest share of a core may be, for more parts."""
+"""Most that the largest share of a core may be, as a multiple of the least possible, for more parts."""
 TRANSFER_S = 3e-10
 """Seconds a byte until another core has what one has written."""
 

@@ -115,7 +115,7 @@ def _misplaced(network: Network, kernel: FusedKernel | PythonKernel) -> Iterator
 # Memory
 
 MOST_MEMORY = 1.1
-"""So many times what they need without placements the tensors of a network may need with them."""
+"""Most memory of a network's tensors with placements, as a multiple of that without them."""
 
 
 def _early_parts(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> set[str]:

@@ -99,7 +99,7 @@ class Progress:
             self.best = trial
 
     def _rank(self, trial: Trial) -> tuple[float, int]:
-        """Answers come in any order; of equals the first proposed is the best, as in the store."""
+        """Return the key by which trials are ranked: ties go to the one proposed first, as in the store."""
         return trial.cost(self.objective) or 0.0, trial.index
 
     @property

@@ -122,7 +122,7 @@ class PendingCandidates:
             self.pending.append(candidate)
 
     def acquire(self, in_flight: InFlight) -> tuple[list[Trial], list[Candidate]]:
-        """Take what waits no longer.
+        """Lease pending candidates, and fetch the outcomes that other runs have stored.
 
         Args:
             in_flight: what this search measures already.
@@ -165,7 +165,7 @@ class LeasedCandidates(PendingCandidates):
             self._next_look = 0.0
 
     def acquire(self, in_flight: InFlight) -> tuple[list[Trial], list[Candidate]]:
-        """Look what waits no longer.
+        """Lease pending candidates, and fetch the outcomes that other runs have stored.
 
         Args:
             in_flight: what this run measures already; its leases are renewed.
@@ -295,7 +295,7 @@ class SearchLoop:
         """Ask the searcher until the budget is spent or it is at its end."""
         with self._replay:
             self._replay.enter_context(gc_paused())
-            self.stream(self._ask)
+            self._evaluate(self._ask)
 
     def conclude(self) -> None:
         """Measure what the searcher concludes once the budget is spent; a second Ctrl-C leaves it out."""
@@ -308,19 +308,19 @@ class SearchLoop:
     def measure(self, candidate: Candidate) -> Trial | None:
         """Measure what the searcher need not have proposed; None where the search ends before."""
         left = [candidate]
-        self.stream(lambda _: [left.pop()] if left else ())
+        self._evaluate(lambda _: [left.pop()] if left else ())
         return self._recorder.trial(candidate)
 
-    def stream(self, ask: Ask) -> None:
+    def _evaluate(self, ask: Ask) -> None:
         """Evaluate what is proposed, until nothing is under way and nothing more is proposed."""
         try:
             with self._leases.renewed():
-                self._go(ask)
+                self._run(ask)
         finally:
             self._in_flight.cancel()
             self._leases.release()
 
-    def _go(self, ask: Ask) -> None:
+    def _run(self, ask: Ask) -> None:
         while self._fill(ask):
             for evaluations in self._in_flight.results():
                 for trial in self._recorder.record_all(evaluations):
@@ -336,14 +336,17 @@ class SearchLoop:
     def _fill(self, ask: Ask) -> bool:
         """Submit as much as the executor has capacity for; return whether there is anything to wait for."""
         self._submit()
-        while self._in_flight.wants_more and self._take(ask, self._in_flight.free_slots):
+        while self._in_flight.wants_more and self._enqueue(ask, self._in_flight.free_slots):
             self._submit()
         return self._in_flight.count > 0 or (
             len(self._leases.pending) > 0 and not self._budget.is_exhausted()
         )
 
-    def _take(self, ask: Ask, free_slots: int) -> bool:
-        """Ask, and report at once what is known; return whether to ask again before any answer."""
+    def _enqueue(self, ask: Ask, free_slots: int) -> bool:
+        """Ask for candidates and queue them; return whether to ask again before any result.
+
+        Stored outcomes are reported at once.
+        """
         begun = time.monotonic()
         asked = ask(max(free_slots, min(REPLAYED, self._recorder.n_resumed - len(self._proposed))))
         for trial in self._recorder.known(asked):

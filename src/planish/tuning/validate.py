@@ -169,7 +169,7 @@ def validate(
         return _not_replayed(record.id, "the stored program reads back differently")
     if not _is_recorded(result, store):
         return _not_replayed(record.id, "the stored candidate reads back differently")
-    if not run and result.level.runs(task):
+    if not run and result.level.runs_user_code(task):
         what = f"to validate run {record.id} is to run the program that stands in the store"
         raise PlanishError(what, "If you trust its author, add run=True.")
     return _judged(result, _measured(result, processes, start))

@@ -34,7 +34,13 @@ from planish.levels.loops.lang.program import Const, Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower.lowering import lower
 from planish.levels.loops.reference.cases import choose_cases
-from planish.levels.loops.reference.mistakes import Garbled, Last, OtherStart, Probe, all_probes
+from planish.levels.loops.reference.mutations import (
+    Corrupted,
+    LastOfEqual,
+    Mutation,
+    WrongInit,
+    list_mutations,
+)
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
 from planish.levels.loops.runtime.kernels import Kernel
 from planish.levels.loops.space.template import TemplateSpace
@@ -128,12 +134,12 @@ def test_kernels_wrong_in_one_place_are_refused(text: str, sizes: dict[str, int]
 @pytest.mark.parametrize(("text", "sizes"), HIDING)
 def test_the_sets_show_the_mistakes_that_they_are_chosen_by(text: str, sizes: dict[str, int]) -> None:
     program = parse(text, sizes)
-    shown = frozenset[Probe]().union(*(case.shown for case in choose_cases(program, SEARCH_SEED)))
-    probes = frozenset(all_probes(program, SEARCH_SEED))
-    assert {type(probe) for probe in shown} == {type(probe) for probe in probes}
+    shown = frozenset[Mutation]().union(*(case.shown for case in choose_cases(program, SEARCH_SEED)))
+    mutations = frozenset(list_mutations(program, SEARCH_SEED))
+    assert {type(mutation) for mutation in shown} == {type(mutation) for mutation in mutations}
     # What is added to all of T, or multiplies all of U, is divided out again.
-    same = OtherStart | Garbled if "U[a] / S[]" in text else Last
-    assert len([probe for probe in probes - shown if not isinstance(probe, same)]) <= 1
+    same = WrongInit | Corrupted if "U[a] / S[]" in text else LastOfEqual
+    assert len([mutation for mutation in mutations - shown if not isinstance(mutation, same)]) <= 1
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ class SqlLevel(Level[SqlProgram]):
             raise PlanishError("SQLite runs a query on one core", "Leave --cores out.")
         return Target(processor(), toolchain={"sqlite": sqlite3.sqlite_version})
 
-    def runs(self, task: Task[SqlProgram]) -> bool:  # noqa: ARG002
+    def runs_user_code(self, task: Task[SqlProgram]) -> bool:  # noqa: ARG002
         """Whether candidates may do anything: never, SQLite only computes."""
         return False
 

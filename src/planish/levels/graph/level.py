@@ -128,7 +128,7 @@ class GraphLevel(Level["GraphProgram"]):
 
         return graph_target(cores, program.settings, providers=program.providers)
 
-    def runs(self, task: Task[GraphProgram]) -> bool:
+    def runs_user_code(self, task: Task[GraphProgram]) -> bool:
         """Return whether candidates may do anything: never, a model only computes."""
         del task
         return False

@@ -425,7 +425,7 @@ def _static(before: Path, after: Path, feeds: Sequence[Feed]) -> None:
 Change = Callable[["ir.Model"], object]
 """Changes a model; its result says whether it did: by a count, or by its attribute `modified`."""
 _opened: list[tuple[ModelProto, ir.Model]] = []
-"""The model that a rule was tried on last and in vain; to open one takes longer than to try a rule."""
+"""The last model on which a rule did not apply: opening a model takes longer than trying a rule."""
 
 
 def _by_onnxscript(model: ModelProto, name: str) -> ModelProto:

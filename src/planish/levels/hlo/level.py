@@ -110,7 +110,7 @@ class HloLevel(Level["ScoredProgram"]):
 
         return hlo_target(cores, program.backend)
 
-    def runs(self, task: Task[ScoredProgram]) -> bool:
+    def runs_user_code(self, task: Task[ScoredProgram]) -> bool:
         """Return whether candidates may do anything: never, a module only computes."""
         del task
         return False

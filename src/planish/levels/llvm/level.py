@@ -106,7 +106,7 @@ class LlvmLevel(Level[IRProgram]):
 
         return llvm_target(cores, program.backend)
 
-    def runs(self, task: Task[IRProgram]) -> bool:
+    def runs_user_code(self, task: Task[IRProgram]) -> bool:
         """Return whether candidates are run: where the time is asked for, or the user asked for it."""
         from planish.levels.llvm.task_setup import is_run
 

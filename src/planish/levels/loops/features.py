@@ -161,7 +161,7 @@ def _inside(size: Floats, axis: NDArray[np.intp], step: Floats) -> Floats:
 # Columns
 
 ROLES = ("result", "loaded", "other")
-"""What is written; of what is read first what the innermost loop moves, for vectors of it are loaded."""
+"""The written tensor; then the reads that the innermost loop moves, loaded as vectors; then the others."""
 HOLDERS = ("registers", "nearest cache", "second cache", "third cache")
 OF_NEST = (
     "work",  # iterations of the innermost loop

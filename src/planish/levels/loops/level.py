@@ -146,7 +146,7 @@ class LoopsLevel(Level["TensorProgram"]):
 
         return cross_target(name)
 
-    def runs(self, task: Task[TensorProgram]) -> bool:
+    def runs_user_code(self, task: Task[TensorProgram]) -> bool:
         """Return whether candidates may do anything: never, a kernel only computes."""
         del task
         return False

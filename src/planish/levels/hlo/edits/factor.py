@@ -161,7 +161,7 @@ _FLOATS = ("f32", "f64")
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights as a matrix, of what is summed over by what is given.
+    """Constant weights as a matrix: contracted dimensions by free dimensions.
 
     Args:
         position: which operand they are.

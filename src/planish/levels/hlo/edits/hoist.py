@@ -98,7 +98,7 @@ def _same_in_each_step(module: EditableModule, loop: str) -> dict[str, bool]:
 
 
 def _needed(op: ir.Operation) -> list[Value]:
-    """List what an operation needs, of what its regions use that which is not made in them."""
+    """List the operands of an operation, and the values that its regions use but do not define."""
 
     def owner(value: Value) -> ir.Operation:
         made = value.owner

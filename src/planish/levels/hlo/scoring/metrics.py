@@ -161,7 +161,7 @@ def _top(most: int, answers: NDArray[Any], labels: NDArray[Any]) -> float:
 
 
 def _cross_entropy(answers: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Return the mean of minus the logarithm of what the softmax of logits gives a label."""
+    """Return the mean cross-entropy of the labels under the softmax of the logits."""
     rows, wanted = _labeled(answers, labels)
     _all_finite(rows)
     shifted = rows - rows.max(axis=1, keepdims=True)

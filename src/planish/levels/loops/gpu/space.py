@@ -88,7 +88,7 @@ _KNOBS: Mapping[type[GpuStep], str] = {
     RasterOrder: "raster",
     LaunchBounds: "bounds",
 }
-"""Steps of which a candidate has one at most, to their knobs."""
+"""Types of steps that a candidate has at most one of, to their knobs."""
 Choice = Mapping[str, GpuStep | None]
 """Knob to the step that was chosen; None for none."""
 Option = TypeVar("Option")

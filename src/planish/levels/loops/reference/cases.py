@@ -37,7 +37,7 @@ from planish.levels.loops.reference.inputs import (
     terms_of,
     usual_styles,
 )
-from planish.levels.loops.reference.mistakes import Probe, all_probes
+from planish.levels.loops.reference.mutations import Mutation, list_mutations
 from planish.levels.loops.reference.reference import Trace, factors, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
@@ -201,7 +201,7 @@ class Case:
     inputs: Arrays
     outputs: ReferenceOutputs
     testable: float
-    shown: frozenset[Probe] = frozenset()
+    shown: frozenset[Mutation] = frozenset()
 
 
 def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
@@ -216,11 +216,11 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
         ProgramError: an output is NaN or infinite on all inputs that were tried.
     """
     wanted = max(least, _enough(program))
-    probes, evaluations = _affordable(program, seed, wanted)
+    mutations, evaluations = _affordable(program, seed, wanted)
     tried: list[Case] = []
-    usable, hidden = 0, frozenset(probes)
+    usable, hidden = 0, frozenset(mutations)
     for number, styles in enumerate(islice(_styles(program, seed), TRIES)):
-        looked_for = probes if usable < LEAST else hidden
+        looked_for = mutations if usable < LEAST else hidden
         # Fewer than 1000 are tried for each seed.
         inputs = make_inputs(program, seed * 1000 + number, styles)
         mixed = [n for n in _of_any_sign(program) if styles[n].signs == "mixed"]
@@ -235,7 +235,7 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
         evaluations -= 1 + len(looked_for)
         if (usable >= wanted and not hidden) or (number + 1 >= min(LEAST, wanted) and evaluations <= 0):
             break
-    kept = _chosen(tried, frozenset(probes), least, wanted)
+    kept = _chosen(tried, frozenset(mutations), least, wanted)
     _refuse_untestable(program, kept)
     return [*kept, *_of_missing_signs(program, seed, kept)] if wanted >= SOME else kept
 
@@ -328,7 +328,7 @@ def _styles(program: Program, seed: int) -> Iterator[Styles]:
     yield from all_styles(program, seed)
 
 
-def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int) -> list[Case]:
+def _chosen(tried: list[Case], hidden: frozenset[Mutation], least: int, wanted: int) -> list[Case]:
     """Select greedily: each time the set that detects the most mistakes not detected so far.
 
     There are `least` at least; up to `wanted` those are taken, too, of which every element shows something.
@@ -348,21 +348,21 @@ def _chosen(tried: list[Case], hidden: frozenset[Probe], least: int, wanted: int
 
 
 def case_of(
-    program: Program, inputs: Arrays, probes: Iterable[Probe] = (), trace: Trace | None = None
+    program: Program, inputs: Arrays, mutations: Iterable[Mutation] = (), trace: Trace | None = None
 ) -> Case:
     """Compute a set's outputs, and which mistakes show in it; what is applied goes into the trace."""
     inputs = rounded_tf32(program, dict(inputs))
     outputs = reference(program, inputs, trace=trace)
     testable = sum(e.testable for e in outputs.expected.values())
     size = sum(e.value.size for e in outputs.expected.values())
-    shown = frozenset(p for p in probes if _is_shown(program, inputs, p, outputs))
+    shown = frozenset(p for p in mutations if _is_shown(program, inputs, p, outputs))
     return Case(inputs, outputs, testable / size, shown)
 
 
-def _is_shown(program: Program, inputs: Arrays, probe: Probe, outputs: ReferenceOutputs) -> bool:
+def _is_shown(program: Program, inputs: Arrays, mutation: Mutation, outputs: ReferenceOutputs) -> bool:
     """Return whether a kernel with this mistake would be refused."""
-    changes = probe.changes(program)
-    wrong = reference(probe.program(program), probe.inputs(program, inputs), changes=changes)
+    changes = mutation.changes(program)
+    wrong = reference(mutation.program(program), mutation.inputs(program, inputs), changes=changes)
     with np.errstate(over="ignore", invalid="ignore"):
         return any(
             not np.all(expected.accepts(expected.stored(wrong[name])))
@@ -370,13 +370,13 @@ def _is_shown(program: Program, inputs: Arrays, probe: Probe, outputs: Reference
         )
 
 
-def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Probe], int]:
+def _affordable(program: Program, seed: int, wanted: int) -> tuple[list[Mutation], int]:
     """Return the mistakes to be made, none where every mistake shows anyway, and how often to evaluate."""
     if shows_all(program):
         return [], wanted
     evaluations = int(WORK / work_of(program))
-    probes = all_probes(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
-    return probes, evaluations
+    mutations = list_mutations(program, seed)[: evaluations // LEAST - 1] if evaluations >= 2 * LEAST else []
+    return mutations, evaluations
 
 
 def _enough(program: Program) -> int:

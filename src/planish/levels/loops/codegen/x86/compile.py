@@ -153,7 +153,7 @@ ARGS, BEGIN, END = int(Register.RDI), int(Register.RSI), int(Register.RDX)
 
 
 LEFT = 16
-"""Vector registers that constants leave to what is loaded and computed."""
+"""Vector registers that hoisted constants leave free for loads and results."""
 
 
 class FunctionCode:
@@ -394,10 +394,10 @@ def compile_tree(
     functions = zip((*annotated.body, *annotated.ahead), starts, strict=True)
     entries = tuple([Entry(memory.address + start, *f.iterations(tree)) for f, start in functions])
     run, prepare = entries[: len(codes[0])], entries[len(codes[0]) :]
-    again = partial(compile_tree, tree, isa, extras, nontemporal_from)
+    recompile = partial(compile_tree, tree, isa, extras, nontemporal_from)
     text = partial(assembly, run=codes[0], prepare=codes[1])
     parts = partial(sections, run=codes[0])
-    return MachineCode(run, prepare, memory, layout(annotated), text, parts, annotated, again)
+    return MachineCode(run, prepare, memory, layout(annotated), text, parts, annotated, recompile)
 
 
 _Codes = tuple[list[bytes], list[bytes]]
@@ -421,7 +421,7 @@ def _generated(
     try:
         # All copies of padded inputs are the first function of the body, if there are any.
         body = [
-            _code(f, annotated, isa, locations, again=i < bool(tree.views))
+            _code(f, annotated, isa, locations, cached=i < bool(tree.views))
             for i, f in enumerate(annotated.body)
         ]
         return annotated, (body, [FunctionCode(f, tree, isa, locations).code() for f in annotated.ahead])
@@ -437,12 +437,12 @@ _VIEWS_MAX = 1000
 
 
 def _code(
-    function: Function, annotated: AnnotatedTree, isa: Isa, locations: _Locations, *, again: bool
+    function: Function, annotated: AnnotatedTree, isa: Isa, locations: _Locations, *, cached: bool
 ) -> bytes:
-    """Generate a function; copies of padded inputs come `again`, the same for all schedules of a program."""
+    """Generate a function; copies of padded inputs are `cached`, the same for all schedules of a program."""
     tree = annotated.tree
     named = [ref.buffer for leaf in leaves(function.nodes) for ref in leaf.refs]
-    if again:
+    if cached:
         used = tuple([(locations.get(name), tree.buffer[name].dtype) for name in named])
         key = id(function), used, isa
         if key not in _views:

@@ -1,4 +1,4 @@
-"""Mistakes that are made on purpose, to choose inputs that make such mistakes visible.
+"""Mutations of programs: mistakes made on purpose, to choose inputs that reveal such mistakes.
 
 Each changes the program, its inputs or what it computes on the way, so that the reference computes what a
 mistaken kernel would.
@@ -38,13 +38,13 @@ EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=":
 """What is taken for what."""
 _STARTS = {"max": (0.0, 1.0, -1.0), "min": (0.0, 1.0, -1.0), "add": (1.0, -1.0), "mul": (2.0, -1.0)}
 _INSTEAD = {"add": "max", "mul": "add", "max": "min", "min": "max"}
-_GARBLED = (1.125, 0.0), (0.875, 0.0), (0.0, 2.0**30), (0.0, -(2.0**30)), (0.0, 0.0)
+_CORRUPTIONS = (1.125, 0.0), (0.875, 0.0), (0.0, 2.0**30), (0.0, -(2.0**30)), (0.0, 0.0)
 """A little larger or smaller, above or below all others, and 0."""
 
 
 @dataclass(frozen=True)
-class Probe:
-    """A mistake; it changes one of the three, and leaves the others as they are."""
+class Mutation:
+    """A mutation; it changes the program, its inputs or its results on the way, and leaves the others."""
 
     def program(self, program: Program) -> Program:
         """Return the program with the mistake."""
@@ -62,7 +62,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Misread(Probe):
+class Misread(Mutation):
     """Read of a neighbor's element: a pointer that does not move, a step left out.
 
     Args:
@@ -95,7 +95,7 @@ class Misread(Probe):
 
 
 @dataclass(frozen=True)
-class Slip(Probe):
+class WrongOperator(Mutation):
     """A number is taken for a larger one, a function of one argument is left out, `max` and `min`
     exchanged, or `<` and `<=`, or `==` and `!=`.
 
@@ -109,7 +109,7 @@ class Slip(Probe):
         numbers = count()
 
         def wrong(part: Expr) -> Expr | None:
-            if not _may_slip(part) or next(numbers) != self.position:
+            if not _is_mutable(part) or next(numbers) != self.position:
                 return None
             if isinstance(part, Const):
                 # 1.5 times 0 would be no mistake.
@@ -122,7 +122,7 @@ class Slip(Probe):
 
 
 @dataclass(frozen=True)
-class OtherStart(Probe):
+class WrongInit(Mutation):
     """A reduction starts from another number, such as `+=` from 1.
 
     Args:
@@ -146,7 +146,7 @@ class OtherStart(Probe):
 
 
 @dataclass(frozen=True)
-class OtherReduction(Probe):
+class WrongReduction(Mutation):
     """A reduction is another one, such as `max=` instead of `+=`.
 
     Args:
@@ -161,7 +161,7 @@ class OtherReduction(Probe):
 
 
 @dataclass(frozen=True)
-class OtherPad(Probe):
+class WrongPad(Mutation):
     """Around a tensor stands another number.
 
     Args:
@@ -212,7 +212,7 @@ class OtherPad(Probe):
 
 
 @dataclass(frozen=True)
-class Unclipped(Probe):
+class Unclipped(Mutation):
     """An index that lies outside looks up what is one further inside than it should.
 
     Args:
@@ -230,7 +230,7 @@ class Unclipped(Probe):
 
 
 @dataclass(frozen=True)
-class Garbled(Probe):
+class Corrupted(Mutation):
     """Of a tensor on the way to the outputs all elements are wrong, as memory is that nothing has written.
 
     Args:
@@ -245,16 +245,16 @@ class Garbled(Probe):
 
     def changes(self, program: Program) -> Mapping[str, Callable[[Array], Array]]:
         del program
-        return {self.tensor: self._garbled}
+        return {self.tensor: self._corrupted}
 
-    def _garbled(self, array: Array) -> Array:
+    def _corrupted(self, array: Array) -> Array:
         if array.dtype.kind == "i" and self.factor:
             return array + array.dtype.type(1 if self.factor > 1 else -1)
         return (array * self.factor + self.term).astype(array.dtype)
 
 
 @dataclass(frozen=True)
-class Last(Probe):
+class LastOfEqual(Mutation):
     """Of equals the last is taken, where the first is meant: the greatest position instead of the least.
 
     Args:
@@ -280,14 +280,14 @@ def _with(program: Program, position: int, statement: Statement) -> Program:
     return replace(program, statements=tuple(statements))
 
 
-def _may_slip(expr: Expr) -> bool:
+def _is_mutable(expr: Expr) -> bool:
     return isinstance(expr, Const) or (
         isinstance(expr, Apply) and (len(expr.args) == 1 or expr.function in EXCHANGED)
     )
 
 
-def all_probes(program: Program, seed: int) -> list[Probe]:
-    """List slips, starts, paddings, and what is misread along dimensions and axes: the last index, and any.
+def list_mutations(program: Program, seed: int) -> list[Mutation]:
+    """List mutations of operators, starts, paddings and indices along dimensions and axes.
 
     Args:
         program: whose.
@@ -298,21 +298,21 @@ def all_probes(program: Program, seed: int) -> list[Probe]:
     """
     # A stream of its own, beside that of `all_styles`, whose numbers are small.
     generator = rng(seed, len(program.inputs), 1 << 20)
-    slips = sum(_may_slip(part) for s in program.statements for part in parts(s.value))
-    found: list[Probe] = [Slip(i) for i in range(slips)]
+    operators = sum(_is_mutable(part) for s in program.statements for part in parts(s.value))
+    found: list[Mutation] = [WrongOperator(i) for i in range(operators)]
     for i, s in enumerate(program.statements):
-        found += [OtherStart(i, number) for number in _STARTS.get(s.reduce or "", ())]
-        found += [OtherReduction(i)] if s.reduce else []
+        found += [WrongInit(i, number) for number in _STARTS.get(s.reduce or "", ())]
+        found += [WrongReduction(i)] if s.reduce else []
         for access, side in _padded(s, program):
             pad = access.pad or 0.0
             # One below and one above, as either may be hidden.
             others = (0.0, 1.0) if isinf(pad) else (pad - 1, pad + 1)
-            found += [OtherPad(i, access, number, side) for number in others]
+            found += [WrongPad(i, access, number, side) for number in others]
     # Indices that may lie outside, and then be taken for another one inside.
     indices = [t for t, extent in index_ranges(program).items() if t in program.inputs and extent > 1]
     found += [Unclipped(tensor, at_end) for tensor in indices for at_end in (False, True)]
-    found += [Garbled(t, *how) for t in program.written if t not in program.outputs for how in _GARBLED]
-    found += [Last(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
+    found += [Corrupted(t, *how) for t in program.written if t not in program.outputs for how in _CORRUPTIONS]
+    found += [LastOfEqual(i) for i, s in enumerate(program.statements) if _reduces_positions(s)]
     alone = [((t, d),) for t in program.inputs for d, n in enumerate(program.type[t].shape) if n > 1]
     for dimensions in dict.fromkeys((*alone, *_along_axes(program))):
         n = min(program.type[tensor].shape[dimension] for tensor, dimension in dimensions)
