@@ -38,7 +38,7 @@ def test_one_slow_rendering_delays_nothing() -> None:
 
 
 def test_what_is_always_slow_is_rendered_all_the_same() -> None:
-    assert pauses(3.0, 3.0, 3.0)[2] == pytest.approx(60.0)
+    assert pauses(3.0, 3.0, 3.0)[2] == pytest.approx(20.0)
 
 
 def test_a_section_that_other_pages_had_takes_its_share_from_the_first_rendering() -> None:

@@ -28,7 +28,7 @@ _POLL_SHARE = 0.004
 """Share of a core for polling one store."""
 _LEAST_S = 0.4
 """A section is rendered so often at most."""
-_MOST_S = 60.0
+_MOST_S = 20.0
 """The longest pause between two renderings of a section that has changed, where one view is looked at."""
 _LOADING = 1
 """Renderings of a kind of section whose costs do not count: they load code, at up to a hundredfold cost."""
