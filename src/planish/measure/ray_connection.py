@@ -74,7 +74,8 @@ def end_failed_node(error: BaseException) -> None:
 
     for frame, _ in traceback.walk_tb(error.__traceback__):
         # The half-made node is nowhere else: its constructor did not return.
-        if isinstance(node := frame.f_locals.get("self"), Node):
+        node: Any = frame.f_locals.get("self")
+        if isinstance(node, Node):
             node.kill_all_processes(check_alive=False, allow_graceful=True, wait=True)
 
 
