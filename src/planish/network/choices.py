@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from planish.core import Target
-from planish.network.fusion import kernels_of
+from planish.network.fusion import Kernels, kernels_of
 from planish.network.ir import Network
 from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
 from planish.network.placing import place_tensors, placement_groups, tensors_of
 from planish.network.rewrites.pipeline import rewrite_algorithms, rewrite_layouts
 from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
-from planish.network.tuning import Kernels, default_schedules, time_kernels
+from planish.network.tuning import default_schedules, time_kernels
 
 
 def choose_algorithms(
@@ -46,7 +46,7 @@ def choose_algorithms(
             continue
         variant = rewrite_winograd(network, chosen if tile else {})
         kernels = kernels_of(variant)
-        times = time_kernels(variant, kernels, default_schedules(kernels, target), target)
+        times = _default_times(variant, kernels, target)
         for kernel, seconds in zip(kernels, times, strict=True):
             name = convolution_of(kernel.nodes[0].output)
             if name in layers and (name in chosen or not tile):
@@ -73,7 +73,7 @@ def _choose_strips(
         rows = {c.output: each[index] for c, each in zip(chains, options, strict=True) if index < len(each)}
         variant = rewrite_algorithms(network, tiles, chains, rows)
         kernels = kernels_of(variant)
-        times = time_kernels(variant, kernels, default_schedules(kernels, target), target)
+        times = _default_times(variant, kernels, target)
         for kernel, seconds in zip(kernels, times, strict=True):
             chain = owners.get(chain_tensor(convolution_of(kernel.output)))
             if chain is not None and chain.output in rows:
@@ -106,7 +106,7 @@ def choose_placements(
         return placed, kernels
     timed = list[tuple[Kernels, Sequence[float]]]()
     for variant, made in ((placed, kernels), place_tensors(network, fuse=fuse, apart=placed.placements)):
-        timed.append((made, time_kernels(variant, made, default_schedules(made, target), target)))
+        timed.append((made, _default_times(variant, made, target)))
     slower = slower_groups(placed, groups, *timed)
     count = len(groups) - len(slower)
     on_progress(f"{count} of {len(groups)} groups of Concat and Slice are faster without copies")
@@ -138,3 +138,8 @@ def slower_groups(
                     cost[index] += seconds
                     break
     return [group for group, (here, there) in zip(groups, costs, strict=True) if here > there]
+
+
+def _default_times(network: Network, kernels: Kernels, target: Target) -> Sequence[float]:
+    """Return the seconds of each kernel of a network with its default schedule."""
+    return time_kernels(network, kernels, default_schedules(kernels, target), target)

@@ -26,7 +26,7 @@ from planish.levels.loops.backends import PREFERRED, cross_target, preferred_bac
 from planish.levels.loops.roofline import quick_peak
 from planish.measure import PairedSamples, Plan
 from planish.measure.executors import LocalExecutor
-from planish.network.fusion import FusedKernel
+from planish.network.fusion import Kernels
 from planish.network.ir import Network
 from planish.network.library.assembly import Built, Weights, build
 from planish.network.library.files import check_folder, write_files, write_library, write_manifest
@@ -34,7 +34,6 @@ from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import Schedule, is_foreign, runs_here, schedule_for
 from planish.network.library.variants import concrete_shapes, join_variants
 from planish.network.placing import place_tensors
-from planish.network.python_kernels.program import PythonKernel
 from planish.network.rewrites.pipeline import rewrite
 from planish.sandbox.scratch import shared_folder
 
@@ -298,9 +297,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     )
 
 
-def _arrange(
-    network: Network, tolerance: float, request: _Request
-) -> tuple[Network, Sequence[FusedKernel | PythonKernel]]:
+def _arrange(network: Network, tolerance: float, request: _Request) -> tuple[Network, Kernels]:
     """Return a network with its algorithms and placements, measured where time is given, and its kernels."""
     target, on_progress = request.target, request.on_progress
     if not request.seconds or is_foreign(target):
@@ -356,7 +353,7 @@ def _verify_library(
     network: Network,
     model: SourceModel,
     limit: float,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     schedules: Mapping[str, Schedule],
     target: Target,
     built: Built,

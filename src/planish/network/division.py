@@ -8,7 +8,7 @@ image or of a sequence, and reads what it wrote itself, except for the borders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 from planish.core import Candidate, ScheduleError
@@ -16,10 +16,9 @@ from planish.levels.loops.backends import schedule_of
 from planish.levels.loops.ir.schedule import loop_text, plain_axis
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.steps import Parallel, Reorder, Split
-from planish.network.fusion import FusedKernel
+from planish.network.fusion import FusedKernel, Kernels
 from planish.network.ir import Network
 from planish.network.library.schedule import Schedule
-from planish.network.python_kernels.program import PythonKernel
 
 CHUNKS = 4
 """Parts of a dimension for each core at most: a core that is done early takes parts of others."""
@@ -69,9 +68,7 @@ def division_of(schedule: Schedule) -> tuple[str, ...] | None:
     return tuple(loop.split(":")[0] for loop in shared)
 
 
-def transfer_times(
-    network: Network, kernels: Sequence[FusedKernel | PythonKernel], cores: int
-) -> Mapping[str, float]:
+def transfer_times(network: Network, kernels: Kernels, cores: int) -> Mapping[str, float]:
     """Estimate the seconds that kernels wait for each other's results where they are divided differently.
 
     Args:

@@ -63,7 +63,12 @@ def uncovered(network: Network) -> list[str]:
     ]
 
 
-def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | PythonKernel]:
+NetworkKernel = FusedKernel | PythonKernel
+"""Kernel of a network: tuned, or of plain code."""
+Kernels = Sequence[NetworkKernel]
+
+
+def kernels_of(network: Network, *, fuse: bool = True) -> list[NetworkKernel]:
     """Divide a network into kernels, in an order in which they can be computed.
 
     Args:
@@ -74,7 +79,7 @@ def kernels_of(network: Network, *, fuse: bool = True) -> list[FusedKernel | Pyt
         ProgramError: something of a node is not covered.
     """
     order = {node.output: index for index, node in enumerate(network.nodes)}
-    taken, found = set[str](), list[tuple[int, FusedKernel | PythonKernel]]()
+    taken, found = set[str](), list[tuple[int, NetworkKernel]]()
     trees = dict[str, FixedTree]()
     for node in network.nodes:
         if node.operator in (VIEW, PART, JOIN, PLACED) or node.output in taken:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import prod
 
-from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.fusion import Kernels, NetworkKernel, kernels_of
 from planish.network.ir import (
     COPY_PART,
     PART,
@@ -31,7 +31,7 @@ from planish.network.python_kernels.program import PythonKernel
 
 def place_tensors(
     network: Network, *, fuse: bool = True, apart: Iterable[str] = ()
-) -> tuple[Network, list[FusedKernel | PythonKernel]]:
+) -> tuple[Network, list[NetworkKernel]]:
     """Place the parts of Concat in its result, and those that Slice reads in its source, where kernels can.
 
     A part that is written long before the others is copied, where they would hold too much memory until then.
@@ -47,7 +47,7 @@ def place_tensors(
     network, rejected = _share_parts(network), set(apart)
     while True:
         placer = _Placer(network, rejected)
-        placed, kernels = placer.network(), list[FusedKernel | PythonKernel]()
+        placed, kernels = placer.network(), list[NetworkKernel]()
         wrong = placer.conflicts
         if not wrong:
             kernels = kernels_of(placed, fuse=fuse)
@@ -59,7 +59,7 @@ def place_tensors(
         rejected |= wrong
 
 
-def rows_apart(network: Network, kernel: FusedKernel | PythonKernel) -> Mapping[str, tuple[int, int]]:
+def rows_apart(network: Network, kernel: NetworkKernel) -> Mapping[str, tuple[int, int]]:
     """Return the operands of a kernel whose rows lie apart: elements of a row, and from one to the next."""
     found = dict[str, tuple[int, int]]()
     for local, tensor in _operands(kernel):
@@ -68,17 +68,17 @@ def rows_apart(network: Network, kernel: FusedKernel | PythonKernel) -> Mapping[
     return found
 
 
-def tensors_of(kernel: FusedKernel | PythonKernel) -> list[str]:
+def tensors_of(kernel: NetworkKernel) -> list[str]:
     """Return the tensors that a kernel reads and writes."""
     return [tensor for _, tensor in _operands(kernel)]
 
 
-def kernel_outputs(kernel: FusedKernel | PythonKernel) -> Sequence[str]:
+def kernel_outputs(kernel: NetworkKernel) -> Sequence[str]:
     """Return the tensors that a kernel writes."""
     return list(kernel.outputs.values()) if isinstance(kernel, PythonKernel) else [kernel.output]
 
 
-def placement_groups(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> list[set[str]]:
+def placement_groups(network: Network, kernels: Kernels) -> list[set[str]]:
     """Return sets of tensors that hold others, so that each kernel works in the memory of one set at most."""
     bases = {place.base for place in network.placements.values()}
     groups = list[set[str]]()
@@ -90,12 +90,12 @@ def placement_groups(network: Network, kernels: Sequence[FusedKernel | PythonKer
     return groups
 
 
-def _operands(kernel: FusedKernel | PythonKernel) -> Iterator[tuple[str, str]]:
+def _operands(kernel: NetworkKernel) -> Iterator[tuple[str, str]]:
     yield from kernel.operands.items()
     yield from kernel.outputs.items() if isinstance(kernel, PythonKernel) else [(OUTPUT, kernel.output)]
 
 
-def _misplaced(network: Network, kernel: FusedKernel | PythonKernel) -> Iterator[str]:
+def _misplaced(network: Network, kernel: NetworkKernel) -> Iterator[str]:
     """Yield the tensors that a kernel cannot read or write with their rows apart."""
     for local, tensor in _operands(kernel):
         if (apart := network.rows_apart(tensor)) is None:
@@ -118,7 +118,7 @@ MOST_MEMORY = 1.1
 """Most memory of a network's tensors with placements, as a multiple of that without them."""
 
 
-def _early_parts(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> set[str]:
+def _early_parts(network: Network, kernels: Kernels) -> set[str]:
     """Return parts that are to be copied: written in place, they hold memory long before the other parts."""
     memory, copied = _Memory(network, kernels), set[str]()
     every = {name for parts in memory.parts.values() for name in parts}
@@ -145,7 +145,7 @@ class _Memory:
         parts: what kernels write within each tensor that holds others.
     """
 
-    def __init__(self, network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> None:
+    def __init__(self, network: Network, kernels: Kernels) -> None:
         self._network, self._end = network, 2 * len(kernels)
         self.first, self._last = dict[str, int](), dict[str, int]()
         written = {network.whole(name)[0] for kernel in kernels for name in kernel_outputs(kernel)}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.loops.roofline import BYTES_PER_FLOP
 from planish.measure import exclusive
-from planish.network.fusion import FusedKernel
+from planish.network.fusion import Kernels, NetworkKernel
 from planish.network.ir import Network, Shape
 from planish.network.operators.winograd import describe_winograd
 from planish.network.python_kernels.program import PythonKernel
@@ -101,7 +101,7 @@ class Match:
 
 def describe_layers(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     seconds: Sequence[float],
     peak: float,
     *,
@@ -165,7 +165,7 @@ def layout_of(network: Network, name: str) -> str:
     return "channels last" if name in network.channels_last else "row-major"
 
 
-def algorithm_of(kernel: FusedKernel | PythonKernel, *, tuned: bool) -> str:
+def algorithm_of(kernel: NetworkKernel, *, tuned: bool) -> str:
     """Return how a kernel is computed."""
     if isinstance(kernel, PythonKernel):
         return "Python kernel"
@@ -209,7 +209,7 @@ def profile_onnxruntime(model: SourceModel, feed: Feed, cores: int) -> list[Peer
 
 def match_layers(
     model: ModelProto,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     seconds: Sequence[float],
     nodes: Sequence[PeerNode],
 ) -> list[Match]:
@@ -259,7 +259,7 @@ def slower_matches(matches: Iterable[Match]) -> list[Match]:
     return sorted(found, key=lambda match: match.peer_seconds - match.seconds)
 
 
-def _tensors_of(kernel: FusedKernel | PythonKernel) -> list[str]:
+def _tensors_of(kernel: NetworkKernel) -> list[str]:
     return [name for node in kernel.nodes for name in (node.output, *node.more)]
 
 

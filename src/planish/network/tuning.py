@@ -37,13 +37,12 @@ from planish.levels.loops.roofline import least_work, quick_peak
 from planish.levels.loops.space.template import TemplateSpace
 from planish.measure.executors import LocalExecutor
 from planish.network.division import divide_rows, division_of, transfer_times
-from planish.network.fusion import FusedKernel
+from planish.network.fusion import FusedKernel, Kernels
 from planish.network.ir import Network
 from planish.network.library.assembly import build
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import Schedule, compile_schedule, is_foreign
-from planish.network.python_kernels.program import PythonKernel
 from planish.network.timing import interleaved_times, layer_times
 from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.sandbox.limits import ExitStatus
@@ -52,7 +51,6 @@ from planish.sandbox.scratch import Scratch
 if TYPE_CHECKING:
     from planish.store import Store
 
-Kernels = Sequence[FusedKernel | PythonKernel]
 
 BEST = 3
 """Schedules of a kernel that are compared in the library: the best of many trials is often best by chance."""

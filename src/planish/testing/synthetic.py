@@ -94,9 +94,11 @@ class Lattice(Space):
         """
         position, last = [0] * len(self.sizes), -1
         for step in candidate.steps:
-            if not (isinstance(step, Set) and last < step.knob < len(position)):
-                raise ValueError(f"{candidate} is not on the lattice")
-            if not 0 < step.value < self.sizes[step.knob]:
+            if not (
+                isinstance(step, Set)
+                and last < step.knob < len(position)
+                and 0 < step.value < self.sizes[step.knob]
+            ):
                 raise ValueError(f"{candidate} is not on the lattice")
             position[step.knob], last = step.value, step.knob
         return tuple(position)

@@ -27,7 +27,7 @@ from planish.levels.loops.ir.tree import leaves
 from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.runtime.kernels import Kernel as LoopsKernel
 from planish.levels.loops.runtime.kernels import LaunchRecord, is_shared
-from planish.network.fusion import FusedKernel
+from planish.network.fusion import FusedKernel, Kernels, NetworkKernel
 from planish.network.ir import Array, Network
 from planish.network.library.arena import ALIGNMENT, Arena, Lifetime, align_up, plan_arena
 from planish.network.library.dispatch import (
@@ -121,7 +121,7 @@ class Built:
 
 def build(
     network: Network,
-    kernels: Sequence[FusedKernel | PythonKernel],
+    kernels: Kernels,
     schedules: Mapping[str, Schedule],
     target: Target,
     weights: Weights | None = None,
@@ -162,7 +162,7 @@ def build(
     )
 
 
-def _divided(network: Network, kernels: Sequence[FusedKernel | PythonKernel], cores: int) -> set[str]:
+def _divided(network: Network, kernels: Kernels, cores: int) -> set[str]:
     """Return the programs of Python kernels whose iterations the cores divide."""
     found = set[str]()
     for kernel in kernels:
@@ -177,11 +177,11 @@ _Code = tuple[str, tuple[tuple[str, tuple[int, int]], ...]]
 """The text of a program, and which of its operands have rows apart: kernels of both have the same code."""
 
 
-def _code_of(network: Network, kernel: FusedKernel | PythonKernel) -> _Code:
+def _code_of(network: Network, kernel: NetworkKernel) -> _Code:
     return kernel.program.text, tuple(rows_apart(network, kernel).items())
 
 
-def _names(network: Network, kernels: Sequence[FusedKernel | PythonKernel]) -> Mapping[_Code, str]:
+def _names(network: Network, kernels: Kernels) -> Mapping[_Code, str]:
     """Name all distinct code for debuggers and profilers, by the operators of the first kernel of it."""
     names = dict[_Code, str]()
     for kernel in kernels:
@@ -202,7 +202,7 @@ class _Writer:
     def __init__(
         self,
         network: Network,
-        kernels: Sequence[FusedKernel | PythonKernel],
+        kernels: Kernels,
         schedules: Mapping[str, Schedule],
         target: Target,
         weights: Weights,
@@ -228,7 +228,7 @@ class _Writer:
         self.packed: dict[tuple[str, tuple[int, ...]], tuple[Sequence[Array], Mapping[str, Array]]] = {}
         self.arena = plan_arena(list(self._lifetimes(kernels)))
 
-    def _lifetimes(self, kernels: Sequence[FusedKernel | PythonKernel]) -> Iterator[Lifetime]:
+    def _lifetimes(self, kernels: Kernels) -> Iterator[Lifetime]:
         first, last = dict[str, int](), dict[str, int]()
         for index, kernel in enumerate(kernels):
             for name in kernel_outputs(kernel):
@@ -242,7 +242,7 @@ class _Writer:
             if scratch := self._scratch(kernel):
                 yield Lifetime(f"{_SCRATCH} {index}", scratch, index, index)
 
-    def _scratch(self, kernel: FusedKernel | PythonKernel) -> int:
+    def _scratch(self, kernel: NetworkKernel) -> int:
         if isinstance(kernel, PythonKernel):
             copies = self.cores if kernel.program.text in self.divided else 1
             return copies * sum(map(align_up, kernel.scratch.values()))
@@ -266,7 +266,7 @@ class _Writer:
             }
         )
 
-    def _layer(self, kernel: FusedKernel | PythonKernel) -> Mapping[str, Any]:
+    def _layer(self, kernel: NetworkKernel) -> Mapping[str, Any]:
         text = kernel.program.text
         schedule = self.schedules.get(text)
         shared = text in self.divided if schedule is None else schedule.is_shared
@@ -314,7 +314,7 @@ class _Writer:
             return Address(OUTPUTS, self.direct[root], offset)
         return Address(OWN, WORKSPACE, self.arena.offsets[root] + offset)
 
-    def step(self, index: int, kernel: FusedKernel | PythonKernel) -> DispatchStep:
+    def step(self, index: int, kernel: NetworkKernel) -> DispatchStep:
         """Make the step of a kernel."""
         if isinstance(kernel, PythonKernel):
             return self._plain_step(index, kernel)

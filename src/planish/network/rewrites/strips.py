@@ -15,12 +15,11 @@ from itertools import pairwise
 from math import prod
 
 from planish.core import Target
-from planish.network.fusion import FusedKernel, kernels_of
+from planish.network.fusion import Kernels, NetworkKernel, kernels_of
 from planish.network.ir import JOIN, PART, Network, Node, TensorType
 from planish.network.operators.builder import align_shape
 from planish.network.operators.contractions import WindowSteps, window_steps
 from planish.network.operators.winograd import geometry_of
-from planish.network.python_kernels.program import PythonKernel
 from planish.network.registry import is_elementwise
 
 CACHE_SHARE = 0.5
@@ -89,12 +88,9 @@ def find_chains(network: Network, tiles: Mapping[str, int], *, fuse: bool = True
     return found
 
 
-Kernels = Sequence[FusedKernel | PythonKernel]
-
-
 def _grow(network: Network, kernels: Kernels, taken: set[str]) -> Kernels:
     """Return the longest chain that begins with the first of some kernels."""
-    chain, inside, best = list[FusedKernel | PythonKernel](), set[str](), 0
+    chain, inside, best = list[NetworkKernel](), set[str](), 0
     pointwise, windows = 0, 0
     for kernel in kernels:
         if chain and inside.isdisjoint(kernel.operands.values()):
