@@ -243,18 +243,19 @@ def memory_space_of(tree: LoopTree, functions: Iterable[Function]) -> Mapping[st
     Args:
         functions: how all of it is executed.
     """
+    found = dict.fromkeys([buffer.name for buffer in tree.buffers], MEMORY)
+    temporaries = [buffer for buffer in tree.buffers if buffer.kind == "temporary"]
+    if not temporaries:
+        return found
     functions = tuple(functions)
     addressed = {name for function in functions for name in _addressed(function.item, frozenset())}
     parallel_nodes = [function.nodes for function in functions if function.kind == "parallel"]
     inside = {ref.buffer for nodes in parallel_nodes for leaf in leaves(nodes) for ref in leaf.refs}
-    found: dict[str, str] = {}
-    for buffer in tree.buffers:
-        found[buffer.name] = MEMORY
-        if buffer.kind == "temporary":
-            # Threads that share a loop must not share a buffer whose lifetime is one of its iterations.
-            thread_private = buffer.scope > 0 and buffer.name in inside
-            in_memory = STACK if thread_private else MEMORY
-            found[buffer.name] = in_memory if buffer.name in addressed else REGISTERS
+    for buffer in temporaries:
+        # Threads that share a loop must not share a buffer whose lifetime is one of its iterations.
+        thread_private = buffer.scope > 0 and buffer.name in inside
+        in_memory = STACK if thread_private else MEMORY
+        found[buffer.name] = in_memory if buffer.name in addressed else REGISTERS
     return found
 
 

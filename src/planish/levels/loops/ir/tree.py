@@ -145,16 +145,19 @@ class Loop:
         """
         if not self.innermost or self.looks_up:
             return False
-        found = [leaf for leaf in self.body if isinstance(leaf, Leaf)]
-        return False not in [_stands_alone(leaf, self, found) for leaf in found]
+        return False not in [_stands_alone(leaf, self, self.leaves) for leaf in self.leaves]
 
     @lazy
     def looks_up(self) -> bool:
         """Return whether its iterations look different indices up: that is done one by one."""
-        found = leaves(self.body)
-        indices = [ref for leaf in found for call in _gathers(leaf.value) for ref in refs(call.args[1])]
-        written = {leaf.target.buffer for leaf in found if indices}
+        indices = [ref for leaf in self.leaves for call in _gathers(leaf.value) for ref in refs(call.args[1])]
+        written = {leaf.target.buffer for leaf in self.leaves if indices}
         return any(self.id in ref.stride or ref.buffer in written for ref in indices)
+
+    @lazy
+    def leaves(self) -> list[Leaf]:
+        """The leaves below, in order of execution."""
+        return leaves(self.body)
 
     @property
     def innermost(self) -> bool:
@@ -253,7 +256,7 @@ def leaves(nodes: tuple[Node, ...]) -> list[Leaf]:
         if isinstance(node, Leaf):
             found.append(node)
         else:
-            found += leaves(node.body)
+            found += node.leaves
     return found
 
 

@@ -14,7 +14,7 @@ Results are stored past the caches where they are large and nothing reads them a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -128,11 +128,12 @@ class Analyzer:
 
     def _planned(self, nodes: tuple[Node, ...], inside: Inside) -> Allocation | None:
         scope = self._scope(nodes)
-        if scope.too_large(inside) or not self._fits(scope, nodes, inside):
+        # Whether the leaves agree is the same for all that remains: it is asked before what depends on it.
+        held = None if scope.too_large(inside) else scope.held
+        if held is None or not self._fits(scope, nodes, inside):
             return None
-        held = scope.held
         # A register holds one result: what begins again in the scope would need it stored in between.
-        if held is None or any(site.begins_again(inside, scope.depth) for site in held.starts):
+        if any(site.begins_again(inside, scope.depth) for site in held.starts):
             return None
         homes = self._homes(held, inside)
         if homes is None:
@@ -182,7 +183,7 @@ class Analyzer:
 
     def _fits(self, scope: Scope, nodes: tuple[Node, ...], inside: Inside) -> bool:
         """Return whether what must be unrolled is short, and the reductions' results are few enough."""
-        if scope.carrying and not self._short(nodes, inside, scope.carrying):
+        if not all([self._short(path, inside) for path in scope.carrying]):
             return False
         if not scope.buffers:
             return instances(self.tree, nodes, inside, self.vectors.lanes, STREAM_MAX) <= STREAM_MAX
@@ -191,21 +192,14 @@ class Analyzer:
                 return False
         return True
 
-    def _short(self, nodes: tuple[Node, ...], inside: Inside, carrying: Set[int]) -> bool:
-        """Return whether the loops that read from registers along them, by identity, may be unrolled."""
-        for node in nodes:
-            if isinstance(node, Leaf):
-                continue
-            # A schedule that asks for it may have more code.
-            most = UNROLLED_MAX if node.kind != "unroll" else 4 * UNROLLED_MAX
-            if id(node) in carrying:
-                if instances(self.tree, (node,), inside, self.vectors.lanes, most) > most:
-                    return False
-                continue
-            rest = min(node.step, remaining(self.tree, inside, node.axis))
-            if not self._short(node.body, {**inside, node.axis: rest}, carrying):
-                return False
-        return True
+    def _short(self, path: Path, inside: Inside) -> bool:
+        """Return whether the last loop of a path, which reads from registers along it, may be unrolled."""
+        *around, loop = path
+        for outer in around:
+            inside = {**inside, outer.axis: min(outer.step, remaining(self.tree, inside, outer.axis))}
+        # A schedule that asks for it may have more code.
+        most = UNROLLED_MAX if loop.kind != "unroll" else 4 * UNROLLED_MAX
+        return instances(self.tree, (loop,), inside, self.vectors.lanes, most) <= most
 
     def _homes(self, held: Held, inside: Inside) -> dict[str, dict[Slot, Ref]] | None:
         """List the vectors to hold; None if they overlap, or something else is read."""
@@ -262,7 +256,7 @@ def _separate(loop: Loop, extent: int) -> tuple[Loop, ...]:
         loop: whose leaves may write the same elements in different iterations: then their order counts.
         extent: its elements.
     """
-    found = leaves((loop,))
+    found = loop.leaves
     written = {leaf.target.buffer for leaf in found}
     read = {ref.buffer for leaf in found for ref in leaf.refs[1:]}
     if not loop.innermost or len(written) == len(found) or written & read:
@@ -287,7 +281,7 @@ def _overlap(slots: Iterable[Slot], stride: int) -> bool:
     if stride > 1:
         elements = [offset + i * stride for offset, lanes in slots for i in range(lanes)]
         return len(set(elements)) < len(elements)
-    return any(first + lanes > second for (first, lanes), (second, _) in pairwise(sorted(slots)))
+    return True in [first + lanes > second for (first, lanes), (second, _) in pairwise(sorted(slots))]
 
 
 def _fills_lines(site: Site, itemsize: int, lanes: int) -> bool:
@@ -353,7 +347,7 @@ def _moves_held(loop: Loop, held: Allocation) -> bool:
 
     The analyzer has seen to it that such a loop is short enough to be unrolled.
     """
-    for leaf in leaves(loop.body):
+    for leaf in loop.leaves:
         for ref in leaf.refs:
             if ref.buffer in held.registers and loop.id in ref.stride:
                 return True
@@ -367,7 +361,7 @@ def walked(loop: Loop, times: int, buffers: Mapping[str, int]) -> tuple[Ref, ...
         times: its iterations in one of the machine's.
         buffers: those that count, with the bytes of their elements.
     """
-    refs = [ref for leaf in leaves(loop.body) for ref in leaf.refs if ref.buffer in buffers]
+    refs = [ref for leaf in loop.leaves for ref in leaf.refs if ref.buffer in buffers]
     far = [ref.stride.get(loop.id, 0) * times * buffers[ref.buffer] for ref in refs]
     # Less than a line a pass, and most requests would be for a line that was asked for already.
     return tuple([ref for ref, move in zip(refs, far, strict=True) if LINE <= move <= LINES_MAX * LINE])
@@ -452,7 +446,9 @@ class _Annotator:
         for node in nodes:
             if start is not None:
                 pair = (start, node)
-                allocation = self.analyzer.allocate(pair, inside) if _begins(*pair) else None
+                # Of two nodes, this is the scope that was refused already.
+                together = len(nodes) > 2 and _begins(*pair)
+                allocation = self.analyzer.allocate(pair, inside) if together else None
                 if allocation is not None:
                     yield self._region(pair, inside, allocation)
                     start = None
@@ -524,7 +520,8 @@ class _Annotator:
 
     def _is_short(self, node: Loop, inside: Inside, held: Held) -> bool:
         """Return whether a nest along all of whose loops something is written is unrolled."""
-        if not self.vectors.compiled and held.counted.isdisjoint(map(id, loops((node,)))):
+        repeats = held.counted and any(id(loop) in held.counted for loop in loops((node,)))
+        if not self.vectors.compiled and not repeats:
             return True
         return instances(self.tree, (node,), inside, self.vectors.lanes, UNROLL_WORK) <= UNROLL_WORK
 

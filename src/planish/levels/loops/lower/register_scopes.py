@@ -62,10 +62,9 @@ class Site:
             counted: loops, by identity, that are not unrolled all the same.
         """
         count = 1
+        moving = self._moving
         if counted:
-            moving = [step for step in self._moving if id(self.path[step[0]]) not in counted]
-        else:
-            moving = self._moving
+            moving = [step for step in moving if id(self.path[step[0]]) not in counted]
         if depth >= self._plain:  # the counts multiply
             for at, axis, step, size in moving:
                 if at >= depth:
@@ -250,10 +249,10 @@ class Scope:
     @lazy
     def counted(self) -> set[int]:
         """The loops, by identity, along which memory alone is written, which need not be unrolled."""
-        if not self.buffers:
-            return set()
-        inner = {id(loop) for site in self.sites for loop in site.path[self.depth :]}
-        return inner - self._moving(self.buffers)
+        memory = {site.leaf.target.buffer for site in self.sites}
+        memory -= {site.leaf.target.buffer for site in self.reducing}
+        memory -= self.local if memory else set()
+        return self._moving(memory) - self._moving(self.buffers) if memory and self.buffers else set()
 
     def _moving(self, buffers: Set[str]) -> set[int]:
         """Return the loops, by identity, along which some buffers are written."""
@@ -270,10 +269,13 @@ class Scope:
     @lazy
     def local(self) -> set[str]:
         """The buffers that nothing outside uses."""
-        counts = Counter([ref.buffer for site in self.sites for ref in site.leaf.refs])
-        targets = {site.leaf.target.buffer for site in self.sites}
         buffer = self._tree.buffer
-        return {b for b in targets if buffer[b].kind == "temporary" and counts[b] == self._uses[b]}
+        found = {site.leaf.target.buffer for site in self.sites}
+        found = {name for name in found if buffer[name].kind == "temporary"}
+        if not found:
+            return found
+        counts = Counter([ref.buffer for site in self.sites for ref in site.leaf.refs])
+        return {name for name in found if counts[name] == self._uses[name]}
 
     @lazy
     def buffers(self) -> set[str]:
@@ -281,15 +283,24 @@ class Scope:
         return {site.leaf.target.buffer for site in self.reducing} | self.local
 
     @lazy
-    def carrying(self) -> set[int]:
-        """The loops, by identity, that move what is read from registers, but nothing that is written."""
-        found: set[int] = set()
-        for site in self.sites:
-            inner = site.path[self.depth :]
-            for ref in site.leaf.refs[1:]:
-                if ref.buffer in self.buffers:
-                    found.update([id(loop) for loop in inner if loop.id in ref.stride])
-        return found - self._moving(self.buffers)
+    def carrying(self) -> list[Path]:
+        """The loops that move what is read from registers, but nothing that is written.
+
+        Of several inside one another, the outermost; each is the last of a path from the scope's beginning.
+        """
+        buffers = self.buffers
+        reads = [(s, ref) for s in self.sites for ref in s.leaf.refs[1:] if ref.buffer in buffers]
+        if not reads:
+            return []
+        carrying = {id(loop) for s, ref in reads for loop in s.path[self.depth :] if loop.id in ref.stride}
+        carrying -= self._moving(buffers)
+        found: dict[int, Path] = {}
+        for site in self.sites if carrying else ():
+            for at, loop in enumerate(site.path[self.depth :], self.depth + 1):
+                if id(loop) in carrying:
+                    found[id(loop)] = site.path[self.depth : at]
+                    break
+        return list(found.values())
 
     @lazy
     def reread(self) -> set[str]:
@@ -324,9 +335,10 @@ class Scope:
             return None
         if not self.buffers:
             return held
-        if not self._same_addresses() or not all(self._add_target(held, site) for site in self.sites):
+        # Here and below lists stand for generators, which take longer: this runs for each candidate.
+        if not self._same_addresses() or False in [self._add_target(held, site) for site in self.sites]:
             return None
-        if not all(self._add_reads(held, site) for site in self.sites):
+        if False in [self._add_reads(held, site) for site in self.sites]:
             return None
         if not all(self._is_summed_once(buffer) for buffer in held.lanewise):
             return None
@@ -346,7 +358,7 @@ class Scope:
     def _operands(self, site: Site) -> int:
         """Vector registers that a leaf needs besides those that hold results."""
         leaf, vector = site.leaf, self._vector(site)
-        strided = vector is not None and any(r.stride.get(vector.id, 0) > 1 for r in leaf.refs)
+        strided = vector is not None and True in [r.stride.get(vector.id, 0) > 1 for r in leaf.refs]
         spare = strided + (not self._vectors.masks)
         # A product that is added is one instruction, of two operands.
         if leaf.reduce == "add" and _is_multiply(leaf.value):

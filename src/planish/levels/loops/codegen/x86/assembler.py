@@ -121,7 +121,7 @@ class Assembler:
     def code(self) -> bytearray:
         """The bytes so far; waiting instructions are encoded first."""
         if self._waiting:
-            encoded = [_encoded[words] for words in self._waiting]
+            encoded = list(map(_encoded.__getitem__, self._waiting))
             if self._constants:
                 ends = list(accumulate(map(len, encoded), initial=len(self._code)))
                 self._fixups += [(ends[number], offset) for number, offset in self._constants]
