@@ -162,6 +162,18 @@ def test_folder_is_read_again(tmp_path: Path) -> None:
     assert_same(CompiledNetwork(tmp_path / "net"), path)
 
 
+def test_folder_is_written_again_while_its_library_is_loaded(tmp_path: Path) -> None:
+    x = np.ones((1, 3, 8, 8), np.float32)
+    networks = list[CompiledNetwork]()
+    for factor in (2.0, 3.0, 3.0):
+        w = ModelWriter()
+        path = w.save(
+            tmp_path / "m.onnx", w.add("Mul", w.input("x", x.shape), w.constant(np.array(factor, np.float32)))
+        )
+        networks.append(planish.compile(path, output=tmp_path / "net"))
+    assert [float(net(x).max()) for net in networks] == [2.0, 3.0, 3.0]
+
+
 @pytest.mark.slow
 def test_tuned_kernels_are_taken_from_the_store(tmp_path: Path) -> None:
     path, store = small_model(tmp_path / "m.onnx"), tmp_path / "a.db"

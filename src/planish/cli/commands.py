@@ -17,7 +17,7 @@ from planish.cli.output import guarded
 
 COMMANDS = {
     "tune": ("tune:tune", "Search for the best way to run a program."),
-    "compile": ("compile:compile_", "Compile an ONNX network to one shared library."),
+    "compile": ("compile:compile_", "Compile an ONNX model or a StableHLO module to one shared library."),
     "inspect": ("inspect:inspect", "Show the class of a network, and which passes change it."),
     "batch": ("gpu_batches:batch", "Compile schedules for a GPU, to be measured where it is."),
     "measure": ("gpu_batches:measure", "Verify and time a batch on this machine's GPU."),

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def compile_(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The network.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="An ONNX model, or a StableHLO module (.mlir), as of JAX.")
+    ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the library is written.")
     ],
@@ -51,11 +53,12 @@ def compile_(
 ) -> None:
     """Compile a network to one shared library, which needs no planish, no Python and no compiler to run.
 
-    The library's outputs are compared with those of ONNX Runtime without optimizations. If they differ, the
-    library is not written, and the command ends with exit code 3. Then it is timed alternately with ONNX
-    Runtime with all optimizations, and with OpenVINO, onnxslim and PyTorch's compiler (torch with onnx2torch)
-    if these are installed, on the same number of cores. With --target, the library is for another processor:
-    it is verified under QEMU, if qemu-user is installed, and not timed.
+    A StableHLO module is read as an ONNX model, whose outputs are compared with those of XLA. The library's
+    outputs are compared with those of ONNX Runtime without optimizations. If they differ, the library is not
+    written, and the command ends with exit code 3. Then it is timed alternately with ONNX Runtime with all
+    optimizations, and with OpenVINO, onnxslim and PyTorch's compiler (torch with onnx2torch) if these are
+    installed, on the same number of cores. With --target, the library is for another processor: it is
+    verified under QEMU, if qemu-user is installed, and not timed.
     """
     from planish.cli.output import remark, say
     from planish.cli.request import executors

@@ -1,1 +1,1 @@
-"""Whole networks: an ONNX model becomes one shared library."""
+"""Whole networks: an ONNX model or a StableHLO module becomes one shared library."""

@@ -1,4 +1,4 @@
-"""Compilation of a network: from an ONNX model to a verified library."""
+"""Compilation of a network: from an ONNX model or a StableHLO module to a verified library."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 COMPARISON_S = 20.0
 """Seconds that the comparison with ONNX Runtime takes at most."""
+
+MODULE_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
+"""Ends of names of files that are StableHLO modules."""
 
 MOST_BATCHES = 8
 """Batches of the user's inputs on which answers are compared."""
@@ -110,10 +113,10 @@ def compile(  # noqa: A001 (of `planish.compile`)
     inputs: str | Path | None = None,
     store: Store | str | Path | None = None,
 ) -> CompiledNetwork:
-    """Compile an ONNX model to one shared library, and verify its answers.
+    """Compile an ONNX model or a StableHLO module to one shared library, and verify its answers.
 
     Args:
-        model: the file.
+        model: the file; a module's ends with `.mlir`, `.stablehlo` or `.mlirbc`.
         output: the folder to write; None for one that lives as long as the process.
         shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`. With a range,
             `"x=1..8x3x224x224"` or `"x=1x3x48x160..320:32"`, the library has a variant for each shape.
@@ -176,7 +179,7 @@ def compile_model(
     """Compile a model and report; see `compile`.
 
     Args:
-        path: of the model.
+        path: of the model or module.
         output: the folder to write.
         shape: of open inputs; with ranges, there is a variant for each set of shapes.
         cores: threads of the library.
@@ -200,6 +203,7 @@ def compile_model(
     shapes, on_progress = concrete_shapes(shape), on_progress or _silent
     weights, share = Weights(), None if seconds is None else seconds / len(shapes)
     machine = cross_target(target, cores) if target else this_machine(cores)
+    path, module = _import_module(path) if path.suffix in MODULE_SUFFIXES else (path, "")
     request = _Request(
         machine,
         share,
@@ -211,6 +215,7 @@ def compile_model(
         on_progress,
         COMPARISON_S / len(shapes),
         start,
+        module,
     )
     found = list[Compilation]()
     for number, each in enumerate(shapes, 1):
@@ -233,6 +238,7 @@ class _Request:
         seconds, tolerance, store, inputs, measures, fuse, on_progress: as there.
         comparison_s: seconds of the comparison with ONNX Runtime.
         start: starts the workers that tune.
+        module: text of the StableHLO module that the model was read from; empty for a model of ONNX.
     """
 
     target: Target
@@ -245,6 +251,7 @@ class _Request:
     on_progress: Progress
     comparison_s: float
     start: ExecutorFactory
+    module: str = ""
 
 
 def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
@@ -263,7 +270,10 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
 
     limit = TOLERANCE if request.tolerance is None else request.tolerance
     own = _read_feeds(program) if request.inputs else []
-    feeds = [*own, *make_feeds(network, INPUT_SETS), make_extreme_feed(network)]
+    drawn = [*own, *make_feeds(network, INPUT_SETS)]
+    if request.module:
+        _verify_translation(request.module, network, model, drawn, on_progress)
+    feeds = [*drawn, make_extreme_feed(network)]
     network, kernels = _arrange(network, limit, request)
     distinct = {kernel.program.text for kernel in kernels}
     on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
@@ -308,6 +318,38 @@ def _arrange(network: Network, tolerance: float, request: _Request) -> tuple[Net
     return choose_placements(network, target, on_progress, fuse=request.fuse)
 
 
+def _import_module(path: Path) -> tuple[Path, str]:
+    """Write a StableHLO module as an ONNX model; return its path, and the module's text."""
+    _importer()
+    from planish.network.stablehlo.source import read_module
+
+    model, text = read_module(path)
+    written = _working_folder() / f"{path.stem}.onnx"
+    written.write_bytes(model.SerializeToString())
+    return written, text
+
+
+def _verify_translation(
+    module: str, network: Network, model: SourceModel, feeds: Sequence[Feed], on_progress: Progress
+) -> None:
+    """Compare the answers of a translated model by ONNX Runtime with those of its module by XLA."""
+    from planish.levels.graph.sessions import SessionSettings
+    from planish.network.stablehlo.source import MOST_DIFFERENCE, xla_answers
+    from planish.network.verification import difference
+
+    wanted = xla_answers(module, [[feed[name] for name in network.inputs] for feed in feeds])
+    session, worst = model.open(SessionSettings(), as_it_is=True), 0.0
+    for feed, right in zip(feeds, wanted, strict=True):
+        pairs = zip(session.run(feed), right, strict=True)
+        worst = max([worst, *(difference(np.asarray(found), each) for found, each in pairs)])
+    if not worst <= MOST_DIFFERENCE:
+        what = (
+            f"the module's translation to ONNX differs from XLA by {worst:.2g} of an output's largest number"
+        )
+        raise ProgramError(what, "Nothing was written. Report it as a defect, with the module.")
+    on_progress(f"read as an ONNX model, which differs from XLA by {worst:.1e} at most")
+
+
 def _read_feeds(program: GraphProgram) -> list[Feed]:
     """Return the user's inputs, the first few batches of them."""
     from planish.levels.graph.feeds import arrays_in, batches
@@ -317,9 +359,12 @@ def _read_feeds(program: GraphProgram) -> list[Feed]:
 
 
 def _check_weights(network: Network) -> None:
-    """Raise ProgramError for a weight that is no number: what is computed with it is none either."""
+    """Raise ProgramError for a weight that is no number: what is computed with it is none either.
+
+    A single number may be NaN: models choose it for what they do not define.
+    """
     for name, array in network.constants.items():
-        if array.dtype.kind == "f" and array.size and np.isnan(np.min(array)):
+        if array.dtype.kind == "f" and array.size > 1 and np.isnan(np.min(array)):
             count = int(np.count_nonzero(np.isnan(array)))
             what = f"weight '{name}' has {count} elements of {array.size} that are no numbers (NaN)"
             raise ProgramError(what, "The model is damaged: export it again.")

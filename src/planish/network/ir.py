@@ -233,9 +233,10 @@ class Network:
         return replace(self, types=types, constants={**self.constants, name: value})
 
     def scalar(self, name: str) -> float | None:
-        """Return the number that a constant of one element holds; None for any other tensor."""
+        """Return the number that a constant of one element holds; None for NaN, and for any other tensor."""
         found = self.constants.get(name)
-        return float(found.reshape(())) if found is not None and found.size == 1 else None
+        one = found is not None and found.size == 1 and not np.isnan(found.reshape(()))
+        return float(found.reshape(())) if found is not None and one else None
 
     def whole_numbers(self, node: Node, index: int) -> tuple[int, ...] | None:
         """Return a constant input of whole numbers; None where it is missing."""

@@ -36,6 +36,23 @@ def shaped_outputs(ports: Sequence[Mapping[str, Any]], outputs: Sequence[NDArray
     return found
 
 
+_files: dict[Path, list[tuple[int, int]]] = {}
+"""The files that had each path when they were loaded, by device and number."""
+
+
+def _name_to_load(path: Path) -> str:
+    """Return a name of a file by which no other file was loaded.
+
+    The loader takes a name that it knows for the library that it has loaded by it, though a network may have
+    been compiled again to the same folder meanwhile.
+    """
+    status, known = path.stat(), _files.setdefault(path, [])
+    file = status.st_dev, status.st_ino
+    if file not in known:
+        known.append(file)
+    return f"{path.parent}{'/' * (1 + known.index(file))}{path.name}"
+
+
 class CompiledNetwork:
     """A network in a shared library; it is called with NumPy arrays.
 
@@ -61,7 +78,7 @@ class CompiledNetwork:
         self.folder, self._variant = Path(folder), variant
         try:
             self.manifest: Mapping[str, Any] = json.loads((self.folder / "manifest.json").read_text())
-            self._library = ctypes.CDLL(str((self.folder / "model.so").resolve()))
+            self._library = ctypes.CDLL(_name_to_load((self.folder / "model.so").resolve()))
         except (OSError, ValueError) as error:
             what = f"'{folder}' holds no compiled network: {error}"
             raise ProgramError(what, "Make it: planish compile model.onnx -o FOLDER.") from error

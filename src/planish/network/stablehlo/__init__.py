@@ -1,0 +1,1 @@
+"""Import of StableHLO modules, such as those of JAX, as ONNX models."""

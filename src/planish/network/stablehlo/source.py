@@ -1,0 +1,160 @@
+"""Reading of StableHLO modules as ONNX models, and their answers by XLA."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planish.core import ProgramError
+from planish.levels.hlo import read_program
+from planish.levels.hlo.ir.mlir import functions, ir, type_of
+from planish.levels.hlo.ir.normal import chosen_function, entry_text, load, named_location
+from planish.levels.hlo.program import program_from
+from planish.levels.hlo.workload.arguments import signature
+from planish.network.ir import Array
+from planish.network.stablehlo.products import PRODUCT_RULES
+from planish.network.stablehlo.reductions import REDUCTION_RULES
+from planish.network.stablehlo.rules import DTYPES, ELEMENT_RULES, HINT, Rule
+from planish.network.stablehlo.writer import GraphWriter, Tensor
+from planish.sandbox.tool import run_tool
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_OPSET, _IR_VERSION = 20, 9
+_LARGEST = (1 << 31) - (1 << 20)
+"""Bytes of weights that an ONNX model holds, with something left for its nodes."""
+_SECONDS = 600.0
+"""Seconds at most in which XLA compiles and runs a module."""
+MOST_DIFFERENCE = 1e-3
+"""Largest difference of a translated model from its module, as a share of an output's largest number.
+
+Both sum in orders of their own, and a mistake in the translation makes a larger difference.
+"""
+RULES: dict[str, Rule] = {**ELEMENT_RULES, **REDUCTION_RULES, **PRODUCT_RULES}
+"""Rule of each operation that is covered."""
+
+
+def read_module(path: Path) -> tuple[ModelProto, str]:
+    """Read a StableHLO module, of text, bytecode or a portable artifact, as an ONNX model.
+
+    Args:
+        path: of the file; its function `main` is read, whose arguments are the model's inputs.
+
+    Returns:
+        The model, and the text of a module that has this function alone.
+
+    Raises:
+        ProgramError: the module cannot be read, or an operation or type in it is not covered.
+    """
+    root = load(read_program(path).text)
+    name = chosen_function(root)
+    return _translate(dict(functions(root))[name], f"'{path}'", path.stem), entry_text(root, name)
+
+
+def _translate(function: ir.Operation, path: str, title: str) -> ModelProto:
+    from onnx import helper, numpy_helper
+
+    block, writer = function.regions[0].blocks[0], GraphWriter()
+    operations = [each.operation for each in block.operations]
+    *body, end = operations
+    if missing := sorted({_described(op) for op in body if op.name not in RULES}):
+        raise ProgramError(f"operations of {path} are not covered: {', '.join(missing)}", HINT)
+    if not len(block.arguments):
+        raise ProgramError(f"the function of {path} takes no arguments", "Its results are constant.")
+    known, inputs = dict["ir.Value[Any]", Tensor](), list[Any]()
+    for index, argument in enumerate(block.arguments):
+        held = type_of(argument)
+        if held.element not in DTYPES:
+            raise ProgramError(f"argument {index} of {path} is of type {held}, which is not covered", HINT)
+        name = named_location(argument.location) or f"argument{index}"
+        name = f"{name}.{index}" if name in {each.name for each in inputs} else name
+        known[argument] = writer.plain(name, held.shape, DTYPES[held.element])
+        inputs.append(_port(known[argument]))
+    for op in body:
+        writer.layer = named_location(op.location)
+        results = RULES[op.name](writer, op, [known[each] for each in op.operands])
+        known.update(zip(op.results, results, strict=True))
+    writer.layer, outputs = "", list[Any]()
+    for index, value in enumerate(end.operands):
+        tensor = known[value]
+        name = "output" if len(end.operands) == 1 else f"output{index}"
+        writer.nodes.append(helper.make_node("Identity", [writer.dense(tensor)], [name], name=name))
+        outputs.append(_port(writer.plain(name, tensor.shape, tensor.dtype)))
+    if sum(each.nbytes for each in writer.weights.values()) > _LARGEST:
+        raise ProgramError(f"the constants of {path} take more than 2 GiB", "Make them arguments.")
+    weights = [numpy_helper.from_array(array, name) for name, array in writer.weights.items()]
+    graph = helper.make_graph(writer.nodes, title, inputs, outputs, weights)
+    opset = helper.make_opsetid("", _OPSET)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION)
+
+
+def _described(op: ir.Operation) -> str:
+    """Return an operation's name, and that of what a custom call calls."""
+    if op.name != "stablehlo.custom_call":
+        return op.name
+    return f"{op.name} {op.attributes['call_target_name']}"
+
+
+def _port(tensor: Tensor) -> Any:
+    from onnx import helper
+
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
+    return helper.make_tensor_value_info(tensor.name, kind, tensor.shape)
+
+
+def xla_answers(text: str, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """Run a module by XLA, in a process of its own: XLA starts threads, and this process may fork.
+
+    Args:
+        text: of the module; its `main` is run.
+        feeds: sets of inputs, in the order of its arguments.
+
+    Raises:
+        ProgramError: XLA does not compile or run it.
+    """
+    arrays = {f"{i}.{j}": each for i, feed in enumerate(feeds) for j, each in enumerate(feed)}
+    given = io.BytesIO()
+    arrays["text"] = np.frombuffer(text.encode(), np.uint8)
+    np.savez(given, allow_pickle=False, **arrays)
+    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    try:
+        ran = run_tool(command, seconds=_SECONDS, given=given.getvalue())
+    except TimeoutError as error:
+        raise ProgramError(f"XLA did not run the module within {_SECONDS:g} s") from error
+    if ran.code:
+        last = (ran.message.strip().splitlines() or ["it ended without a message"])[-1]
+        raise ProgramError(f"XLA does not run the module: {last}")
+    return _sets(dict(np.load(io.BytesIO(ran.output), allow_pickle=False)))
+
+
+def _sets(arrays: Mapping[str, Array]) -> list[list[Array]]:
+    """Return arrays by set; their names have its number, and the index in it, and are in this order."""
+    found: dict[str, list[Array]] = {}
+    for name, array in arrays.items():
+        found.setdefault(name.partition(".")[0], []).append(array)
+    return list(found.values())
+
+
+def main() -> None:
+    """Run a module on sets of inputs: those of the standard input."""
+    from planish.levels.hlo.backend import BackendError, compute, open_backend
+
+    arrays = dict(np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False))
+    text = arrays.pop("text").tobytes().decode()
+    backend = open_backend("xla")
+    types = signature(program_from(text)).arguments
+    try:
+        executable = backend.compile(text)
+        found = [compute(backend, executable, types, feed) for feed in _sets(arrays)]
+    except BackendError as error:
+        sys.exit(error.message)
+    results = {f"{i}.{j}": each for i, outputs in enumerate(found) for j, each in enumerate(outputs)}
+    written = io.BytesIO()
+    np.savez(written, allow_pickle=False, **results)
+    sys.stdout.buffer.write(written.getvalue())
