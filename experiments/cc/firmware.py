@@ -94,7 +94,8 @@ FIRMWARE = (
         ("https://github.com/micropython/micropython", "v1.26.1"),
         ("micropython_embed/*/*.c", "micropython_embed/*/*/*.c"),
         folders=("micropython_embed", "micropython_embed/port"),
-        prepare="cp {own}/mpconfigport.h . && make -f ports/embed/embed.mk MICROPYTHON_TOP=$PWD "
+        prepare="rm -rf build-embed && cp {own}/mpconfigport.h . && "
+        "make -f ports/embed/embed.mk MICROPYTHON_TOP=$PWD "
         "PACKAGE_DIR=micropython_embed BUILD=build-embed CPP='clang-22 -E'",
     ),
 )
