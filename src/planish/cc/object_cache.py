@@ -163,14 +163,15 @@ class ObjectCache:
                 self.note(f"cannot be written: {error}")
         self._make_room(os.path.dirname(path), path)
 
-    def beside(self, kind: str, name: str) -> str:
-        """Make the folder of a kind whose files are no entries; return a path in it, empty where it fails."""
+    def folder_of(self, kind: str, name: str) -> str:
+        """Make a folder for another cache; return its path, empty where it cannot be made."""
+        path = f"{self.folder}/{kind}/{name}"
         try:
-            self.make_folder(f"{self.folder}/{kind}")
+            self.make_folder(path)
         except OSError as error:
             self.note(f"cannot be written: {error}")
             return ""
-        return f"{self.folder}/{kind}/{name}"
+        return path
 
     def make_folder(self, path: str) -> None:
         """Make a folder of the cache as open to others as the cache itself is; a new one is the user's alone.

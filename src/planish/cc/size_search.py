@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from planish.cc.object_cache import ObjectCache, digest
@@ -31,6 +32,7 @@ from planish.core import (
     Trial,
     candidate_from_json,
 )
+from planish.core.disk_cache import DiskCache
 from planish.core.process import processor_s
 from planish.core.trial import outcome_from_json, outcome_to_json
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
@@ -126,7 +128,8 @@ def make_smaller(
         return _made(bitcode, trials.best[1], 0, trials.seconds)
     context = SearchContext(seconds=seconds if counted is None else float(counted))
     searcher = Parts(space, (objective,), 0, context)
-    spec = FunctionEvaluatorSpec(bitcode, cost, cache.beside(_FUNCTIONS, digest(*made_by)))
+    folder = cache.folder_of(_FUNCTIONS, digest(*made_by))
+    spec = FunctionEvaluatorSpec(bitcode, cost, DiskCache(Path(folder)) if folder else None)
     with ForkedExecutor(spec) as executor:
         budget = trials.budget = _ProcessorBudget(
             seconds, evaluations, executor, searcher, trials, used, patience

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planish.core.disk_cache import DiskCache
 from planish.levels.llvm.modules.stored_costs import StoredCosts, context_name, exact_names
 
 BODY = """define i32 @f(ptr %x) #0 !dbg !9 {
@@ -38,7 +39,7 @@ attributes #1 = {{ nounwind }}
 """
 
 
-def named(module: str) -> bytes:
+def named(module: str) -> str:
     begin = module.index("define")
     return exact_names(module, {"f": module[begin : module.index("\n}", begin) + 2]})["f"]
 
@@ -75,15 +76,23 @@ def test_modules_of_other_targets_and_flags_share_nothing() -> None:
     assert context_name(MODULE.replace("@f", "@g")) == context_name(MODULE)
 
 
-def test_rows_are_added_by_several_and_what_is_cut_off_is_no_function(tmp_path: Path) -> None:
-    path = tmp_path / "costs"
-    one, other = StoredCosts(path), StoredCosts(path)
-    one.add({b"a" * 16: 10})
-    other.add({b"b" * 16: 20})
-    other.add({b"b" * 16: 20})
-    found = StoredCosts(path)
-    assert [found.get(name * 16) for name in (b"a", b"b", b"c")] == [10, 20, None]
-    assert path.stat().st_size == 40
-    path.write_bytes(path.read_bytes()[:-1])
-    assert [StoredCosts(path).get(name * 16) for name in (b"a", b"b")] == [10, None]
-    StoredCosts(tmp_path / "none" / "costs").add({b"a" * 16: 10})
+def test_costs_are_added_by_several_and_a_damaged_entry_has_none(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path)
+    one, other = StoredCosts(cache, "costs"), StoredCosts(cache, "costs")
+    one.add({"a": 10})
+    other.add({"b": 20})
+    found = StoredCosts(cache, "costs")
+    assert [found.get(name) for name in ("a", "b", "c")] == [10, 20, None]
+    (tmp_path / "costs").write_bytes(b"[1")
+    assert StoredCosts(cache, "costs").get("a") is None
+    StoredCosts(DiskCache(tmp_path / "none"), "costs").add({"a": 10})
+
+
+def test_an_entry_has_what_was_added_last(tmp_path: Path) -> None:
+    costs = StoredCosts(DiskCache(tmp_path), "costs")
+    for number in range(120_000):
+        costs.add({str(number): number})
+    found = StoredCosts(DiskCache(tmp_path), "costs")
+    known = [number for number in range(120_000) if found.get(str(number)) is not None]
+    assert len(known) <= 50_000
+    assert known[-1] > 100_000

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from planish.core import Candidate, Failed, Measured, Outcome, StageClock
+from planish.core.disk_cache import DiskCache
 from planish.levels.llvm.bindings.c_module import CModule
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, PassError
 from planish.levels.llvm.function_steps import FunctionPlan, plan_of
@@ -188,18 +188,17 @@ class FunctionEvaluatorSpec:
     Args:
         bitcode: the module, unoptimized.
         objective: `text_bytes`, `loaded_bytes` or `instructions`.
-        stored: the beginning of the path of a file with costs of functions, in a folder that exists; empty:
-            none are stored.
+        stored: a cache of costs of functions, which other processes may write to; None: none are stored.
     """
 
     bitcode: bytes
     objective: str
-    stored: str = ""
+    stored: DiskCache | None = None
 
     @property
     def sandbox(self) -> SandboxPolicy:
-        """Return the policy: the file may be written."""
-        return SandboxPolicy.for_code([Path(self.stored).parent] if self.stored else [])
+        """Return the policy: costs may be stored."""
+        return SandboxPolicy.for_code([self.stored.folder] if self.stored else [])
 
     @property
     def limits(self) -> Limits:
@@ -210,7 +209,7 @@ class FunctionEvaluatorSpec:
     def __call__(self) -> FunctionEvaluator:
         bindings = whole_bindings()
         module = single(bindings.parse(self.bitcode))
-        stored = StoredCosts(Path(f"{self.stored}-{context_name(module.text())}")) if self.stored else None
+        stored = StoredCosts(self.stored, context_name(module.text())) if self.stored else None
         return FunctionEvaluator(module, bindings, self.objective, stored)
 
 

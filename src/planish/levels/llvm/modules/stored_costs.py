@@ -1,4 +1,4 @@
-"""Costs of functions that earlier searches measured, in a file that searches on other modules read.
+"""Costs of functions that earlier searches measured, in a disk cache that searches on other modules read.
 
 Code is made of a function by its text and by what that refers to: types, attributes, metadata, and the
 declarations of other functions and of variables. A function of another module for which all these are equal
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-import struct
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from itertools import islice
+from typing import cast
 
-_ROW = struct.Struct("<16sI")
-_LARGEST = 2 << 20
-"""Bytes of a file that is begun anew."""
+from planish.core.disk_cache import DiskCache
+
+_SHARE = 0.1
+"""Share of an entry that is new when it is written again."""
+_MOST = 50_000
+"""Functions of an entry."""
 _NAME = r'(?:"[^"]*"|[-\w$.]+)'
 _ITEMS = re.compile(
     rf"^(?:([@%!#]{_NAME}) = .*|attributes (#\d+) = .*|(?:declare|define) [^@]*(@{_NAME})\(.*)$", re.MULTILINE
@@ -33,7 +36,7 @@ def plain_text(text: str) -> str:
     return _NUMBERS.sub(r"\1", text)
 
 
-def exact_names(module: str, bodies: Mapping[str, str]) -> dict[str, bytes]:
+def exact_names(module: str, bodies: Mapping[str, str]) -> dict[str, str]:
     """Name functions by their text and by all that it refers to.
 
     Args:
@@ -44,7 +47,7 @@ def exact_names(module: str, bodies: Mapping[str, str]) -> dict[str, bytes]:
     return {name: _exact_name(f"{name} {body}", items) for name, body in bodies.items()}
 
 
-def _exact_name(text: str, items: Mapping[str, str]) -> bytes:
+def _exact_name(text: str, items: Mapping[str, str]) -> str:
     waiting, found = _USED.findall(text), dict[str, str]()
     while waiting:
         name = waiting.pop()
@@ -54,7 +57,7 @@ def _exact_name(text: str, items: Mapping[str, str]) -> bytes:
         found[name] = plain_text(line)
         waiting += (each for each in _USED.findall(line[:_HEAD]) if not each.startswith("@"))
     parts = (plain_text(text), *sorted(found.values()))
-    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).digest()[:16]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def context_name(module: str) -> str:
@@ -64,39 +67,35 @@ def context_name(module: str) -> str:
 
 
 class StoredCosts:
-    """A file of costs, which processes may add to at the same time.
+    """An entry of a disk cache with costs of functions.
 
-    A row that was cut off moves those after it, which then have names that no function has. Where the file
-    cannot be written, nothing is kept.
+    Of what several processes add at the same time, some may be lost: it is measured again.
 
     Args:
-        path: of the file, in a folder that exists.
+        cache: where it is.
+        key: of the entry.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known = dict(self._rows())
+    def __init__(self, cache: DiskCache, key: str) -> None:
+        self._cache, self._key = cache, key
+        self._known = self._read()
+        self._n_fresh = 0
 
-    def _rows(self) -> Iterator[tuple[bytes, int]]:
-        try:
-            data = self._path.read_bytes()
-            if len(data) > _LARGEST:
-                self._path.unlink()
-        except OSError:
-            return
-        yield from _ROW.iter_unpack(data[: len(data) // _ROW.size * _ROW.size])
+    def _read(self) -> dict[str, int]:
+        found = self._cache.get_json(self._key)
+        return cast("dict[str, int]", found) if isinstance(found, dict) else {}
 
-    def get(self, name: bytes) -> int | None:
+    def get(self, name: str) -> int | None:
         """Return the cost of a function; None where it is not known."""
         return self._known.get(name)
 
-    def add(self, costs: Mapping[bytes, int]) -> None:
-        """Add the costs of functions of which code was made."""
-        fresh = {name: cost for name, cost in costs.items() if self._known.get(name) != cost}
-        rows = b"".join(_ROW.pack(name, cost) for name, cost in fresh.items())
-        self._known.update(fresh)
-        try:
-            with self._path.open("ab", buffering=0) as file:
-                file.write(rows)
-        except OSError:
-            pass  # full, or another user's
+    def add(self, costs: Mapping[str, int]) -> None:
+        """Add the costs of functions of which code was made; they are stored when they are many."""
+        self._known.update(costs)
+        self._n_fresh += len(costs)
+        if self._n_fresh >= _SHARE * len(self._known):
+            # What was added last is at the end.
+            known = {**self._read(), **self._known}
+            self._known = dict(islice(known.items(), max(0, len(known) - _MOST), None))
+            self._cache.put_json(self._key, self._known)
+            self._n_fresh = 0
