@@ -25,11 +25,8 @@ _WORDS: dict[Outliner, tuple[str, ...]] = {
     "repeated": (*_OUTLINE, "-mllvm", "-machine-outliner-reruns=4"),
 }
 _ARM, _X86_64, _AARCH64, RISCV = 40, 62, 183, 243
-_OUTLINERS: dict[int, tuple[Outliner, ...]] = {
-    _X86_64: ("", "always", "repeated"),
-    **dict.fromkeys((_ARM, _AARCH64, RISCV), ("", "always", "never", "repeated")),
-}
-"""What makes a difference by processor: with -Oz, clang runs the outliner on some of them."""
+_RUNS_FOR_SIZE = {_ARM, _AARCH64, RISCV}
+"""Processors for which clang runs the outliner on `minsize` functions."""
 _OWN_WORDS = re.compile(r"-m(?:no-)?outline")
 
 
@@ -85,10 +82,18 @@ class CodeGenerator:
             raise SearchError(f"clang cannot compile the module that was found: {said.splitlines()[0]}")
         return path.read_bytes()
 
-    def outliners(self, code: bytes) -> tuple[Outliner, ...]:
-        """List the settings of the outliner that make a difference for an object's processor."""
-        is_chosen = any(map(_OWN_WORDS.match, self.options))
-        return ("",) if is_chosen else _OUTLINERS.get(machine(code), ("",))
+    def outliners(self, code: bytes, level: str = "-Oz") -> tuple[Outliner, ...]:
+        """List clang's own choice of functions for the outliner, and the opposite where there is an outliner.
+
+        Args:
+            code: an object or program for the processor.
+            level: of the module of which code is made; with "-Os", no function of it is `minsize`.
+        """
+        if any(map(_OWN_WORDS.match, self.options)):
+            return ("",)
+        if machine(code) in _RUNS_FOR_SIZE:
+            return ("", "always" if level == "-Os" else "never")
+        return ("", "always") if machine(code) == _X86_64 else ("",)
 
 
 def options_of(attributes: Attributes, outliner: str) -> CodeOptions:

@@ -11,48 +11,42 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from planish.cc.archives import ARCHIVE, members
 from planish.cc.arguments import code_options, grouped
 from planish.cc.clang import Compiler, CompletedProcess, run, shell_code, wait
-from planish.cc.code_options import RISCV, CodeGenerator, CodeOptions
+from planish.cc.code_options import CodeGenerator
 from planish.cc.interrupts import Stoppable
 from planish.cc.job import note, refused
 from planish.cc.lock import LockEntry, SourceLock
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
 from planish.cc.optimize import (
     Choice,
-    Rank,
     check_version,
     cost_of,
-    find_attributes,
     is_smaller,
     locked_options,
     locked_plan,
     patience_s,
-    rank,
 )
+from planish.cc.program_choice import ProgramChoice, by_level
 from planish.cc.reporting import sizes
 from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, pass_on
 from planish.cc.size_search import SmallerModule, make_smaller, search
 from planish.cc.unoptimized import BITCODE, find_unoptimized
 from planish.core import PlanishError
-from planish.levels.llvm.bindings.elf import interface, machine
-from planish.levels.llvm.function_steps import FunctionPlan
+from planish.levels.llvm.bindings.elf import interface
 from planish.levels.llvm.modules.evaluator import make_planned
-from planish.levels.llvm.modules.transform import Level, make_by_level, single, survived, whole_bindings
+from planish.levels.llvm.modules.transform import Level, single, survived, whole_bindings
 from planish.sandbox.scratch import Scratch
-
-if TYPE_CHECKING:
-    from planish.cc.lock import Result
 
 _MERGE = "-Wl,-plugin-opt=emit-llvm,-plugin-opt=O0"
 _TRACE = "-Wl,-t,-t"
@@ -286,15 +280,6 @@ def _raise(ended: CompletedProcess, what: str) -> NoReturn:
 _CLANGS = Choice(b"", "clang")
 
 
-@dataclass(frozen=True)
-class _Module:
-    """A program's module, of which code is yet to be made, and how it was made; see `Choice`."""
-
-    bitcode: bytes
-    result: Result
-    plan: FunctionPlan | None = None
-
-
 class LinkOptimization:
     """The optimization of one link: it begins with merging its bitcode.
 
@@ -313,7 +298,6 @@ class LinkOptimization:
     def __init__(self, link: Link, settings: CompileSettings, cache: ObjectCache) -> None:
         self._link, self._settings, self._cache = link, settings, cache
         self._seconds = inf if settings.budget else settings.program_seconds
-        self._ranks: dict[str, Rank] = {}
         self.inputs, self._merged = link.merge()
         self._lock: SourceLock | None = None
         if self._merged and settings.lock:
@@ -402,45 +386,14 @@ class LinkOptimization:
         return "searched", about
 
     def _best(self, found: SmallerModule, levels: Collection[Level], own: bytes) -> Choice:
-        """Return the choice by which the program is smallest: of passes, of options of code generation.
+        link = partial(self._program_of, own=own)
+        with self._generator() as generate:
+            return ProgramChoice(self._start, own, generate, link, self._settings).best(found, levels)
 
-        Args:
-            found: by the search.
-            levels: clang's that are tried besides.
-            own: clang's program.
-
-        Raises:
-            SearchError: the program cannot be linked.
-        """
-        modules = [_Module(found.bitcode, "passes", found.plan)] if found.plan else []
-        # Whatever the search finds, clang's passes at either level may be better.
-        modules += [_Module(self._by_level(level), level) for level in levels]
+    @contextmanager
+    def _generator(self) -> Generator[CodeGenerator]:
         with Scratch() as scratch:
-            generate = CodeGenerator(self._link.compiler, self._link.code_options, scratch.path)
-            options = [CodeOptions()]
-            if "-Oz" in levels:
-                options = [CodeOptions(outliner=outliner) for outliner in generate.outliners(own)]
-            tried = [self._tried(generate, module, each, own) for module in modules for each in options]
-            module = min(tried, key=lambda each: each[0])[2]
-            for with_runtime in (False, True) if machine(own) == RISCV else (False,):
-                attributes = find_attributes(module.bitcode, self._settings, with_runtime=with_runtime)
-                changed = [replace(each, attributes=attributes) for each in options if attributes]
-                try:
-                    tried += [self._tried(generate, module, each, own) for each in changed]
-                except SearchError:
-                    if not with_runtime:  # a library that does not have the functions is no error
-                        raise
-        return min(tried, key=lambda each: each[0])[1]
-
-    def _tried(
-        self, generate: CodeGenerator, module: _Module, options: CodeOptions, own: bytes
-    ) -> tuple[Rank, Choice, _Module]:
-        """Link the code of a module, which several options may make equal; return the rank of the program."""
-        choice = Choice(generate(module.bitcode, options), module.result, module.plan, options)
-        if (name := digest(choice.code)) not in self._ranks:
-            program = self._program_of(choice.code, own)
-            self._ranks[name] = rank(program, own, for_flash=self._settings.for_flash)
-        return self._ranks[name], choice, module
+            yield CodeGenerator(self._link.compiler, self._link.code_options, scratch.path)
 
     def _program_of(self, code: bytes, own: bytes) -> bytes:
         program = self._link.with_object(code, self.inputs)[0]
@@ -468,13 +421,9 @@ class LinkOptimization:
             make = partial(make_planned, self._start, plan, entry.begin, entry.end)
             bitcode = survived(make, bytes, "the lists of the lock file")
         else:
-            bitcode = self._by_level(entry.result)
-        with Scratch() as scratch:
-            generate = CodeGenerator(self._link.compiler, self._link.code_options, scratch.path)
-            return Choice(generate(bitcode, options), entry.result, plan, options)
-
-    def _by_level(self, level: Level) -> bytes:
-        return survived(partial(make_by_level, self._start, level), bytes)
+            bitcode = by_level(self._start, entry.result)
+        with self._generator() as generate:
+            return Choice(generate(bitcode, options), entry.result, plan, options, entry.end)
 
 
 def _levels(bitcode: bytes) -> tuple[Level, ...]:

@@ -113,12 +113,14 @@ class Choice:
         result: "passes", "-Os", "-Oz" or "clang", as in a lock file.
         plan: what is run on the module, for "passes".
         options: of code generation.
+        end: passes on the whole module after those of the plan.
     """
 
     code: bytes
     result: Result
     plan: FunctionPlan | None = None
     options: CodeOptions = CLANGS
+    end: str = LAST
 
     @property
     def passes(self) -> Mapping[str, tuple[str, ...]]:
@@ -136,7 +138,7 @@ class Choice:
         if self.plan is None:
             return {"result": self.result, **options}
         begin = initial_pipeline(whole_bindings())
-        described = {"result": self.result, "begin": begin, "end": LAST}
+        described = {"result": self.result, "begin": begin, "end": self.end}
         return {**described, "inlining": self.plan.inlining, "lists": self.plan.lists, **options}
 
 
@@ -148,7 +150,8 @@ def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
             generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
             attributes = find_attributes(found.bitcode, job.settings)
             outliners = generate.outliners(own) if _is_smallest(unit) else ("",)
-            changed = (CodeOptions(attributes, outliner) for outliner in outliners)
+            repeated = ("repeated",) if len(outliners) > 1 else ()
+            changed = (CodeOptions(attributes, outliner) for outliner in (*outliners, *repeated))
             choices += [
                 Choice(generate(found.bitcode, options), "passes", found.plan, options)
                 for options in dict.fromkeys((CLANGS, *changed))
@@ -194,7 +197,7 @@ def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:
             make = partial(make_planned, job.bitcode, plan, entry.begin, entry.end)
             module, options = survived(make, bytes, "the lists of the lock file"), locked_options(entry)
             generate = CodeGenerator(job.unit.compiler, code_options(job.unit.options), scratch.path)
-            choice = Choice(generate(module, options), "passes", plan, options)
+            choice = Choice(generate(module, options), "passes", plan, options, entry.end)
     if not choice.code or not is_smaller(choice.code, own, for_flash=job.settings.for_flash):
         raise SearchError("what the lock file names is no smaller with this clang")
     return choice

@@ -62,6 +62,11 @@ _INITIAL_PIPELINE = (
     f"function<eager-inv;no-rerun>({_TIDY},coro-elide),function-attrs,coro-split,coro-annotation-elide)),"
     "deadargelim,coro-cleanup,globalopt,globaldce,elim-avail-extern,rpo-function-attrs,recompute-globalsaa"
 )
+AFTER_LISTS = (
+    f"require<profile-summary>,cgscc(inline),ipsccp,globalopt,deadargelim,function<eager-inv>({_TIDY})",
+    "mergefunc",
+)
+"""Passes on a whole program that may make it smaller once its functions are simplified."""
 
 
 def initial_pipeline(bindings: Bindings) -> str:
