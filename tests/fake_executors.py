@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from planish.core import Candidate, Evaluation, EvaluatorSpec, Failed, Measured, Outcome
+from planish.measure.comparison_rounds import VariantTag
 from planish.measure.executors import InlineExecutor
-from planish.measure.rounds import VariantTag
 from planish.testing.synthetic import ScriptedEvaluator
 
 

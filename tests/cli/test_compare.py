@@ -25,7 +25,7 @@ from planish.core import (
     Task,
 )
 from planish.measure import Plan
-from planish.measure.rounds import VariantTag
+from planish.measure.comparison_rounds import VariantTag
 from planish.testing.synthetic import Lattice
 from planish.tuning.compare import ConvergenceCurves, SearchConfig, compare_results, compare_searches
 from planish.tuning.settings import Settings

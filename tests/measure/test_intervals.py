@@ -32,8 +32,8 @@ from planish.measure import (
     Variant,
     by_processor_time,
     comparison,
+    comparison_rounds,
     intervals,
-    rounds,
 )
 from planish.measure.comparison import remeasure
 from planish.measure.intervals import noise, ratio
@@ -242,7 +242,7 @@ class Noisy(FakeExecutor):
 def compared(machine: Noisy, values: Sequence[float], plan: Plan) -> list[PairedSamples]:
     variants = [Variant(str(value), action(value=value), ScriptedEvaluator) for value in (1.0, *values)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (comparison, rounds, comparison):
+        for module in (comparison, comparison_rounds, comparison):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         return remeasure(variants[0], variants[1:], COST, machine, plan)
 

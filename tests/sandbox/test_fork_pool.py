@@ -325,12 +325,12 @@ CRASHED, LEFT = "killed by SIGSEGV", "exited with code 1"
 @pytest.mark.parametrize(
     ("work", "end"),
     [
-        (crash, ExitStatus(CRASHED, CRASHED, from_outside=False)),
-        (leave, ExitStatus(LEFT, f"{LEFT}: LLVM ERROR: no fixpoint", from_outside=False, exited=True)),
-        (spin, ExitStatus("killed by SIGPROF", "killed by SIGPROF", from_outside=False, hung=True)),
+        (crash, ExitStatus(CRASHED, CRASHED, external=False)),
+        (leave, ExitStatus(LEFT, f"{LEFT}: LLVM ERROR: no fixpoint", external=False, exited=True)),
+        (spin, ExitStatus("killed by SIGPROF", "killed by SIGPROF", external=False, hung=True)),
         (
             lambda: os._exit(0),
-            ExitStatus("exited with code 0", "exited with code 0", from_outside=False, exited=True),
+            ExitStatus("exited with code 0", "exited with code 0", external=False, exited=True),
         ),
     ],
 )
@@ -349,7 +349,7 @@ def test_a_crash_ends_a_child_though_a_library_ignores_it_here() -> None:
     faulthandler.disable()  # pytest's would restore the handler of before
     before = libc.signal(signal.SIGSEGV, signal.SIG_IGN)
     try:
-        assert in_child(raise_crash, str, SHORT) == ExitStatus(CRASHED, CRASHED, from_outside=False)
+        assert in_child(raise_crash, str, SHORT) == ExitStatus(CRASHED, CRASHED, external=False)
     finally:
         libc.signal(signal.SIGSEGV, before)
         faulthandler.enable()

@@ -226,11 +226,11 @@ def test_the_repr_of_an_outcome_has_the_values_without_the_samples() -> None:
 
 def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_from_it(tmp_path: Path) -> None:
     class Watcher(Diary):
-        growth: HypervolumeTracker | None = None
+        hypervolume: HypervolumeTracker | None = None
 
         def trial(self, trial: Trial, progress: Progress) -> None:
             super().trial(trial, progress)
-            self.growth = progress.growth
+            self.hypervolume = progress.hypervolume
 
     settings, watcher = replace(QUICK, objectives=("time_s", "gflops"), searcher="random"), Watcher()
     with open_store(tmp_path / "a.db") as store:
@@ -246,9 +246,9 @@ def test_with_several_objectives_the_baseline_comes_first_and_the_front_grows_fr
         stored = store.run_trials(result.run.id, LoopsLevel().steps)
     baseline = LoopsLevel().baseline(result.task)
     assert (len(stored), stored[0].candidate) == (6, baseline)
-    assert watcher.growth is not None
-    assert watcher.growth == growth_of(stored, result.task.objectives, baseline)
-    assert watcher.growth.volumes[0] == (1, 1.0)
+    assert watcher.hypervolume is not None
+    assert watcher.hypervolume == growth_of(stored, result.task.objectives, baseline)
+    assert watcher.hypervolume.volumes[0] == (1, 1.0)
 
 
 def test_there_are_no_more_workers_than_cores(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,7 +25,7 @@ from planish.core import (
     Task,
 )
 from planish.measure import CutShortError, Plan, seconds_left
-from planish.measure.rounds import VariantTag
+from planish.measure.comparison_rounds import VariantTag
 from planish.store import ResultRow, Store, open_store
 from planish.testing.synthetic import Set
 from planish.tuning import ablation, remeasure

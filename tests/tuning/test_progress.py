@@ -82,7 +82,7 @@ def test_the_best_is_reported_with_its_rate_and_its_gain(hand: Hand) -> None:
 
 def test_with_several_objectives_the_front_is_reported(hand: Hand) -> None:
     both = (make_task("flat").objectives[0], GFLOPS)
-    made = Progress(make_task("flat", *both), "1a2b3c4d", growth=HypervolumeTracker(both, Candidate()))
+    made = Progress(make_task("flat", *both), "1a2b3c4d", hypervolume=HypervolumeTracker(both, Candidate()))
     status = RunStatus(made, Budget(), now=hand)
     assert (status.best, status.volume) == ("nothing measured yet", "")
     for i, (time, rate) in enumerate([(4e-6, 1.0), (2e-6, 0.5)]):

@@ -8,7 +8,7 @@ import pytest
 
 from fake_executors import SameProcessExecutor
 from planish.core import Candidate, Evaluation, Lost, LostError
-from planish.measure.rounds import VariantTag
+from planish.measure.comparison_rounds import VariantTag
 from planish.store import open_store
 from planish.tuning.api import tune_source
 from planish.tuning.settings import Budget, Settings

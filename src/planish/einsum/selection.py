@@ -81,8 +81,9 @@ def compare(
 ) -> CallComparison:
     """Time backends in interleaved blocks: kernels first in each round, then NumPy's.
 
-    NumPy's threads go to sleep before the next round. `planish.measure.rounds` interleaves programs that are
-    each alone in a process, for seconds; here all share the caller's process, for some milliseconds.
+    NumPy's threads go to sleep before the next round. `planish.measure.comparison_rounds` interleaves
+    programs that are each alone in a process, for seconds; here all share the caller's process, for some
+    milliseconds.
 
     Args:
         blocks: what times a backend.

@@ -1,9 +1,9 @@
 """Measurement: timing, alone and interleaved, and comparison of candidates with a baseline."""
 
 from planish.measure.clock import deadline, ends_by, runqueue_delay, seconds_left
+from planish.measure.comparison_rounds import CutShortError, Plan, Variant
 from planish.measure.intervals import Evidence, PairedSamples, judged
 from planish.measure.machine_lock import exclusive
-from planish.measure.rounds import CutShortError, Plan, Variant
 from planish.measure.timing import (
     FINAL_TIMING,
     SEARCH_TIMING,

@@ -38,8 +38,16 @@ from planish.core import (
     rng,
 )
 from planish.core.trial import checked_for
+from planish.measure.comparison_rounds import (
+    CutShortError,
+    LossCounter,
+    Plan,
+    ProcessPlan,
+    Round,
+    Variant,
+    measured,
+)
 from planish.measure.intervals import PairedSamples, baseline_failed, judged, noise, tally
-from planish.measure.rounds import CutShortError, LossCounter, Plan, ProcessPlan, Round, Variant, measured
 
 
 def measure_interleaved(

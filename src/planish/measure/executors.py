@@ -451,7 +451,7 @@ class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
         stage, before = _stage(worker.clock.current()[0]), time.monotonic()
         end = worker.exit_status()
         self._extend_deadlines(time.monotonic() - before)  # the others' replies were not read meanwhile
-        if end.from_outside:
+        if end.external:
             return self._end(worker, Lost(stage, "killed", end.cause))
         # Where a candidate is under way, its code exits, and would again. Where none is, or an earlier one
         # has lost the device, no candidate is to blame, and the cause may pass.

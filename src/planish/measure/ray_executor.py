@@ -400,4 +400,4 @@ class RayWork(_HostQueue[Item, Done[Item, Any]]):
 
     def _lost(self, item: Item, host: str, why: str) -> Done[Item, Any]:
         cause = f"host {host} was lost"
-        return Done(item, None, (), ExitStatus(cause, f"{cause}: {why}", from_outside=True))
+        return Done(item, None, (), ExitStatus(cause, f"{cause}: {why}", external=True))

@@ -95,7 +95,7 @@ class Child:
         return ExitStatus(
             cause,
             f"{cause}{separator}{output}" if output else cause,
-            from_outside=believed is not None and is_external_signal(believed),
+            external=believed is not None and is_external_signal(believed),
             hung=believed is not None and is_timeout(believed),
             exited=believed is not None and believed >= 0,
             unusable=believed == UNUSABLE,

@@ -135,7 +135,7 @@ class Done(Generic[Item, Answer]):
 
     def check(self) -> None:
         """Raise LostError where others ended each child that had the item: nothing is known of it then."""
-        if self.given_up and self.given_up.from_outside:
+        if self.given_up and self.given_up.external:
             raise LostError(
                 f"processes are killed from outside: {self.given_up.detail}", "Free memory, and go on."
             )
@@ -284,7 +284,7 @@ class ForkPool(Generic[Item, Answer]):
         self._waiting.extendleft(reversed(working.jobs))
 
     def _is_given_up(self, job: _Job[Item], end: ExitStatus, doing: str) -> bool:
-        if end.from_outside:
+        if end.external:
             job.losses += 1
             return job.losses >= _LOSSES
         job.refused.append(doing)

@@ -79,7 +79,7 @@ class ExitStatus:
     Args:
         cause: one line.
         detail: the cause, and the last lines that it printed.
-        from_outside: whether a signal ended it that evaluated code does not cause.
+        external: whether a signal ended it that evaluated code does not cause.
         hung: whether a timer ended it.
         exited: whether it ended with an exit code.
         unusable: whether it ended because it could evaluate nothing more.
@@ -87,7 +87,7 @@ class ExitStatus:
 
     cause: str
     detail: str
-    from_outside: bool
+    external: bool
     hung: bool = False
     exited: bool = False
     unusable: bool = False

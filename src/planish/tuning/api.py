@@ -495,7 +495,7 @@ def _begin(
     _log.info("run %s: %s, level %s, searcher %s", run_id, "resumed" if old else "begun", level.name, name)
     growth = HypervolumeTracker(task.objectives, level.baseline(task)) if len(task.objectives) > 1 else None
     loading_s = time.monotonic() - began
-    progress = Progress(task, run_id, growth=growth, compares=compares, loading_s=loading_s)
+    progress = Progress(task, run_id, hypervolume=growth, compares=compares, loading_s=loading_s)
     progress.searcher, progress.seed = name, seed
     trials = Trials(store, run_id, level.steps)
     recorder = TrialRecorder(level, task, settings.seed, store, listener, progress, trials)

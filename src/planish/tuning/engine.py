@@ -181,15 +181,15 @@ class TuningRun:
 
     def _loop(self, executor: Executor, tracker: BudgetTracker) -> None:
         recorder, in_flight = self.recorder, InFlight(executor)
-        leases = (
+        pending = (
             PendingCandidates(recorder)
             if self.settings.remeasure
             else LeasedCandidates(recorder, recorder.store)
         )
         tracker.reserve = lambda: self.searcher.conclusion_s
-        loop = SearchLoop(self.searcher, in_flight, leases, recorder, tracker)
+        loop = SearchLoop(self.searcher, in_flight, pending, recorder, tracker)
         try:
-            if recorder.progress.growth is not None or isinstance(self.spec, NeedsBaseline):
+            if recorder.progress.hypervolume is not None or isinstance(self.spec, NeedsBaseline):
                 # The baseline has an index too: a proposal's number is not its index then.
                 self._measure_baseline(loop, executor)
             elif self.settings.where is None:  # else what was rejected has no index
@@ -228,7 +228,7 @@ class TuningRun:
             raise WrongBaselineError(what, hint, level.with_correct_baseline(task, executor))
         if isinstance(self.spec, NeedsBaseline):
             self.spec.set_baseline(trial.outcome)
-        if self.recorder.progress.growth is not None:
+        if self.recorder.progress.hypervolume is not None:
             with self.recorder.timed("search"):
                 self.searcher.tell([trial])
 

@@ -367,8 +367,8 @@ class RunStatus(Status):
     @property
     def best(self) -> str:
         """The best value so far, and what it gains; with several objectives, how far the front is."""
-        if self.progress.growth is not None and self.progress.growth.front:
-            return self._front(self.progress.growth)
+        if self.progress.hypervolume is not None and self.progress.hypervolume.front:
+            return self._front(self.progress.hypervolume)
         value, trial = self.progress.best_value, self.progress.best
         if value is None or trial is None:
             return "nothing measured yet"
@@ -389,7 +389,7 @@ class RunStatus(Status):
     @property
     def volume(self) -> str:
         """The front's hypervolume; empty where it is not known."""
-        growth = self.progress.growth
+        growth = self.progress.hypervolume
         volume = None if growth is None else growth.volume
         return "" if volume is None else f"hypervolume {number(volume)} (baseline 1)"
 
@@ -441,12 +441,12 @@ class RunStatus(Status):
             Text(joined(self.pace, self.volume)),
         ]
         lines += [Text(printable(self.failed), style="yellow")] if self.failed else []
-        if self.progress.growth is None:
+        if self.progress.hypervolume is None:
             return lines
         from planish.tuning.verdict import ASCII, FULL, WIDTH, scatter
 
         glyphs = ASCII if console.options.ascii_only else FULL
-        plot = scatter(self.progress.growth, glyphs, min(WIDTH, console.width - 1))
+        plot = scatter(self.progress.hypervolume, glyphs, min(WIDTH, console.width - 1))
         drawn = Text("\n".join(plot), style="dim", no_wrap=True)
         drawn.highlight_regex(re.escape(glyphs.front), "not dim bold green")
         drawn.highlight_regex(re.escape(glyphs.baseline), "not dim bold yellow")

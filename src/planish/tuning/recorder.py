@@ -53,7 +53,7 @@ class Progress:
         failures: "stage: reason" to how many failed so.
         lost: how many were lost with their workers, and have no outcome.
         best: the best measured trial.
-        growth: how the front grows; None with one objective.
+        hypervolume: how the front grows; None with one objective.
         summary: what the level knows of the program by now, in lines.
         compares: whether the best few are measured again once the search is over.
         stopped: whether the user ended the search.
@@ -71,7 +71,7 @@ class Progress:
     failures: Counter[str] = field(default_factory=Counter[str])
     lost: int = 0
     best: Trial | None = None
-    growth: HypervolumeTracker | None = None
+    hypervolume: HypervolumeTracker | None = None
     summary: Sequence[str] = ()
     compares: bool = True
     stopped: bool = False
@@ -90,8 +90,8 @@ class Progress:
         """Count a trial."""
         self.trials += 1
         self.cached += trial.cached
-        if self.growth is not None:
-            self.growth.add(trial)
+        if self.hypervolume is not None:
+            self.hypervolume.add(trial)
         cost = trial.cost(self.objective)
         if isinstance(trial.outcome, Failed):
             self.failures[f"{trial.outcome.stage}: {trial.outcome.reason}"] += 1

@@ -108,18 +108,18 @@ class PendingCandidates:
         recorder: keeps what became of candidates.
 
     Attributes:
-        pending: what is neither known nor measured by this search.
+        candidates: what is neither known nor measured by this search.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.pending: list[Candidate] = []
+        self.candidates: list[Candidate] = []
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Have these measured, after all others; each gets its index."""
         for candidate in candidates:
             self._recorder.assign_index(candidate)
-            self.pending.append(candidate)
+            self.candidates.append(candidate)
 
     def acquire(self, in_flight: InFlight) -> tuple[list[Trial], list[Candidate]]:
         """Lease pending candidates, and fetch the outcomes that other runs have stored.
@@ -131,7 +131,7 @@ class PendingCandidates:
             What others have measured by now, and what this search is to measure.
         """
         del in_flight
-        mine, self.pending = self.pending, []
+        mine, self.candidates = self.candidates, []
         return [], mine
 
     def renewed(self) -> AbstractContextManager[None]:
@@ -159,9 +159,9 @@ class LeasedCandidates(PendingCandidates):
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Have these measured, after all others, and look at once for what others know of them."""
-        before = len(self.pending)
+        before = len(self.candidates)
         super().add(candidates)
-        if len(self.pending) > before:
+        if len(self.candidates) > before:
             self._next_look = 0.0
 
     def acquire(self, in_flight: InFlight) -> tuple[list[Trial], list[Candidate]]:
@@ -179,7 +179,7 @@ class LeasedCandidates(PendingCandidates):
         mine = self._lease(in_flight)
         # Asked after the lease: another run may have let them go just before, with an outcome.
         found = self._recall(mine)
-        found += self._recall(self.pending)
+        found += self._recall(self.candidates)
         return found, [candidate for candidate in mine if not self._recorder.has(candidate)]
 
     @contextmanager
@@ -211,11 +211,11 @@ class LeasedCandidates(PendingCandidates):
                 self._store.lease(self._recorder.run_id, (), 0)
 
     def _lease(self, in_flight: InFlight) -> list[Candidate]:
-        if not self.pending:
+        if not self.candidates:
             return []
         mine = self._free(in_flight) if self._is_needless() else self._leased_of(in_flight)
         names = {candidate.hash for candidate in mine}
-        self.pending = [candidate for candidate in self.pending if candidate.hash not in names]
+        self.candidates = [candidate for candidate in self.candidates if candidate.hash not in names]
         if mine:
             self._handed_out = time.monotonic()
         return mine
@@ -229,20 +229,20 @@ class LeasedCandidates(PendingCandidates):
 
     def _free(self, in_flight: InFlight) -> list[Candidate]:
         self.release()
-        return self.pending[: in_flight.free_slots]
+        return self.candidates[: in_flight.free_slots]
 
     def _leased_of(self, in_flight: InFlight) -> list[Candidate]:
         held = in_flight.candidates
-        wanted = [*held, *self.pending]
+        wanted = [*held, *self.candidates]
         with self._recorder.timed("store"):
             leased = self._store.lease(self._recorder.run_id, wanted, len(held) + in_flight.free_slots)
         self._leased = True
         names = {candidate.hash for candidate in leased}
-        return [candidate for candidate in self.pending if candidate.hash in names]
+        return [candidate for candidate in self.candidates if candidate.hash in names]
 
     def _recall(self, candidates: list[Candidate]) -> list[Trial]:
         found = self._recorder.recall(candidates)
-        self.pending = [candidate for candidate in self.pending if not self._recorder.has(candidate)]
+        self.candidates = [candidate for candidate in self.candidates if not self._recorder.has(candidate)]
         return found
 
 
@@ -270,7 +270,7 @@ class SearchLoop:
     Args:
         searcher: proposes candidates.
         in_flight: the evaluations under way.
-        leases: what waits to be measured, here or by another run.
+        pending: what waits to be measured, here or by another run.
         recorder: keeps what became of it.
         tracker: when the search ends.
     """
@@ -279,11 +279,11 @@ class SearchLoop:
         self,
         searcher: Searcher,
         in_flight: InFlight,
-        leases: PendingCandidates,
+        pending: PendingCandidates,
         recorder: Recorder,
         tracker: SearchLimits,
     ) -> None:
-        self._searcher, self._in_flight, self._leases = searcher, in_flight, leases
+        self._searcher, self._in_flight, self._pending = searcher, in_flight, pending
         self._recorder, self._budget = recorder, tracker
         self._unreported: Counter[str] = Counter()
         self._open: set[str] = set()
@@ -314,11 +314,11 @@ class SearchLoop:
     def _evaluate(self, ask: Ask) -> None:
         """Evaluate what is proposed, until nothing is under way and nothing more is proposed."""
         try:
-            with self._leases.renewed():
+            with self._pending.renewed():
                 self._run(ask)
         finally:
             self._in_flight.cancel()
-            self._leases.release()
+            self._pending.release()
 
     def _run(self, ask: Ask) -> None:
         while self._fill(ask):
@@ -330,7 +330,7 @@ class SearchLoop:
                 # Once something is measured there is a deadline, for what is under way too.
                 self._in_flight.extend(self._budget.deadline())
                 self._fill(ask)
-            if self._leases.pending:  # another run measures what is waited for
+            if self._pending.candidates:  # another run measures what is waited for
                 time.sleep(POLL_S)
 
     def _fill(self, ask: Ask) -> bool:
@@ -339,7 +339,7 @@ class SearchLoop:
         while self._in_flight.wants_more and self._enqueue(ask, self._in_flight.free_slots):
             self._submit()
         return self._in_flight.count > 0 or (
-            len(self._leases.pending) > 0 and not self._budget.is_exhausted()
+            len(self._pending.candidates) > 0 and not self._budget.is_exhausted()
         )
 
     def _enqueue(self, ask: Ask, free_slots: int) -> bool:
@@ -352,7 +352,7 @@ class SearchLoop:
         for trial in self._recorder.known(asked):
             self._tell(trial)
         new = {c.hash: c for c in asked if not self._recorder.has(c) and c.hash not in self._open}
-        self._leases.add(new.values())
+        self._pending.add(new.values())
         self._open |= new.keys()
         if asked and all(map(self._recorder.was_resumed, asked)):  # a replay costs none of the budget
             self._budget.exclude(time.monotonic() - begun)
@@ -363,8 +363,8 @@ class SearchLoop:
 
     def _submit(self) -> None:
         """Submit what no other run has measured or is measuring, and pass on what another run found."""
-        if self._leases.pending and not self._budget.is_exhausted():
-            found, mine = self._leases.acquire(self._in_flight)
+        if self._pending.candidates and not self._budget.is_exhausted():
+            found, mine = self._pending.acquire(self._in_flight)
             for trial in found:
                 self._tell(trial)
             if mine:

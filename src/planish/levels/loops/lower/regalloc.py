@@ -183,7 +183,7 @@ class Analyzer:
 
     def _fits(self, scope: Scope, nodes: tuple[Node, ...], inside: Inside) -> bool:
         """Return whether what must be unrolled is short, and the reductions' results are few enough."""
-        if not all([self._short(path, inside) for path in scope.carrying]):
+        if False in [self._short(path, inside) for path in scope.carrying]:
             return False
         if not scope.buffers:
             return instances(self.tree, nodes, inside, self.vectors.lanes, STREAM_MAX) <= STREAM_MAX

@@ -42,11 +42,11 @@ from planish.measure import (
     Timing,
     Variant,
     comparison,
+    comparison_rounds,
 )
-from planish.measure import rounds as measured_rounds
 from planish.measure.comparison import remeasure
+from planish.measure.comparison_rounds import VariantTag
 from planish.measure.executors import LocalExecutor
-from planish.measure.rounds import VariantTag
 from planish.sandbox import Limits
 from planish.testing.synthetic import LoggingSpec, ScriptedEvaluator, action
 from sandbox.evaluators import KilledBeforeCreated, PidSpec
@@ -89,7 +89,7 @@ def measured(
     """Compare so many variants; return the verdicts, and processes and rounds of the baseline."""
     variants = [Variant(str(index), action(), ScriptedEvaluator) for index in range(count + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (comparison, measured_rounds):
+        for module in (comparison, comparison_rounds):
             patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: machine.now))
         base, *others = remeasure(variants[0], variants[1:], objective, machine, Plan(seconds=seconds))
     return [sampled.verdict for sampled in others], (len(base.values), len(base.values[0]))
