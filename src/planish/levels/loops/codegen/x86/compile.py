@@ -22,7 +22,7 @@ from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_o
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.levels.loops.codegen.x86.basic_block import NO_CONSTANTS, constants_of
 from planish.levels.loops.codegen.x86.isa import Isa, IsaName, isa_of
-from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, prefetch
+from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Counting, Pointers, next_panels, prefetch
 from planish.levels.loops.codegen.x86.region import RegionCode
 from planish.levels.loops.codegen.x86.vectors import NoRegisterError
 from planish.levels.loops.ir.annotated import (
@@ -179,7 +179,8 @@ class FunctionCode:
         self.locations = locations
         self.asm = Assembler()
         self.nontemporal = nontemporal
-        self.pointers = Pointers(function.nodes, tree.buffer, locations, nontemporal)
+        panels = next_panels(function.item, tree.buffer)
+        self.pointers = Pointers(function.nodes, tree.buffer, locations, nontemporal, panels)
         self.masks: dict[int, int] = {}
         # Slots 0 and 1 keep the range's ends, and 2 counts the iterations of a parallel loop.
         self._counting = Counting(self.asm, self.pointers, reserved=3)

@@ -2,17 +2,21 @@
 
 All references that move alike share one pointer. A function has more pointers than general registers, so each
 has a home on the stack, and moves to a register for the loops that use it. Prefetches ask for the cache lines
-of later iterations, because the processor's own prefetching ends with each page.
+of later iterations, because the processor's own prefetching ends with each page. Where tiles read one panel
+of an operand again and again, they ask for the next panel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, prod
+from types import MappingProxyType
 
 from iced_x86 import Code, Register
 
 from planish.levels.loops.codegen.x86.assembler import JNE, Assembler, Imm, Mem
+from planish.levels.loops.ir.annotated import AnnotatedLoop, Block, Item, Region
 from planish.levels.loops.ir.tree import Buffer, Leaf, Loop, LoopId, Node, Ref, leaves
 from planish.levels.loops.lang.program import DTYPES
 from planish.levels.loops.lower.regalloc import LINE
@@ -60,6 +64,7 @@ class Pointers:
         buffers: name to what it is.
         addressed: the buffers that are in memory.
         nontemporal: those that are written past the caches.
+        panels: of `next_panels`.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Pointers:
         buffers: Mapping[str, Buffer],
         addressed: Container[str],
         nontemporal: Container[str] = (),
+        panels: Mapping[int, Ref] = MappingProxyType({}),
     ) -> None:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
@@ -76,6 +82,7 @@ class Pointers:
         self._split: dict[tuple[int, int], Loop] = {}
         by_key: dict[tuple[str, tuple[tuple[LoopId, int], ...]], Pointer] = {}
         self.all: list[Pointer] = []
+        self._panels: dict[int, tuple[Pointer, int]] = {}
         for leaf in leaves(nodes):
             for ref in leaf.refs:
                 key = (ref.buffer, ref.strides)
@@ -89,12 +96,27 @@ class Pointers:
                     if slot >= 0:
                         self.all.append(pointer)
                 self._of[id(ref)] = pointer
+                if (panel := panels.get(id(ref))) is not None and pointer.slot >= 0:
+                    self._panels[id(ref)] = self._panel(panel, pointer)
         self.strides: list[tuple[int, int]] = []
         self._at_home = len(self.all)
 
     def of(self, ref: Ref) -> Pointer:
         """Return the pointer that a reference of the function's leaves uses."""
         return self._of[id(ref)]
+
+    def _panel(self, panel: Ref, walked: Pointer) -> tuple[Pointer, int]:
+        """Return a pointer to what is asked for of the panel after the one that a pointer walks."""
+        size = DTYPES[walked.dtype]
+        found = Pointer(
+            panel.buffer, walked.dtype, {loop: n * size for loop, n in panel.strides}, 8 * len(self.all)
+        )
+        self.all.append(found)
+        return found, panel.offset * size
+
+    def panel(self, ref: Ref) -> tuple[Pointer, int] | None:
+        """Return a pointer to what is asked for of a reference's next panel, and bytes to add to it."""
+        return self._panels.get(id(ref))
 
     def of_leaf(self, leaf: Leaf) -> list[Pointer]:
         """Return the pointers of a leaf's references: its target's, then those of what it reads."""
@@ -115,6 +137,8 @@ class Pointers:
         known = self._live.get(id(node))
         if known is None:
             pointers = self.live(node.body) if isinstance(node, Loop) else self.of_leaf(node)
+            if isinstance(node, Leaf):
+                pointers += [pointer for pointer, _ in filter(None, map(self.panel, node.refs))]
             known = self._live[id(node)] = node, list(dict.fromkeys(pointers))
         return known[1]
 
@@ -161,6 +185,10 @@ class Pointers:
         if self._at_home == 0:
             return []
         homeless = [(p, p.offset) for p in self.live(nodes) if not p.register and p.slot >= 0]
+        if len(homeless) + spare > len(self.free):
+            # Nothing is computed with those that only ask for lines.
+            asks = {pointer for pointer, _ in self._panels.values()}
+            homeless = [(p, offset) for p, offset in homeless if p not in asks]
         if len(homeless) + spare > len(self.free):
             return []
         for pointer, _ in homeless:
@@ -265,14 +293,83 @@ class Counting:
 
 # Prefetches
 
-AHEAD = 1024
-"""How many bytes ahead lines are asked for."""
+AHEAD = 4096
+"""How many bytes ahead lines are asked for, at most."""
+STREAMS = 2
+"""Streams at most for which that is so; for more, which share the first-level cache, it is a quarter."""
+PANEL_BYTES = 1 << 12, 1 << 18
+"""Bytes of a panel, at least and at most, that is asked for while the panel before it is used."""
+OPERAND_BYTES = 1 << 20
+"""Bytes of an operand, at least, whose panels are asked for: a smaller one stays in the second cache."""
 
 
 def prefetch(asm: Assembler, pointers: Pointers, loop: Loop, fetched: Sequence[Ref]) -> None:
     """Prefetch, at the beginning of an iteration, what later ones access of the references `fetched`."""
     wanted = {pointers.of(ref) for ref in fetched}
+    ahead = AHEAD if len(wanted) <= STREAMS else AHEAD // 4
     for pointer, stride in pointers.moved(loop, loop.id):
         if pointer.register and pointer in wanted:
             for line in range(0, stride, LINE):
-                asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, AHEAD - pointer.offset + line))
+                asm.emit(Code.PREFETCHT0_M8, Mem(pointer.register, ahead - pointer.offset + line))
+    for pointer, distance in dict.fromkeys(filter(None, map(pointers.panel, fetched))):
+        if pointer.register:
+            start = distance + pointer.unroll_offset - pointer.offset
+            for line in range(0, pointer.strides[loop.id], LINE):
+                asm.emit(Code.PREFETCHT1_M8, Mem(pointer.register, start + line))
+
+
+def next_panels(item: Item, buffers: Mapping[str, Buffer]) -> dict[int, Ref]:
+    """Find what to ask for of the next panels of operands, while tiles read the present ones.
+
+    Where the loops over a panel are inside loops over tiles that read all of it, the first tile would wait
+    for memory, and the others would leave it idle. So each iteration asks for its part of the next panel.
+
+    Args:
+        item: how a function is executed.
+        buffers: name to what it is.
+
+    Returns:
+        The identity of a reference that a loop asks for ahead of time, to another one, which the same loops
+        move over the next panel.
+    """
+    return {id(ref): panel for ref, panel in _panels(item, (), buffers)}
+
+
+def _panels(
+    item: Item, around: tuple[tuple[Loop, int], ...], buffers: Mapping[str, Buffer]
+) -> Iterator[tuple[Ref, Ref]]:
+    if isinstance(item, AnnotatedLoop):
+        path = (*around, (item.loop, sum(part.passes * part.width for part in item.parts)))
+        for part in item.parts:
+            for ref in part.fetched:
+                if (panel := _next_panel(ref, path, buffers[ref.buffer])) is not None:
+                    yield ref, panel
+            yield from _panels(part.body, path, buffers)
+    elif isinstance(item, Block | Region):
+        for inner in item.items:
+            yield from _panels(inner, around, buffers)
+
+
+def _next_panel(ref: Ref, path: Sequence[tuple[Loop, int]], buffer: Buffer) -> Ref | None:
+    """Return the reference to the next panel; None where there is none, or asking for it gains nothing."""
+    size, left = DTYPES[buffer.dtype], list(path)
+    inner, counts = list[tuple[Loop, int]](), list[int]()
+    for moves in (True, False):
+        while left and (left[-1][0].id in ref.stride) == moves:
+            inner.append(left.pop())
+        counts.append(prod(trips for _, trips in inner))
+    steps, passes = counts
+    if not left or passes == steps or buffer.size * size < OPERAND_BYTES:
+        return None
+    outer, _ = left[-1]
+    panel = ref.stride[outer.id]
+    # With very many tiles, the first is a small part of all.
+    if not PANEL_BYTES[0] <= panel * size <= PANEL_BYTES[1] or passes > panel:
+        return None
+    strides = [(loop.id, ref.stride[loop.id]) for loop, _ in left if loop.id in ref.stride]
+    # Of each iteration: the last tile ends where the next panel does.
+    moved = ceil(panel / passes)
+    for loop, trips in inner:
+        strides.append((loop.id, moved))
+        moved *= trips
+    return Ref(ref.buffer, ref.offset + panel, tuple(strides))
