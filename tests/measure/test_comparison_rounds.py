@@ -298,7 +298,7 @@ def test_a_variant_that_ends_its_process_is_measured_once(tmp_path: Path, name: 
     log, lock = tmp_path / "log", tmp_path / "lock"
     bad = Variant("bad", action(name, 7.0, "run"), LoggingSpec(log))
     base, good = (Variant(each, action(), LoggingSpec(log)) for each in ("base", "good"))
-    start = partial(LocalExecutor, lock=lock, limits=Limits(run=0.5))
+    start = partial(LocalExecutor, lock=lock, limits=Limits(run=2))
     _, failed, other = remeasure(base, [bad, good], COST, start, PLAN)
     assert (failed.verdict, other.verdict) == ("failed", "same")
     assert failed.why == {"spin": "run: timeout", "crash": "run: crash"}[name]

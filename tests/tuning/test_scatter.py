@@ -4,7 +4,7 @@ import pytest
 
 from planish.core import Candidate, Measured, Objective, Step, Trial
 from planish.core.front import HypervolumeTracker, growth_of
-from planish.tuning.verdict import ASCII, FULL, Glyphs, scatter
+from planish.tuning.result_text import ASCII, FULL, Glyphs, scatter
 
 TIME, ERROR, RATE = Objective("time_s", "s"), Objective("error", exact=True), Objective("rate", "/s", "up")
 START = Candidate()

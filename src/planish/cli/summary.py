@@ -422,7 +422,7 @@ def show_front(result: Result, columns: int | None = None) -> None:
         columns: the width of the table; None for that of standard output.
     """
     from planish.report.page import front_table
-    from planish.tuning.verdict import ASCII, FULL, scatter
+    from planish.tuning.result_text import ASCII, FULL, scatter
 
     objectives = result.stored.objectives
     growth = growth_of(result.stored_trials, objectives, result.baseline_candidate)

@@ -443,7 +443,7 @@ class RunStatus(Status):
         lines += [Text(printable(self.failed), style="yellow")] if self.failed else []
         if self.progress.hypervolume is None:
             return lines
-        from planish.tuning.verdict import ASCII, FULL, WIDTH, scatter
+        from planish.tuning.result_text import ASCII, FULL, WIDTH, scatter
 
         glyphs = ASCII if console.options.ascii_only else FULL
         plot = scatter(self.progress.hypervolume, glyphs, min(WIDTH, console.width - 1))

@@ -32,8 +32,8 @@ from planish.core.wording import title, verdict_word
 from planish.store import Reader, Run, Store, StoredTask, has_default_store, open_store
 from planish.tuning.comparison import Compared, Comparison, Finalist
 from planish.tuning.comparison_codec import decode, decode_notes
+from planish.tuning.result_text import heading, html, summary
 from planish.tuning.stored_run import StoredRun
-from planish.tuning.verdict import heading, html, summary
 
 EINSUM = "einsum"
 """The product as it is named in runs that it starts; in place of a searcher in one that holds the selected
