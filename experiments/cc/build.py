@@ -1,18 +1,19 @@
 """Programs built by `clang -Oz` and by `planish cc -Oz`, tested, and compared.
 
-    python experiments/cc/build.py [--seconds 2] [--rounds 3] [--only lua5.4 ...] [--jobs 1]
+    python experiments/cc/build.py [--evaluations 100] [--rounds 1] [--only lua5.4 ...] [--jobs 1]
+    python experiments/cc/build.py --seconds 2 --rounds 3 --jobs 2
     python experiments/cc/build.py --lto [--evaluations 5000] [--only lua5.4 ...]
 
 Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
 and dpkg-dev. For each program: clang builds it; planish cc builds it with an empty cache (first); both build
 it again, alternately (second). The table has the `.text` of what is linked, and seconds of the processor; `by
 the clock` is what the second build takes over clang's, with --jobs of make at once. The tests are the
-programs' own, and run on what the second build made. The table goes to standard output, and each row, as
-JSON, to build/cc/rows-SECONDS.jsonl.
+programs' own, and run on what the second build made. The budget of each file is a number of evaluations, so a
+busy machine changes the times alone, or, with --seconds, processor time. The table goes to standard output,
+and each row, as JSON, to build/cc/rows-BUDGET.jsonl: a program that has a row there is not built again.
 
 With --lto, whole programs are built, without unused and equal code, by `clang -Oz`, by `planish cc -Oz` and
-by `gcc -Os`. What counts is all that is loaded (--planish-objective flash), and the budget is a number of
-evaluations: the table has no times, and a busy machine does not change it.
+by `gcc -Os`. What counts is all that is loaded (--planish-objective flash), and the table has no times.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/cc").absolute()
 BIN = Path(sys.executable).parent
+BY_FILE = ("lua5.4", "zlib", "bzip2", "cjson", "sqlite3", "redis", "libjsoncpp", "pugixml")
+"""Programs that are built without --lto where none is named."""
 _LTO = "-flto -fuse-ld=lld -Wl,--gc-sections,--icf=all -Qunused-arguments"
 _GCC_LTO = "-flto=1 -ffunction-sections -fdata-sections -Wl,--gc-sections"
 
@@ -50,6 +53,17 @@ class Built:
     cpu_s: float
     text: int
     loaded: int
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the search for a file (with --lto, a program) may take: seconds if given, else evaluations."""
+
+    evaluations: int
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s" if self.seconds else f"{self.evaluations:,} evaluations"
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,13 @@ class WholeRow:
 class Bench:
     """Builds one program by different compilers."""
 
-    def __init__(self, program: Program, seconds: float, jobs: int, evaluations: int = 0) -> None:
-        self.program, self.jobs, self.lto = program, jobs, bool(evaluations)
-        budget = f"{evaluations} evaluations" if evaluations else f"{seconds:g}"
-        self.cache = ROOT / f"cache-{budget}" / program.name
+    def __init__(self, program: Program, budget: Budget, jobs: int, *, lto: bool) -> None:
+        self.program, self.jobs, self.lto = program, jobs, lto
+        self.cache = ROOT / f"cache-{budget}{' lto' if lto else ''}" / program.name
         self.environment = {
             **os.environ,
-            "PLANISH_SECONDS": "" if evaluations else f"{seconds:g}",
-            "PLANISH_EVALUATIONS": str(evaluations or ""),
+            "PLANISH_SECONDS": f"{budget.seconds:g}" if budget.seconds else "",
+            "PLANISH_EVALUATIONS": "" if budget.seconds else str(budget.evaluations),
             "PLANISH_CACHE": str(self.cache),
             "MAKEFLAGS": f"-j{jobs}",
             "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
@@ -196,13 +209,13 @@ def fetched(program: Program) -> Path:
     return tree
 
 
-def table(rows: list[Row], seconds: float) -> str:
+def table(rows: list[Row], budget: Budget) -> str:
     """Write the table of the results page."""
     titles = (
         "sources | .text clang | planish | saved | clang s | first s | second s | second / clang "
         "| by the clock | tests |"
     )
-    lines = [f"| {seconds:g} s a file | {titles}", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+    lines = [f"| {budget} a file | {titles}", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
     lines += map(_line, rows)
     size = math.exp(sum(math.log(row.planish / row.clang) for row in rows) / len(rows))
     again = math.exp(sum(math.log(row.second_s / row.clang_s) for row in rows) / len(rows))
@@ -211,11 +224,11 @@ def table(rows: list[Row], seconds: float) -> str:
     return "\n".join(lines)
 
 
-def whole_table(rows: list[WholeRow], evaluations: int) -> str:
+def whole_table(rows: list[WholeRow], budget: Budget) -> str:
     """Write the table of whole programs."""
     titles = ".text clang | planish | gcc | loaded clang | planish | gcc | text saved | loaded saved | tests"
     lines = [
-        f"| {evaluations:,} evaluations a program | {titles} |",
+        f"| {budget} a program | {titles} |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     for row in rows:
@@ -244,28 +257,35 @@ def _line(row: Row) -> str:
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--seconds", type=float, default=2.0)
-    given.add_argument("--rounds", type=int, default=3)
+    given.add_argument("--evaluations", type=int, help="budget of a file; with --lto, of a program")
+    given.add_argument("--seconds", type=float, help="processor time for a file, in place of --evaluations")
+    given.add_argument("--rounds", type=int, default=1)
     given.add_argument("--jobs", type=int, default=1)
     given.add_argument("--only", nargs="*")
     given.add_argument("--lto", action="store_true", help="build whole programs, and by gcc, too")
-    given.add_argument("--evaluations", type=int, default=5000, help="budget of each program with --lto")
     asked = given.parse_args()
-    programs = [program for program in PROGRAMS if not asked.only or program.name in asked.only]
+    budget = Budget(asked.evaluations or (5000 if asked.lto else 100), asked.seconds)
+    names = asked.only or ([each.name for each in PROGRAMS] if asked.lto else BY_FILE)
+    programs = [program for program in PROGRAMS if program.name in names]
+    benches = [Bench(program, budget, asked.jobs, lto=asked.lto) for program in programs]
     if asked.lto:
         whole: list[WholeRow] = []
-        for program in programs:
-            whole.append(Bench(program, asked.seconds, asked.jobs, asked.evaluations).whole_row())
-            print(whole_table(whole[-1:], asked.evaluations), flush=True)
-        print("\n" + whole_table(whole, asked.evaluations))
+        for bench in benches:
+            whole.append(bench.whole_row())
+            print(whole_table(whole[-1:], budget), flush=True)
+        print("\n" + whole_table(whole, budget))
         return
-    rows: list[Row] = []
-    for program in programs:
-        rows.append(Bench(program, asked.seconds, asked.jobs).row(asked.rounds))
-        with (ROOT / f"rows-{asked.seconds:g}.jsonl").open("a") as file:
-            file.write(json.dumps(asdict(rows[-1])) + "\n")
-        print(table(rows[-1:], asked.seconds), flush=True)
-    print("\n" + table(rows, asked.seconds))
+    ROOT.mkdir(parents=True, exist_ok=True)
+    path = ROOT / f"rows-{budget}.jsonl"
+    path.touch()
+    rows = {row.title: row for line in path.read_text().splitlines() for row in [Row(**json.loads(line))]}
+    for bench in benches:
+        if bench.program.title not in rows:
+            row = rows[bench.program.title] = bench.row(asked.rounds)
+            with path.open("a") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+            print(table([row], budget), flush=True)
+    print("\n" + table([rows[bench.program.title] for bench in benches], budget))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def test_other_options_are_another_entry(locked: Place) -> None:
     ("content", "why"),
     [
         ("{", "planish.lock cannot be read"),
-        ("[]", "planish.lock is no lock file"),
+        ("[]", "planish.lock is not a lock file"),
         ('{"schema_version": 1, "sources": {"words.c": [{}]}}', "has a malformed entry of words.c"),
         ('{"schema_version": 1, "sources": {}}', "has no entry of it, and there is no time to search"),
     ],

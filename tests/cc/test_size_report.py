@@ -51,7 +51,7 @@ def test_flags_that_are_free_are_named(built: Place) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (("words.c",), "words.c is no ELF file"),
+        (("words.c",), "words.c is not an ELF file"),
         (("small.o", "--before", "fast.o", "--before", "fast.o"), "--before names 2"),
     ],
 )

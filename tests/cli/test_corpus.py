@@ -39,7 +39,7 @@ def test_build_and_card(planish: Planish, files: Path, tmp_path: Path) -> None:
 
 def test_errors_are_one_line(planish: Planish, files: Path, tmp_path: Path) -> None:
     assert planish("corpus", "build", tmp_path / "out").error.startswith("nothing to make a corpus of")
-    assert planish("corpus", "card", tmp_path).error.startswith(f"{tmp_path} is no corpus")
+    assert planish("corpus", "card", tmp_path).error.startswith(f"{tmp_path} is not a corpus")
     assert planish("corpus").error.startswith("Missing command")
     (files / "bad.ll").write_text("define i32 @f(")
     said = planish("corpus", "build", tmp_path / "bad", "--ir", files / "bad.ll", "--jobs", "1")
@@ -60,7 +60,7 @@ def test_a_damaged_corpus_is_an_error_of_one_line(planish: Planish, files: Path,
     shard.write_text("nothing")
     assert planish(*label).error.startswith(f"{shard} is damaged: ")
     (out / "card.json").write_text("{")
-    assert planish(*label).error.startswith(f"{out} is a corpus that is not finished")
+    assert planish(*label).error.startswith(f"{out} is an unfinished corpus")
 
 
 def test_costs_are_shown_by_split(planish: Planish, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_costs_are_shown_by_split(planish: Planish, tmp_path: Path) -> None:
     (row,) = json.loads(planish(*ask, "--format", "json").out)["splits"]
     assert (row["split"], row["functions"]) == ("test", 2)
     assert 0 <= row["text_bytes saved"] < 1
-    assert planish("corpus", "costs", table, tmp_path / "other").error.startswith(f"{table} is no corpus")
+    assert planish("corpus", "costs", table, tmp_path / "other").error.startswith(f"{table} is not a corpus")
 
 
 def test_tables_are_widened_for_one_objective(planish: Planish, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_labels_that_are_no_better_than_oz_make_no_coreset(planish: Planish, tmp
     assert held["plan"]["splits"] == ["train"]
     assert 0 < held["functions"] < 20
     assert planish(*words, "--split", "test").error.startswith(f"the labels in {out} began with ")
-    assert planish("corpus", "card", out).error.startswith(f"{out} is no corpus")
+    assert planish("corpus", "card", out).error.startswith(f"{out} is not a corpus")
 
     file = tmp_path / "coreset.json"
     assert held["different_lists"] == 0

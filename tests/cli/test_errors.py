@@ -187,7 +187,7 @@ def test_what_is_no_store_is_an_error_and_is_left_alone(place: Path, planish: Pl
     for words in (["show"], ["tune", PROGRAM]):
         said = planish(*words)
         assert said.code == StoreError.exit_code
-        assert "is no SQLite database" in said.error
+        assert "is not an SQLite database" in said.error
     assert place.read_text().startswith("a diary")
 
 

@@ -67,7 +67,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     said = planish("models", "fit", "--level", "loops", "--store", store)
     assert said.code == 0, said.err
     wrong = planish("models", "fit", "--level", "loops", "--store", store, "-o", tmp_path / "m.safetensors")
-    assert wrong.err.startswith("planish: error: a model of trees is no .safetensors: ")
+    assert wrong.err.startswith("planish: error: expected a .npz file for a model of trees, got ")
     own = models_folder() / "own-loops-time_s.npz"
     try:
         assert model_paths()["own-loops-time_s"] == own

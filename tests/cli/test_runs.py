@@ -46,7 +46,7 @@ def test_a_merged_run_goes_on_where_it_was(kept: Kept, planish: Planish, tmp_pat
 
 def test_deleting_asks_first(kept: Kept, planish: Planish) -> None:
     said = planish("runs", "delete", kept.run)
-    error = "deleting needs a confirmation, and standard input is no terminal. Add --yes."
+    error = "deleting needs a confirmation, and standard input is not a terminal. Add --yes."
     assert (said.code, said.error) == (USAGE, error)
     assert planish("runs", "delete", kept.run, "--yes").out == f"deleted 1 run: {kept.run}\n"
     assert ids(planish) == []
@@ -95,7 +95,7 @@ def test_what_cannot_be_exported_or_merged_is_one_line(kept: Kept, planish: Plan
         (["export", tmp_path / "x.db", "zzzz"], StoreError.exit_code, "no run 'zzzz'"),
         (["export", tmp_path / "diary" / "x.db"], USAGE, "cannot write"),
         (["merge", tmp_path / "absent.db"], StoreError.exit_code, "there is no store"),
-        (["merge", tmp_path / "diary"], StoreError.exit_code, "is no SQLite database"),
+        (["merge", tmp_path / "diary"], StoreError.exit_code, "is not an SQLite database"),
         (["delete", "zzzz", "--yes"], StoreError.exit_code, "no run 'zzzz'"),
     ):
         said = planish("runs", *words)

@@ -202,9 +202,9 @@ def test_progress_goes_to_standard_error(planish: Planish) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--export", "{file}"), "cannot write {file}: {file} is no folder"),
-        (("--export", "{file}/out"), "cannot write {file}/out: {file} is no folder"),
-        (("--report", "{file}/r.html"), "cannot write {file}/r.html: {file} is no folder"),
+        (("--export", "{file}"), "cannot write {file}: {file} is not a folder"),
+        (("--export", "{file}/out"), "cannot write {file}/out: {file} is not a folder"),
+        (("--report", "{file}/r.html"), "cannot write {file}/r.html: {file} is not a folder"),
         (("--report", "{folder}"), "cannot write the report {folder}: it is a folder"),
         (("--export", "/proc/1/out"), "cannot write /proc/1/out: /proc/1"),
     ],

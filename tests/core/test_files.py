@@ -139,8 +139,8 @@ def test_a_file_is_found_whatever_it_is_called(
 
 CONTENTS = {
     "missing": (None, "No such file or directory"),
-    "text": (b"no arrays\n", "it is no file of arrays"),
-    "pickled": (pickle.dumps([1, 2]), "it is no file of arrays"),
+    "text": (b"no arrays\n", "it is not a file of arrays"),
+    "pickled": (pickle.dumps([1, 2]), "it is not a file of arrays"),
     "empty": (b"", "No data left in file"),
 }
 

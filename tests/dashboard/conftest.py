@@ -1,5 +1,6 @@
 """The dashboard as a process, and a browser."""
 
+import json
 import os
 import re
 import shutil
@@ -7,11 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from dashboard.stores import store_of
 
 TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
@@ -56,41 +60,55 @@ def environment() -> dict[str, str]:
 
 
 Start = Callable[..., Dashboard]
+Show = Callable[[Path], str]
+
+
+def _start(started: list[subprocess.Popen[str]], store: object, host: str = "127.0.0.1") -> Dashboard:
+    words = ["dashboard", "--store", str(store), "--port", "0", "--host", host, "--no-browser"]
+    process = subprocess.Popen(
+        [*COMMAND, *words], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    started.append(process)
+    assert process.stdout
+    said = ""
+    while (line := process.stdout.readline()) and not line.startswith("Ctrl-C"):
+        said += line
+    found = re.findall(r"http://\S+", said)
+    assert found, (said, process.stderr and process.stderr.read())
+    return Dashboard(process, [url.rstrip("/") for url in found])
+
+
+def _kill(started: list[subprocess.Popen[str]]) -> None:
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture
 def dashboard() -> Iterator[Start]:
     """Start dashboards; they are killed at the end."""
     started: list[subprocess.Popen[str]] = []
+    yield partial(_start, started)
+    _kill(started)
 
-    def start(store: object, *words: str, host: str = "127.0.0.1") -> Dashboard:
-        command = [
-            *COMMAND,
-            "dashboard",
-            "--store",
-            str(store),
-            "--port",
-            "0",
-            "--host",
-            host,
-            "--no-browser",
-        ]
-        process = subprocess.Popen(
-            [*command, *words], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        started.append(process)
-        assert process.stdout
-        said = ""
-        while (line := process.stdout.readline()) and not line.startswith("Ctrl-C"):
-            said += line
-        found = re.findall(r"http://\S+", said)
-        assert found, (said, process.stderr and process.stderr.read())
-        return Dashboard(process, [url.rstrip("/") for url in found])
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+@pytest.fixture(scope="session")
+def show(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show]:
+    """Open a store that does not change in a dashboard of all tests; return the address of its runs.
+
+    A dashboard that is started for one test has to load the code of all charts first.
+    """
+    started: list[subprocess.Popen[str]] = []
+    path = tmp_path_factory.mktemp("dashboard") / "planish.db"
+    store_of(path)
+    shared = _start(started, path)
+
+    def opened(store: Path) -> str:
+        _, answer = shared.get("/open?name=a.db", "POST", store.read_bytes(), Origin=shared.url)
+        return shared.url + json.loads(answer)["page"]
+
+    yield opened
+    _kill(started)
 
 
 @pytest.fixture(scope="session")

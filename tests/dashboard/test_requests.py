@@ -135,7 +135,7 @@ def test_a_store_that_cannot_be_read(tmp_path: Path) -> None:
     assert (code, "there is no store" in line) == (4, True)
     (tmp_path / "text.db").write_text("no store at all, but text")
     code, line = refused("--store", tmp_path / "text.db")
-    assert (code, "is no SQLite database" in line) == (4, True)
+    assert (code, "is not an SQLite database" in line) == (4, True)
     store_of(tmp_path / "old.db")
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection, connection:
         connection.execute("UPDATE planish_version SET version_num = '1'")

@@ -74,7 +74,7 @@ def test_what_others_could_have_prepared_is_not_used(own: Path) -> None:
     (own / "run").chmod(0o777)
     with pytest.raises(PlanishError, match=r"others may write to .*PLANISH_LOCK=FILE"):
         machine_lock()
-    with pytest.raises(PlanishError, match="is no folder"):
+    with pytest.raises(PlanishError, match="is not a folder"):
         cache_folder()
 
 

@@ -199,7 +199,7 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"level": 5}, "its level is 5, and no text"),
+        ({"level": 5}, "its level is 5, not text"),
         (
             {"level": "loops", "schema": {"name": "llvm/list", "version": 1, "names": ["a"]}},
             "of the level 'llvm'",
@@ -210,9 +210,9 @@ def test_a_model_that_was_changed_or_cut_off_is_refused(saved: SavedModel, tmp_p
         ({"programs": 0}, "its number of programs is 0"),
         ({"programs": 201}, "its number of programs is 201, of 200 trials"),
         ({"programs": True}, "its number of programs is True"),
-        ({"metrics": ["good"]}, "its metrics are no numbers"),
-        ({"metrics": {"rank correlation": "0.5"}}, "its metrics are no numbers"),
-        ({"metrics": {"rank correlation": math.nan}}, "its metrics are no numbers"),
+        ({"metrics": ["good"]}, "its metrics are not a dictionary of numbers"),
+        ({"metrics": {"rank correlation": "0.5"}}, "its metrics are not a dictionary of numbers"),
+        ({"metrics": {"rank correlation": math.nan}}, "its metrics are not a dictionary of numbers"),
         ({"schema": {"name": "letters", "version": 1, "names": ["a", "a"]}}, "its features lack a name"),
         ({"schema": {"name": "letters", "version": 1, "names": ["a"]}}, "no model of its 1 features"),
         ({"schema": ["letters"]}, "its features lack a name, a version or columns"),

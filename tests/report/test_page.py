@@ -357,7 +357,7 @@ def test_the_lines_tune_again_with_the_same_settings(tmp_path: Path) -> None:
 def test_a_searcher_that_is_not_installed_is_named(tmp_path: Path) -> None:
     result = _story(tmp_path)
     clients = replace(result, run=replace(result.run, searcher="clients"))
-    assert "# 'clients' is no installed searcher: choose another one.\n" in repeat(clients)
+    assert "# 'clients' is not an installed searcher: choose another one.\n" in repeat(clients)
     assert "installed" not in repeat(result)
 
 

@@ -261,7 +261,7 @@ def test_a_file_that_is_no_database_is_an_error_and_stays_as_it_is(
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="is no SQLite database"):
+    with pytest.raises(StoreError, match="is not an SQLite database"):
         open_store(path, read_only=read_only)
     assert path.read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

@@ -337,7 +337,7 @@ def _refusal(invocation: Invocation, settings: CompileSettings) -> str:
     if output is not None and (
         output == "-" or os.path.islink(output) or (os.path.exists(output) and not os.path.isfile(output))
     ):
-        return f"the output {output} is no file"
+        return f"the output {output} is not a file"
     return _refusal_to_compile(invocation) if invocation.compiles else _refusal_to_link(invocation)
 
 

@@ -222,7 +222,7 @@ def _document(path: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise SearchError(f"{path} cannot be read: {error}") from error
     if not isinstance(document, dict) or document.get("schema_version") != _SCHEMA:
-        raise SearchError(f"{path} is no lock file of this version of planish")
+        raise SearchError(f"{path} is not a lock file of this version of planish")
     return document
 
 

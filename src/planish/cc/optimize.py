@@ -199,7 +199,7 @@ def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:
             generate = CodeGenerator(job.unit.compiler, code_options(job.unit.options), scratch.path)
             choice = Choice(generate(module, options), "passes", plan, options, entry.end)
     if not choice.code or not is_smaller(choice.code, own, for_flash=job.settings.for_flash):
-        raise SearchError("what the lock file names is no smaller with this clang")
+        raise SearchError("the choice of the lock file is not smaller with this clang")
     return choice
 
 

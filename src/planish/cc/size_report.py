@@ -57,7 +57,7 @@ def file_size(path: Path) -> FileSize:
     """
     data = path.read_bytes()
     if not data.startswith(b"\x7fELF"):
-        raise TargetError(f"{path} is no ELF file", "Name objects, programs or libraries for Linux.")
+        raise TargetError(f"{path} is not an ELF file", "Name objects, programs or libraries for Linux.")
     found, functions = loaded_sections(data), function_bytes(data)
     merged: dict[str, int] = defaultdict(int)
     for name, size in found.items():

@@ -184,7 +184,7 @@ def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _S
         return _Start(tokenizer, DecoderShape(tokenizer.size, text.context, size.width, size.depth))
     first = load_policy(text.first)
     if not isinstance(first.shape, DecoderShape):
-        raise PlanishError(f"{text.first} is no language model", "Train one: --network decoder.")
+        raise PlanishError(f"{text.first} is not a language model", "Train one: --network decoder.")
     require_passes(first, {name for one in examples for name in one.answer.passes})
     shape = replace(first.shape, context=text.context)  # no array depends on it: positions are rotations
     # What it learnt from feedback stays with it where it learns on without.
@@ -296,7 +296,7 @@ def learnt_lists(
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
         )
     if size.width % HEADS:
-        raise PlanishError(f"--width {size.width} is no multiple of {HEADS}")
+        raise PlanishError(f"--width {size.width} is not a multiple of {HEADS}")
     try:
         from planish.train.optimization import require_device
     except ImportError as error:

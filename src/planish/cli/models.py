@@ -99,7 +99,7 @@ def fit(
     from planish.tuning.transfer import known_tasks
 
     if output is not None and output.suffix != suffix_of(kind):
-        what = f"a model of {kind} is no {output.suffix or 'file without an ending'}: {output}"
+        what = f"expected a {suffix_of(kind)} file for a model of {kind}, got {output}"
         raise PlanishError(what, f"Name a file {suffix_of(kind)}.")
     with open_store(store, read_only=True) as opened:
         learnt = read_trials(known_tasks(opened, level_named(level)), level, objective)

@@ -45,7 +45,7 @@ def _require(path: Path, folder: Path) -> None:
         while not there.exists():
             there = there.parent
         if not there.is_dir():
-            raise _refused(path, f"{there} is no folder")
+            raise _refused(path, f"{there} is not a folder")
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:

@@ -413,7 +413,9 @@ def _agreed(count: int, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise PlanishError("deleting needs a confirmation, and standard input is no terminal", "Add --yes.")
+        raise PlanishError(
+            "deleting needs a confirmation, and standard input is not a terminal", "Add --yes."
+        )
     what = "this run and its trials" if count == 1 else f"these {count} runs and their trials"
     try:
         return typer.confirm(f"Delete {what} permanently?", err=True)

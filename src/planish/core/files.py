@@ -43,7 +43,7 @@ def private_folder(path: StrPath) -> Path:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found, around = path.lstat(), path.parent.stat()
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(f"{path} is no folder")
+        raise NotADirectoryError(f"{path} is not a folder")
     if found.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")
     if around.st_uid not in (0, os.geteuid()) or around.st_mode & 0o002:
@@ -300,6 +300,6 @@ def why(error: Exception) -> str:
         case KeyError():
             return f"it lacks {error}"
         case ValueError() if "pickled" in str(error):  # NumPy's name for whatever it does not know
-            return "it is no file of arrays"
+            return "it is not a file of arrays"
         case _:
             return str(error)

@@ -74,7 +74,7 @@ def steps_from_text(text: str, known: Mapping[str, type[Step]]) -> tuple[Step, .
 
 
 def _call(number: int, line: str) -> list[Any]:
-    wrong = ProgramError(f"line {number} is no step: '{line[:100]}'", "Write NAME(option=value).")
+    wrong = ProgramError(f"line {number}: expected a step, got '{line[:100]}'", "Write NAME(option=value).")
     if len(line) > _LINE_MOST:
         raise wrong
     try:

@@ -166,7 +166,7 @@ def opened_lock(path: Path) -> int:
         descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path} is no plain file")
+        raise OSError(f"{path} is not a regular file")
     return descriptor
 
 

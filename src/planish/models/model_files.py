@@ -95,11 +95,11 @@ def _model_of(path: Path, about: Mapping[str, Any], predicts: BoostedTrees | Tre
 
     def check(what: str, *, right: bool) -> None:
         if not right:
-            raise PlanishError(f"{path} is no model's file: {what}", HINT)
+            raise PlanishError(f"{path} is not a model file: {what}", HINT)
 
     level, metrics, rows, programs = (about[name] for name in ("level", "metrics", "rows", "programs"))
     for name in ("level", "training", "version"):
-        check(f"its {name} is {about[name]!r}, and no text", right=isinstance(about[name], str))
+        check(f"its {name} is {about[name]!r}, not text", right=isinstance(about[name], str))
     check(f"its objective is {about['objective']!r}", right=about["objective"] in OBJECTIVES)
     schema = _schema(about["schema"])
     check("its features lack a name, a version or columns, each once", right=schema is not None)
@@ -112,11 +112,11 @@ def _model_of(path: Path, about: Mapping[str, Any], predicts: BoostedTrees | Tre
     numbers = isinstance(metrics, dict) and all(
         type(value) in (int, float) and math.isfinite(value) for value in metrics.values()
     )
-    check("its metrics are no numbers by name", right=numbers)
+    check("its metrics are not a dictionary of numbers", right=numbers)
     metrics = {name: float(value) for name, value in metrics.items()}
     training, version = about["training"], about["version"]
     conditions = read_stated(about.get("conditions", {}))
-    check("its conditions are no lists by name", right=conditions is not None)
+    check("its conditions are not a dictionary of lists", right=conditions is not None)
     assert conditions is not None
     made = level, schema, about["objective"], metrics, rows, programs, training, version, predicts
     return SavedModel(*made, conditions, read_held_out(about.get("held_out")))
@@ -239,7 +239,7 @@ def _read(
         )
     wrong = [name for name, array in arrays.items() if not _sound(name, array)]
     if wrong:
-        raise PlanishError(f"{path} has what is no number or not finite in {', '.join(wrong)}", HINT)
+        raise PlanishError(f"{path} has numbers that are not finite, or none, in {', '.join(wrong)}", HINT)
     model = _model_of(path, about, of(arrays))
     # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
     with suppress(IndexError, ValueError):  # arrays of other dimensions have no such shapes

@@ -190,7 +190,7 @@ def _read(path: Path, about: dict[str, Any], arrays: Mapping[str, NDArray[np.flo
         raise PlanishError(f"{path} was trained with unknown feedback, '{about['feedback']}'", HINT)
     conditions = read_stated(about.pop("conditions", {}))
     if conditions is None:
-        raise PlanishError(f"{path} has conditions that are no lists by name", HINT)
+        raise PlanishError(f"{path} has conditions that are not a dictionary of lists", HINT)
     found = SavedPolicy(
         name=path.stem.removeprefix("policy-"),
         schema=FeatureSchema(schema["name"], schema["version"], tuple(schema["names"])),

@@ -366,7 +366,7 @@ def _check_weights(network: Network) -> None:
     for name, array in network.constants.items():
         if array.dtype.kind == "f" and array.size > 1 and np.isnan(np.min(array)):
             count = int(np.count_nonzero(np.isnan(array)))
-            what = f"weight '{name}' has {count} elements of {array.size} that are no numbers (NaN)"
+            what = f"weight '{name}' is NaN in {count} of {array.size} elements"
             raise ProgramError(what, "The model is damaged: export it again.")
 
 

@@ -102,7 +102,7 @@ def verify(
                 error = _quantization_error(model, feed, index, np.asarray(right))
                 limit = max(limit, MOST_ROUNDING * error)
             if not apart <= limit:
-                inf = "its shape, or which elements are no finite numbers"
+                inf = "its shape, or which elements are finite"
                 seen = f"{apart:.2g} of its largest number" if np.isfinite(apart) else inf
                 what = f"output '{name}' differs from ONNX Runtime's: {seen}; the tolerance is {tolerance:g}"
                 raise ProgramError(what, "Nothing was written. Report it as a defect, with the model.")

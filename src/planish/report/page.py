@@ -405,7 +405,11 @@ def repeat(result: Result) -> str:
             *(() if short else ("from pathlib import Path", "")),
             "from planish import Budget, Settings, tune",
             "",
-            *((f"# '{run.searcher}' is no installed searcher: choose another one.",) if submitted else ()),
+            *(
+                (f"# '{run.searcher}' is not an installed searcher: choose another one.",)
+                if submitted
+                else ()
+            ),
             *(("# The constraint where= is not stored: add yours to the settings.",) if constrained else ()),
             *(() if short else ("# The program's whole text; it is too long to be shown here.",)),
             f"program = {task.program!r}" if short else "program = Path('program').read_text()",

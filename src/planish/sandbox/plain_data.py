@@ -69,7 +69,7 @@ def dumps(value: object, of: Any) -> bytes:
     except DataError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise DataError(f"this is no {_name(of)}: {error}") from error
+        raise DataError(f"not a valid {_name(of)}: {error}") from error
 
 
 def loads(data: bytes, of: Any) -> Any:
@@ -84,7 +84,7 @@ def loads(data: bytes, of: Any) -> Any:
         raise
     # A dataclass may check its fields when it is made.
     except Exception as error:
-        raise DataError(f"this is no {_name(of)}: {error}") from error
+        raise DataError(f"not a valid {_name(of)}: {error}") from error
 
 
 def framed(body: bytes) -> bytes:
@@ -323,7 +323,7 @@ _MAPPINGS: dict[Any, type] = {dict: dict, Mapping: dict, Counter: Counter}
 
 def _listed(data: Any, length: int | None = None) -> list[Any]:
     if type(data) is not list or length not in (None, len(data)):  # type: ignore[arg-type]
-        _refuse(data, "is no list of the right length")
+        _refuse(data, "is not a list of the right length")
     return data  # type: ignore[return-value]
 
 
@@ -426,7 +426,7 @@ def _union(kinds: tuple[Any, ...]) -> _Codec:
             return None
         number, content = _listed(data, 2)
         if type(number) is not int or not 0 <= number < len(members):
-            _refuse(number, "is no number of a type")
+            _refuse(number, "is not the number of a type")
         return members[number].load(content)
 
     return _Codec(dump, load, accepts)
@@ -444,7 +444,7 @@ def _record(kind: Any) -> _Codec:
 
     def dump(value: Any) -> Any:
         if type(value) is not kind:
-            _refuse(value, f"is no {kind.__name__}")
+            _refuse(value, f"is not of type {kind.__name__}")
         return [dump(getattr(value, name)) for name, dump, _ in items]
 
     def load(data: Any) -> Any:
@@ -464,7 +464,7 @@ def _array(kind: Any, number: Any) -> _Codec:
 
     def dump(value: Any) -> Any:
         if not accepts(value):
-            _refuse(value, f"is no array of {dtype}")
+            _refuse(value, f"is not an array of {dtype}")
         return [list(value.shape), _to_text(value.tobytes())]
 
     def load(data: Any) -> Any:

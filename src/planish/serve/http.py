@@ -174,7 +174,7 @@ def read_json(body: bytes) -> object:
     except RecursionError:
         raise ToolError("bad_request", "The body is nested too deeply.") from None
     except ValueError as error:
-        raise ToolError("bad_request", f"The body is no JSON: {error}"[:300]) from None
+        raise ToolError("bad_request", f"The body is not valid JSON: {error}"[:300]) from None
 
 
 async def _nothing() -> AsyncGenerator[bytes]:
@@ -183,7 +183,7 @@ async def _nothing() -> AsyncGenerator[bytes]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def openapi_document() -> dict[str, Any]:

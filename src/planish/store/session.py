@@ -108,7 +108,7 @@ _SQLITE: Mapping[int, _Cause] = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR: ("cannot be read or written", f"Look at the disk, its space and quota; {_SAFE}."),
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
-    sqlite3.SQLITE_NOTADB: ("is no SQLite database", f"Move it away, {_ELSEWHERE}."),
+    sqlite3.SQLITE_NOTADB: ("is not an SQLite database", f"Move it away, {_ELSEWHERE}."),
     sqlite3.SQLITE_CANTOPEN: _CANNOT_OPEN,
     sqlite3.SQLITE_CONSTRAINT_UNIQUE: _TWICE,
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: _TWICE,

@@ -187,7 +187,11 @@ class SpaceConformance:
     def _offering(self, capability: type[_Space]) -> _Space:
         """Make the space, or skip the test where it lacks a capability."""
         space = self.space()
-        return space if isinstance(space, capability) else pytest.skip(f"it is no {capability.__name__}")
+        return (
+            space
+            if isinstance(space, capability)
+            else pytest.skip(f"the space is not a {capability.__name__}")
+        )
 
     def _some(self, space: Space) -> Iterator[Candidate]:
         """List the start, the seeds and samples, of what the space offers."""

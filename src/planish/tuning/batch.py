@@ -418,7 +418,8 @@ def read_record(path: Path) -> Record:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlanishError(
-            f"'{path}' is no record: {error!r}", "Make one by 'planish bench-passes --record FILE'."
+            f"'{path}' is not a record of pass lists: {error!r}",
+            "Make one by 'planish bench-passes --record FILE'.",
         ) from error
 
 

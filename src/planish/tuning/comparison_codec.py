@@ -179,14 +179,14 @@ def a(kind: type[_T], raw: Any) -> _T:
     # To Python a truth value is a whole number, too.
     if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
         return raw
-    raise TypeError(f"{_shown(raw)} is no {kind.__name__}")
+    raise TypeError(f"expected {kind.__name__}, got {_shown(raw)}")
 
 
 def number(raw: Any) -> float:
     """Return a number; JSON has whole ones too."""
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         return raw
-    raise TypeError(f"{_shown(raw)} is no number")
+    raise TypeError(f"expected a number, got {_shown(raw)}")
 
 
 def numbers(raw: Any) -> tuple[float, ...]:

@@ -121,7 +121,7 @@ def test_inputs_and_labels_that_cannot_be_read_are_reported_before_a_run_begins(
     (tmp_path / "bad.npz").write_text("no arrays\n")
     np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 8, 8), "f4"))
     inputs, labels = (tmp_path / ("bad.npz" if each == name else "in.npz") for each in ("inputs", "labels"))
-    with pytest.raises(PlanishError, match=r"bad\.npz': it is no file of arrays"):
+    with pytest.raises(PlanishError, match=r"bad\.npz': it is not a file of arrays"):
         tune(model, budget=Budget(trials=1), settings=QUICK, store=store, inputs=inputs, labels=labels)
     with open_store(store) as opened:
         assert opened.runs() == []

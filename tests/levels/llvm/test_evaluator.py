@@ -147,8 +147,8 @@ def test_without_a_compiler_sizes_are_measured_all_the_same(monkeypatch: pytest.
     find_linker.cache_clear()
     evaluator = evaluator_spec_of(make(ECHO, run="yes"))()
     (note,) = evaluator.notes
-    assert note.startswith("not run, and checked by LLVM's verifier alone: CC='cc is no command")
-    with pytest.raises(TargetError, match="CC='cc is no command"):
+    assert note.startswith("not run, and checked by LLVM's verifier alone: CC='cc is not a valid command")
+    with pytest.raises(TargetError, match="CC='cc is not a valid command"):
         evaluator_spec_of(make(ECHO, "time_s"))()
 
 

@@ -145,5 +145,5 @@ def test_cc_may_have_arguments_and_its_path_spaces(monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("linker", "forgotten")
 def test_cc_with_a_quote_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "gcc '-DA=b")
-    with pytest.raises(TargetError, match="is no command: No closing quotation"):
+    with pytest.raises(TargetError, match="is not a valid command: No closing quotation"):
         find_linker()

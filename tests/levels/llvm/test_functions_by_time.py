@@ -182,9 +182,9 @@ def test_a_wrong_answer_is_no_program(task: Task[IRProgram]) -> None:
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
-        ((FunctionPasses("function(no-such-pass)", ("busy",)),), "'no-such-pass' is no pass"),
-        ((FunctionPasses("function(print<domtree>,dot-cfg)", ("busy",)),), "is no pass that is run"),
-        ((FunctionPasses("cgscc(inline)", ("busy",)),), "'cgscc' is no pass"),
+        ((FunctionPasses("function(no-such-pass)", ("busy",)),), "'no-such-pass' is not a pass"),
+        ((FunctionPasses("function(print<domtree>,dot-cfg)", ("busy",)),), "is not a pass that runs"),
+        ((FunctionPasses("cgscc(inline)", ("busy",)),), "'cgscc' is not a pass"),
         ((*BASELINE.steps, *SLOW.steps), "does not go with lists of single functions"),
     ],
     ids=["unknown", "writes files", "not of functions", "a list for all"],

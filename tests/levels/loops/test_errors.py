@@ -264,7 +264,7 @@ def test_of_python() -> None:
         program(E, sizes={"m": 3})
     G = Tensor("G g")
     G[m] = A[m]
-    with pytest.raises(ProgramError, match="'G g' is no name for a tensor"):
+    with pytest.raises(ProgramError, match="'G g' cannot be the name of a tensor"):
         program(G, sizes={"m": 3})
     with pytest.raises(ProgramError, match="has no statement"):
         program(A)

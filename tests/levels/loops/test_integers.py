@@ -52,10 +52,18 @@ def test_inputs_are_small_and_the_rest_is_not() -> None:
             "integers have no 'div'. They have abs, add, max, min, mul, neg, relu",
         ),
         ("C[m] = exp(A[m])", "int32", "integers have no 'exp'"),
-        ("C[m] = 1.5 * A[m]", "int8", "1.5 is no number of int32. Those are integers from -2147483648 to"),
-        ("C[m] = A[m] + 3000000000", "int8", "3e+09 is no number of int32"),
-        ("C[m] = pad(A[m-1], inf)", "int8", "inf is no number of int8"),
-        ("C[m] = pad(A[m-1], 128)", "int8", "128 is no number of int8. Those are integers from -128 to 127"),
+        (
+            "C[m] = 1.5 * A[m]",
+            "int8",
+            "1.5 is not a value of int32. Its values are integers from -2147483648 to",
+        ),
+        ("C[m] = A[m] + 3000000000", "int8", "3e+09 is not a value of int32"),
+        ("C[m] = pad(A[m-1], inf)", "int8", "inf is not a value of int8"),
+        (
+            "C[m] = pad(A[m-1], 128)",
+            "int8",
+            "128 is not a value of int8. Its values are integers from -128 to 127",
+        ),
         (
             "C[m] = A[m]",
             "C=int8",

@@ -44,7 +44,7 @@ def test_meaning(golden: Golden) -> None:
 
 @pytest.mark.parametrize("name", ["exp", "erf", "argmax", "sum", "pad"])
 def test_no_tensor_has_the_name_of_a_function(name: str) -> None:
-    with pytest.raises(PlanishError, match=f"'{name}' is no name for a tensor"):
+    with pytest.raises(PlanishError, match=f"'{name}' cannot be the name of a tensor"):
         parse(f"{name}[i] = A[i]", {"i": 3})
 
 

@@ -206,5 +206,5 @@ def test_every_step_is_read_back_from_json() -> None:
 def test_a_candidate_of_another_kind_is_refused() -> None:
     from planish.core import Step
 
-    with pytest.raises(ScheduleError, match="is no step of a schedule"):
+    with pytest.raises(ScheduleError, match="expected a step of a schedule"):
         resolve(matmul(), Candidate((Step(),)))

@@ -147,7 +147,7 @@ def test_a_damaged_manifest(build: Build, tmp_path: Path) -> None:
 
 
 def test_reading_what_is_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(PlanishError, match="is no corpus"):
+    with pytest.raises(PlanishError, match="is not a corpus"):
         list(read_corpus(tmp_path))
     with pytest.raises(PlanishError, match=r"unknown split 'tain'\. Did you mean 'train'\?"):
         list(read_corpus(tmp_path, "tain"))

@@ -25,5 +25,5 @@ def test_a_file_that_is_no_corpus_is_one_clear_error(tmp_path: Path, content: by
     file = tmp_path / "functions.jsonl.gz"
     file.write_bytes(content)
 
-    with pytest.raises(PlanishError, match=r"functions\.jsonl\.gz is no corpus: "):
+    with pytest.raises(PlanishError, match=r"functions\.jsonl\.gz is not a corpus: "):
         list(read_corpus(file))

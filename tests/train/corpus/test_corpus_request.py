@@ -17,8 +17,8 @@ def test_what_cannot_be_meant(tmp_path: Path) -> None:
     file = write(tmp_path / "a", x=numbered(1)) / "x.c"
     write(tmp_path / "other" / "a", x=numbered(1))
     assert told(CorpusRequest()).startswith("nothing to make a corpus of. Name")
-    assert told(CorpusRequest(folders=[file])) == f"{file} is no folder. Name a folder of C files."
-    assert told(CorpusRequest(ir=[file])).startswith(f"{file} is no LLVM IR")
+    assert told(CorpusRequest(folders=[file])) == f"{file} is not a folder. Name a folder of C files."
+    assert told(CorpusRequest(ir=[file])).startswith(f"{file} is not LLVM IR")
     assert told(CorpusRequest(ir=[tmp_path / "x.ll"])).startswith(f"{tmp_path / 'x.ll'} does not exist")
     assert told(CorpusRequest(lists=["nowhere"])).startswith("the list nowhere cannot be read: No such file")
     assert told(CorpusRequest(folders=[tmp_path / "a", tmp_path / "other" / "a"])).startswith(

@@ -119,7 +119,7 @@ def test_killed_and_gone_on(folders: list[Path], slow: Path, tmp_path: Path) -> 
     process.kill()
     process.communicate()
     until(lambda: not list(members(process.pid)))  # its workers and their compilers end as well
-    with pytest.raises(PlanishError, match="is a corpus that is not finished"):
+    with pytest.raises(PlanishError, match="is an unfinished corpus"):
         list(read_corpus(out))
     check_whole(out, folders, 2)
 

@@ -27,7 +27,7 @@ class SqlProgram:
 
     def __post_init__(self) -> None:
         if tuple(re.findall(r"^-- (\w+)$", self.text, re.MULTILINE)) != PARTS:
-            raise ProgramError("this is no program of level 'sql'", "Write -- tables, -- rows, -- query.")
+            raise ProgramError("this is not a program of level 'sql'", "Write -- tables, -- rows, -- query.")
 
     @property
     def query(self) -> str:

@@ -32,7 +32,7 @@ def _read_inputs(path: Path, model: ModelProto, options: Mapping[str, str]) -> t
         raise ProgramError(f"'{path}' has no input or dimension '{name}'", did_you_mean(name, known))
     text = options.get("batch", "")
     if text and (not text.isdecimal() or not int(text)):
-        raise ProgramError(f"batch '{text}' is no positive number", "Write batch=8.")
+        raise ProgramError(f"expected a batch size such as 8, got '{text}'", "Write batch=8.")
     return tuple(_port(path, value, given, int(text) if text else None) for value in values)
 
 
@@ -65,7 +65,7 @@ def _port(path: Path, value: ValueInfoProto, given: Mapping[str, tuple[int, ...]
     dtype = tensor_dtype_to_np_dtype(kind).name if kind else ""
     # NumPy has texts as objects.
     if dtype in ("", "object"):
-        raise ProgramError(f"input '{value.name}' of '{path}' is no tensor of numbers")
+        raise ProgramError(f"input '{value.name}' of '{path}' is not a tensor of numbers")
     dims = value.type.tensor_type.shape.dim
     # An open extent is not set, or stored as a number below 0. ONNX Runtime takes a stored 0 for a size, as
     # of a list of detections in which there are none.
@@ -117,7 +117,7 @@ def read_model(path: Path, options: Mapping[str, str], *, any_size: bool = False
     try:
         str(file).encode()
     except UnicodeEncodeError as error:
-        what = f"the path {str(file)!a} has bytes that are no text, which ONNX Runtime does not open"
+        what = f"the path {str(file)!a} is not valid UTF-8, and ONNX Runtime opens no other paths"
         raise ProgramError(what, "Give the file, or its folder, another name.") from error
     model = _parsed(path, content)
     _check_operators(path, model)

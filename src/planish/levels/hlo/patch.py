@@ -41,7 +41,7 @@ def extended(module: EditableModule, steps: tuple[object, ...]) -> EditableModul
     edits = [step for step in steps if isinstance(step, Edit)]
     if len(edits) < len(steps):
         other = next(step for step in steps if not isinstance(step, Edit))
-        raise ScheduleError(f"{other} is no edit of a module", f"Known: {', '.join(EDITS)}.")
+        raise ScheduleError(f"expected an edit of a module, got {other}", f"Known: {', '.join(EDITS)}.")
     return applied(module, edits)
 
 

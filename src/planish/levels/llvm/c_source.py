@@ -195,7 +195,7 @@ def check_text(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise ProgramError(f"the source is no text: {error.reason}") from error
+        raise ProgramError(f"the source is not valid text: {error.reason}") from error
     if size > SOURCE_BYTES:
         raise ProgramError(f"the source has {size:,} bytes, and {SOURCE_BYTES:,} are allowed")
     if "\0" in text:
@@ -246,7 +246,7 @@ def check_object(code: bytes, replaceable: Collection[str]) -> set[str]:
     defined, used = linked_symbols(code)
     if others := sorted(defined - set(replaceable)):
         raise ProgramError(
-            f"the source defines '{others[0]}', which is no function of the program that may be replaced",
+            f"the source defines '{others[0]}', which is not a function of the program that may be replaced",
             "Make it static, unless it replaces one.",
         )
     if not defined:

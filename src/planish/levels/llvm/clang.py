@@ -146,8 +146,8 @@ def find_compiler(newest: int) -> Compiler:
     if named := os.environ.get(VARIABLE):
         compiler = _asked(tuple(shlex.split(named)))
         if compiler is None:
-            what = f"{VARIABLE}={named} is no clang that runs"
-            raise TargetError(what, "Name one, or leave the variable out.")
+            what = f"{VARIABLE}={named} does not run as clang does"
+            raise TargetError(what, "Set the variable to a clang, or unset it.")
         if not _fits(compiler, newest):
             own = f"{VARIABLE}={named} is of LLVM {compiler.version}"
             raise TargetError(f"{own}; what can be read is {OLDEST} to {newest}", "Name another one.")

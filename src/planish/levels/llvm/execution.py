@@ -244,7 +244,7 @@ def find_linker() -> tuple[str, ...]:
         # As a shell splits it; the path of a program may have spaces.
         own = [named] if shutil.which(named) else shlex.split(named)
     except ValueError as error:
-        raise TargetError(f"CC={named} is no command: {error}", "Fix CC, or leave it out.") from error
+        raise TargetError(f"CC={named} is not a valid command: {error}", "Fix CC, or unset it.") from error
     for words in (own, ["cc"], ["gcc"], ["clang"]):
         if words and (path := shutil.which(words[0])):
             return (path, *words[1:])

@@ -323,7 +323,7 @@ def _words(args: str) -> tuple[str, ...]:
 def _harness(path: str) -> Harness:
     kind = Path(path).suffix.removeprefix(".")
     if kind not in ("c", "ll"):
-        raise ProgramError(f"the harness '{path}' is no .c or .ll file", "Write it in C, or as LLVM IR.")
+        raise ProgramError(f"the harness '{path}' is not a .c or .ll file", "Write it in C, or as LLVM IR.")
     try:
         return Harness(kind, read_bytes(path).decode())
     except UnicodeDecodeError as error:

@@ -61,7 +61,7 @@ def _extents(text: str) -> Sequence[int]:
     matched = _EXTENT.fullmatch(text)
     first, last, step = (int(part or 1) for part in matched.groups()) if matched else (1, 0, 1)
     if not (0 < first <= last and step):
-        raise ProgramError(f"'{text}' is no range of extents", "Write it as 1..8, or 16..128:16.")
+        raise ProgramError(f"expected a range of sizes, got '{text}'", "Write it as 1..8, or 16..128:16.")
     return range(first, last + 1, step)
 
 

@@ -174,7 +174,7 @@ class FunctionEmitter:
             case Constant(value=float() as value):
                 return Operand("float", float_literal(value, "float"))
             case _:
-                raise KernelLanguageError(f"{self.name}: {found} is no number")
+                raise KernelLanguageError(f"{self.name}: expected a number, got {found}")
 
     def converted(self, value: Operand, kind: str) -> Operand:
         """Convert a value; to i1 by a test for 0, and never from a float to an integer otherwise."""

@@ -275,7 +275,7 @@ def _listed(named: str) -> Iterable[str]:
 
 def _source_folder(path: Path) -> SourceFolder:
     if not path.is_dir():
-        raise ProgramError(f"{path} is no folder", "Name a folder of C files.")
+        raise ProgramError(f"{path} is not a folder", "Name a folder of C files.")
     return SourceFolder(path.resolve().name, path)
 
 
@@ -288,7 +288,7 @@ def _ir(paths: Sequence[Path]) -> list[Package]:
         some = sorted(p for p in path.rglob("*") if p.suffix in _IR_SUFFIXES) if path.is_dir() else [path]
         for file in some:
             if file.suffix not in _IR_SUFFIXES:
-                raise ProgramError(f"{file} is no LLVM IR", "Name files of LLVM IR: .ll or .bc.")
+                raise ProgramError(f"{file} is not LLVM IR", "Name files of LLVM IR: .ll or .bc.")
             files.setdefault((path if path.is_dir() else path.parent).resolve(), []).append(file)
     return [IRFiles(folder.name, some) for folder, some in files.items()]
 

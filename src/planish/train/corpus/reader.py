@@ -66,7 +66,7 @@ def read_card(folder: Path) -> Mapping[str, Any]:
     card = card_in(folder)
     if "packages" not in card:
         begun = (folder / MANIFEST).is_file()
-        what = f"{folder} is a corpus that is not finished" if begun else f"{folder} is no corpus"
+        what = f"{folder} is an unfinished corpus" if begun else f"{folder} is not a corpus"
         raise PlanishError(what, "Build it: planish corpus build DIR ...")
     return card
 
@@ -243,5 +243,5 @@ def _read_lines(path: Path) -> Iterator[Row]:
             for line in lines:
                 yield Row(**json.loads(line))
     except (OSError, EOFError, zlib.error, ValueError, TypeError) as error:
-        what = f"{path} is no corpus: {error}"
+        what = f"{path} is not a corpus: {error}"
         raise PlanishError(what, "Name a corpus's folder, or a .jsonl.gz file of functions.") from error

@@ -119,7 +119,7 @@ def _text(unit: SourceUnit, recipe: CorpusRecipe) -> str:
     if unit.csmith is not None:
         return _compiled(unit, recipe, random_program(*unit.csmith))
     if unit.path is None:
-        raise ProgramError(f"{unit.name} is no file")
+        raise ProgramError(f"{unit.name} is not a file")
     if unit.path.suffix == ".c":
         return _compiled(unit, recipe, None)
     with closing(_bindings().parse(unit.path.read_bytes(), unit.name)) as module:

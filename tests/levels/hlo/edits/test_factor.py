@@ -141,7 +141,7 @@ func.func public @main(%x: tensor<2x4x3xf32>) -> tensor<2x4x3xf32> {
         (product(), Factor("0", 2), "stablehlo.constant has no weights"),
         (product(), Factor("2", 2), "may not be changed"),
         (product("i32"), Factor("1", 2), "weights of i32 are not factored"),
-        (program_from(ARGUMENT), Factor("0", 2), "are no constant. Factors of others would be computed"),
+        (program_from(ARGUMENT), Factor("0", 2), "are not constant. Factors of others would be computed"),
         (program_from(BATCHED), Factor("1", 1), "several products side by side"),
         (convolution("last", groups=2, kernel=KERNEL[:, :, :4]), Factor("1", 1), "a convolution of groups"),
     ],

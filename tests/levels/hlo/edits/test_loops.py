@@ -90,7 +90,7 @@ def test_what_is_the_same_in_each_step_is_computed_before_the_loop() -> None:
         (Hoist(("12", "12")), "no operation '12'"),
         (Share(()), "no operation is named"),
         (Share(("12",)), "no operation before '12' computes the same"),
-        (Shorten("13", 2), "is no loop"),
+        (Shorten("13", 2), "is not a loop"),
         (Shorten("3", 5), "a loop of 5 steps cannot take 5"),
         (Shorten("3", 0), "Take 1 to 4"),
         (Shorten("3", 2, "middle"), "Known: first, last"),

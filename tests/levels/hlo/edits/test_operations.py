@@ -99,7 +99,7 @@ def test_attributes_change_where_the_types_stay() -> None:
     with pytest.raises(ScheduleError, match="no attribute 'color'"):
         edited(SetAttribute("0", (("color", "1 : i32"),)), program=program)
     for text in ("array<", ""):
-        with pytest.raises(ScheduleError, match="is no attribute"):
+        with pytest.raises(ScheduleError, match="expected an attribute"):
             edited(SetAttribute("0", (("strides", text),)), program=program)
 
 
@@ -139,7 +139,7 @@ def test_constants_of_several_values_are_scaled_each() -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_a_constant_is_a_finite_number(number: float) -> None:
-    with pytest.raises(ScheduleError, match="is no finite number"):
+    with pytest.raises(ScheduleError, match="expected a finite number"):
         edited(ReplaceConstant("0", number))
 
 
@@ -184,7 +184,7 @@ ILLEGAL = {
     "moved to itself": (MoveOp("1", "1"), "Name two"),
     "not moved back": (SwapOps("3", "1"), "cannot swap"),
     "swapped in a circle": (SwapOps("1", "2"), "not valid"),
-    "no constant": (ScaleConstant("1", 2.0), "is no constant"),
+    "no constant": (ScaleConstant("1", 2.0), "expected a constant"),
     "too large": (ScaleConstant("0", 1e300 * 1e300), "no finite number"),
 }
 
@@ -225,7 +225,7 @@ def test_an_edit_twice_is_illegal() -> None:
 
 
 def test_other_steps_are_refused() -> None:
-    with pytest.raises(ScheduleError, match="is no edit"):
+    with pytest.raises(ScheduleError, match="expected an edit"):
         edited(Step())
 
 

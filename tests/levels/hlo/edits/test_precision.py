@@ -89,7 +89,7 @@ def test_convolutions_have_scales_of_images_and_outputs(groups: int, tiles: tupl
         ((Quantize(()),), "no operation is named"),
         ((Quantize(("2",)),), "may not be changed"),
         ((Quantize(("0", "0")),), "no operation '0'"),
-        ((Narrow(("0",)), Quantize(("0",))), "is no product of 32-bit floats"),
+        ((Narrow(("0",)), Quantize(("0",))), "is not a product of 32-bit floats"),
     ],
 )
 def test_what_cannot_be_is_refused(edits: tuple[Edit, ...], reason: str) -> None:
@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused(edits: tuple[Edit, ...], reason: str) -> None
 
 def test_only_products_of_floats_that_do_not_overflow() -> None:
     assert not Quantize.match(original(chain()))
-    with pytest.raises(ScheduleError, match="is no product"):
+    with pytest.raises(ScheduleError, match="is not a product"):
         replay(chain(), Candidate((Quantize(("1",)),)))
     long = PRODUCTS.replace("x6xf32", "x140000xf32")
     with pytest.raises(ScheduleError, match="sums more than 133144 products"):

@@ -115,7 +115,7 @@ def test_what_needs_the_order_keeps_one_transpose() -> None:
     ("ops", "reason"),
     [
         ((), "no transpose can move"),
-        (("1",), "is no transpose"),
+        (("1",), "is not a transpose"),
         (("9",), "no operation '9'"),
         (("2",), "no transpose can move"),
     ],
@@ -178,7 +178,7 @@ def test_layouts_go_there_and_back() -> None:
     ("edit", "reason"),
     [
         (Relayout(()), "no operation is named"),
-        (Relayout(("4",)), "is no convolution"),
+        (Relayout(("4",)), "is not a convolution"),
         (Relayout(("2",), "first"), "has its channels first already"),
         (Relayout(("2",), "middle"), "Known: last, first"),
         (Relayout(("2", "2")), "no operation '2'"),

@@ -99,7 +99,7 @@ def test_a_function_of_the_user(tmp_path: Path) -> None:
     with pytest.raises(MetricError, match=r"^'fails' raises ValueError: no$"):
         metric("fails")
     for name, kind in (("nothing", "NoneType"), ("several", "list"), ("text", "str")):
-        with pytest.raises(MetricError, match=f"^'{name}' gives a {kind} that is no number$"):
+        with pytest.raises(MetricError, match=f"^'{name}' must return a number, but returned a {kind}$"):
             metric(name)
     with pytest.raises(MetricError, match=r"^'likelihood' gives -0\.5, and must not be negative$"):
         metric("likelihood")

@@ -93,7 +93,7 @@ def test_where_the_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("module", "workload", "said"),
     [
-        (PREDICT, "[data", "is no TOML"),
+        (PREDICT, "[data", "is not valid TOML"),
         (PREDICT, INFERENCE.replace("search", "saerch"), "Did you mean 'search'"),
         (PREDICT, INFERENCE.replace("search = 9", 'search = "9"'), "type int"),
         (PREDICT, INFERENCE.replace("search = 9", "search = -9"), "0 or more"),

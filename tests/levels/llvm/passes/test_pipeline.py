@@ -83,7 +83,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             "loop(indvars,loop-deletion)",
             r"holds 2 passes, not one. Write loop\(indvars\),loop\(",
         ),
-        ("devirt(gvn)", r"'devirt\(...\)' is no pass manager. Known: module"),
+        ("devirt(gvn)", r"unknown pass manager 'devirt\(...\)'. Known: module"),
         ("gvn,function(sorra)", "unknown pass 'sorra'. Did you mean"),
     ],
 )

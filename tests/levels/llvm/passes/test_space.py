@@ -86,7 +86,7 @@ def test_a_candidate_is_its_passes() -> None:
 
 
 def test_a_step_of_another_level_is_no_pass() -> None:
-    with pytest.raises(TypeError, match="is no pass"):
+    with pytest.raises(TypeError, match="expected a pass"):
         passes_of(Candidate((Step(),)))
 
 

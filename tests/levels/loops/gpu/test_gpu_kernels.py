@@ -309,5 +309,5 @@ def test_the_untuned_program_has_a_thread_for_each_element() -> None:
     assert kernel.flat
     assert kernel.grid_size == 1
     assert kernel.block_size == 13 * 11
-    with pytest.raises(PlanishError, match="is no step of a GPU schedule"):
+    with pytest.raises(PlanishError, match="expected a step of a GPU schedule"):
         gpu_program_of(MATMUL, Candidate((Step(),)))

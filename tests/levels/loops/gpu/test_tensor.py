@@ -321,7 +321,7 @@ def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
     [
         ({}, "float32", (*SHARED, TILE), "tensor cores multiply float16, bfloat16 or tf32, not float32"),
         ({"m": 8}, "float16", (*SHARED, TILE), "an axis is too short"),
-        ({"k": 40}, "float16", (*SHARED, TILE), "no multiple of 16"),
+        ({"k": 40}, "float16", (*SHARED, TILE), "not a multiple of 16"),
         ({}, "float16", (SHARED[0], TILE), "read operands that blocks share"),
         ({}, "float16", (*SHARED[1:], TILE), "in several tiles"),
         ({}, "float16", (*SHARED, TILE, VectorLanes("n")), "divides its axes"),

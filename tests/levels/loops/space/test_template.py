@@ -305,9 +305,9 @@ def test_threads_are_offered_where_there_are_several_cores() -> None:
 
 def test_a_foreign_candidate_is_refused() -> None:
     space = TemplateSpace(matmul(), AVX512)
-    with pytest.raises(ScheduleError, match="is no step of this template"):
+    with pytest.raises(ScheduleError, match="is not a step of this template"):
         space.choices(space.start().then(Unroll("k")))
-    with pytest.raises(ScheduleError, match="is no step of this template"):
+    with pytest.raises(ScheduleError, match="is not a step of this template"):
         space.choices(Candidate((Split("m", 5),)))
 
 

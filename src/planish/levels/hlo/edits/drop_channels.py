@@ -103,7 +103,7 @@ def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
                 what = f"{keep} of {channels.size} channels cannot be kept"
                 raise ScheduleError(what, f"Keep 1 to {channels.size - 1}.")
             if type_of(channels.weights[0]).element not in FLOAT_BITS:
-                raise ScheduleError("the weights of these channels are no floats", "Keep them all.")
+                raise ScheduleError("the weights of these channels are not floats", "Keep them all.")
             _cut(channels, keep, now)
     for op in block.operations:
         if MADE in op.attributes:

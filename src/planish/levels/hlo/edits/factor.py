@@ -226,7 +226,7 @@ def weights_of(op: ir.Operation) -> Weights:
 def _checked(op: ir.Operation, position: int, summed: tuple[int, ...]) -> Weights:
     found, type_ = _source(op, position), type_of(op.operands[position])
     if found is None:
-        what = f"the weights of this {op.name} are no constant"
+        what = f"the weights of this {op.name} are not constant"
         raise ScheduleError(what, "Factors of others would be computed in each call.")
     if type_.element not in _FLOATS or type_of(op.results[0]).element != type_.element:
         raise ScheduleError(f"weights of {type_.element} are not factored", f"Known: {', '.join(_FLOATS)}.")

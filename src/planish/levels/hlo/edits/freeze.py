@@ -35,7 +35,7 @@ class Freeze(Rewrite):
         known, end = self.match(module), module.blocks[""][-1]
         for position in self.results:
             if position not in known:
-                what = f"result {position} is no update of an argument"
+                what = f"result {position} does not update an argument"
                 raise ScheduleError(what, f"Known: {sorted(known) or 'none'}.")
             module.set_operand(end, position, module.value(known[position][0]))
 

@@ -213,7 +213,7 @@ class PlainConvolution:
 def plain_convolution(op: ir.Operation) -> PlainConvolution:
     """Read a convolution; raises ScheduleError where it is none, or one that is not written otherwise."""
     if op.name != "stablehlo.convolution":
-        raise ScheduleError(f"{op.name} is no convolution")
+        raise ScheduleError(f"expected a convolution, got {op.name}")
     numbers = conv_numbers(op)
     inner, outer = list(numbers.input_spatial_dimensions), list(numbers.output_spatial_dimensions)
     result = [numbers.output_batch_dimension, *outer, numbers.output_feature_dimension]

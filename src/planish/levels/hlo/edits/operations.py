@@ -70,7 +70,7 @@ def replaced(op: ir.Operation, value: float) -> None:
 def _constant(module: EditableModule, uid: str) -> ir.Operation:
     info = module.require_target(uid)
     if info.name != "stablehlo.constant":
-        raise ScheduleError(f"{info.name} is no constant")
+        raise ScheduleError(f"expected a constant, got {info.name}")
     return module.op(uid)
 
 
@@ -78,7 +78,7 @@ def _splat(op: ir.Operation, value: float) -> None:
     type_ = tensor_type(op.results[0].type)
     assert type_ is not None
     if not math.isfinite(value):
-        raise ScheduleError(f"{value} is no finite number")
+        raise ScheduleError(f"expected a finite number, got {value}")
     text = str(value != 0).lower() if type_.element == "i1" else str(int(value))
     if "f" in type_.element:
         # With a point, even before an exponent.
@@ -145,7 +145,7 @@ class SetAttribute(Edit):
                 # A space, for to parse an empty text crashes the process.
                 op.attributes[name] = ir.Attribute.parse(text or " ", context())
             except ir.MLIRError as error:
-                raise ScheduleError(f"'{text}' is no attribute") from error
+                raise ScheduleError(f"expected an attribute of MLIR, got '{text}'") from error
         # Now, and not with the whole module: edits after this one read attributes of valid operations.
         verify(op)
 

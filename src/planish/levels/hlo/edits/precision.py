@@ -40,12 +40,14 @@ class Narrow(GroupRewrite):
 
     def apply(self, module: EditableModule) -> None:
         if self.element not in FLOAT_BITS:
-            raise ScheduleError(f"'{self.element}' is no type of floats", f"Known: {', '.join(FLOAT_BITS)}.")
+            raise ScheduleError(
+                f"unknown type of floats '{self.element}'", f"Known: {', '.join(FLOAT_BITS)}."
+            )
         super().apply(module)
 
     def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         if not can_narrow(module, uid, self.element):
-            raise ScheduleError(f"operation '{uid}' is no product of floats wider than {self.element}")
+            raise ScheduleError(f"operation '{uid}' is not a product of floats wider than {self.element}")
         convert: Resize = (("convert", self.element),)
         for index, operand in enumerate(list(module.op(uid).operands)):
             made = module.resized((module.name(operand), convert), uid, f"{id_prefix}.{index}")
@@ -107,9 +109,9 @@ def _refused(module: EditableModule, uid: str) -> str:
     """Return why an operation cannot multiply whole numbers; empty where it can."""
     info = module.infos[uid]
     if info.name not in PRODUCTS:
-        return f"({info.name}) is no product"
+        return f"({info.name}) is not a product"
     if any(type_ is None or type_.element != "f32" for type_ in (*info.operands, *info.results)):
-        return "is no product of 32-bit floats"
+        return "is not a product of 32-bit floats"
     op = module.op(uid)
     if info.name == "stablehlo.convolution" and integer(op, "batch_group_count") != 1:
         return "is a convolution of groups of the batch"

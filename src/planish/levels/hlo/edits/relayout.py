@@ -49,7 +49,7 @@ class Relayout(GroupRewrite):
 
     def rewrite(self, module: EditableModule, uid: str, id_prefix: str) -> None:
         if module.infos[uid].name != "stablehlo.convolution":
-            raise ScheduleError(f"operation '{uid}' is no convolution")
+            raise ScheduleError(f"operation '{uid}' is not a convolution")
         if _has(module, uid, self.channels):
             raise ScheduleError(f"convolution '{uid}' has its channels {self.channels} already")
         _laid_out(module, uid, self.channels, OpBuilder(module, uid, id_prefix))

@@ -78,7 +78,7 @@ def reduces_by(module: EditableModule, uid: str) -> str:
     """Return which of `KINDS` a reduction does; raises ScheduleError where it is another, or no reduction."""
     info = module.infos[uid]
     if info.name not in _REDUCTIONS or len(info.results) != 1:
-        raise ScheduleError(f"operation '{uid}' ({info.name}) is no reduction of one tensor")
+        raise ScheduleError(f"operation '{uid}' ({info.name}) is not a reduction of one tensor")
     inner = module.blocks[f"{uid}^0"]
     name = module.infos[inner[0]].name.removeprefix("stablehlo.")
     arguments = {f"{uid}^0#{position}" for position in range(2)}
@@ -86,7 +86,7 @@ def reduces_by(module: EditableModule, uid: str) -> str:
     type_ = info.results[0]
     plain = type_ is not None and (type_.element in _INFINITE or type_.element in ("i8", "i16", "i32", "i64"))
     if len(inner) != 2 or name not in KINDS or given != arguments or not plain:
-        what = f"what reduction '{uid}' does is none of: {', '.join(KINDS)}"
+        what = f"reduction '{uid}' computes none of: {', '.join(KINDS)}"
         raise ScheduleError(what, "Leave it as it is.")
     return name
 

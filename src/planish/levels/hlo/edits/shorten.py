@@ -39,7 +39,7 @@ class Shorten(Rewrite):
         module.require_target(self.op)
         found = counter(module, self.op)
         if self.without not in ENDS:
-            raise ScheduleError(f"'{self.without}' are no steps of a loop", f"Known: {', '.join(ENDS)}.")
+            raise ScheduleError(f"unknown steps to leave out, '{self.without}'", f"Known: {', '.join(ENDS)}.")
         if not 0 < self.steps < found.steps:
             what = f"a loop of {found.steps} steps cannot take {self.steps} of them"
             raise ScheduleError(what, f"Take 1 to {found.steps - 1}.")
@@ -109,7 +109,7 @@ class Counter:
 def counter(module: EditableModule, loop: str) -> Counter:
     """Read what a loop counts by, as `while i < 10: ...; i = i + 1`."""
     if module.info(loop).name != LOOP:
-        raise ScheduleError(f"operation '{loop}' ({module.infos[loop].name}) is no loop")
+        raise ScheduleError(f"operation '{loop}' ({module.infos[loop].name}) is not a loop")
     test = _maker(module, module.blocks[f"{loop}^0"][-1], 0)
     if module.infos[test].name != "stablehlo.compare":
         raise _uncounted(loop)

@@ -58,7 +58,9 @@ class SinkTransposes(GroupRewrite):
     def apply(self, module: EditableModule) -> None:
         for uid in self.ops:
             if module.require_target(uid).name != TRANSPOSE or module.infos[uid].block:
-                raise ScheduleError(f"operation '{uid}' is no transpose of the function", "Name transposes.")
+                raise ScheduleError(
+                    f"operation '{uid}' is not a transpose of the function", "Name transposes."
+                )
         if not _Sinking(module, frozenset(self.ops), self.id_prefix).done():
             raise ScheduleError("no transpose can move down", "What follows these needs the order.")
 

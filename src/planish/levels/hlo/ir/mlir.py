@@ -160,8 +160,8 @@ def type_of(value: ir.Value[Any]) -> TensorType:
     """Return a tensor's type; raises ScheduleError where it is none."""
     found = tensor_type(value.type)
     if found is None:
-        what = f"a value of type {value.type} is no tensor"
-        raise ScheduleError(what, "Edits of its kind take tensors alone.")
+        what = f"expected a tensor, got a value of type {value.type}"
+        raise ScheduleError(what, "This edit needs tensors.")
     return found
 
 

@@ -240,7 +240,7 @@ def _by_own(function: Callable[..., object], name: str, answers: Arrays, targets
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        raise MetricError(f"'{name}' gives a {type(value).__name__} that is no number") from error
+        raise MetricError(f"'{name}' must return a number, but returned a {type(value).__name__}") from error
     if not np.isfinite(number):
         raise NotFiniteError(f"'{name}' gives {number}")
     if number < 0:  # gains are ratios

@@ -62,7 +62,7 @@ def signature(program: Program, function: str = "main") -> Signature:
     for each in (*(argument.type for argument in arguments), *type_.value.results):
         found = tensor_type(each)
         if found is None:
-            raise ProgramError(f"function '{function}' takes or gives {each}, which is no tensor")
+            raise ProgramError(f"function '{function}' takes or returns {each}, which is not a tensor")
         types.append(found)
     names = tuple(named_location(argument.location) for argument in arguments)
     return Signature(names, tuple(types[: len(names)]), tuple(types[len(names) :]))

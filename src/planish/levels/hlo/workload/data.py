@@ -59,7 +59,7 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
         labels.dtype.kind not in "biuf"
         or not (np.isfinite(labels) & (np.floor(labels) == labels) & (labels >= 0)).all()
     ):
-        raise ProgramError(f"{where} has labels that are no whole numbers from 0", "Number the classes.")
+        raise ProgramError(f"{where} has labels that are not whole numbers from 0", "Number the classes.")
     if images.dtype != np.uint8 and images.dtype.kind != "f":
         raise ProgramError(f"the images of {where} are {images.dtype}", "Give bytes or floats.")
     return Examples(labels.astype(np.int64), lambda positions: images[positions])
@@ -102,7 +102,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         if path.suffix == ".gz":
             data = gzip.decompress(data)
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] != _BYTES or len(data) < 4 + 4 * data[3]:
-        raise ProgramError(f"'{path}' is no IDX file of bytes", "Fetch it again.")
+        raise ProgramError(f"'{path}' is not an IDX file of bytes", "Fetch it again.")
     shape = np.frombuffer(data, ">u4", data[3], 4).tolist()
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * data[3])
     if len(values) != math.prod(shape):
@@ -225,7 +225,7 @@ def _decoded(data: bytes, name: str, where: str) -> NDArray[np.uint8]:
         with Image.open(io.BytesIO(data)) as image:
             return np.asarray(image if image.mode == "L" else image.convert("RGB"), np.uint8)
     except OSError as error:
-        raise ProgramError(f"'{name}' of {where} is no image: {error}", "Remove it.") from error
+        raise ProgramError(f"'{name}' of {where} is not a readable image: {error}", "Remove it.") from error
 
 
 _NAMES = {

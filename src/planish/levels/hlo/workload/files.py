@@ -153,7 +153,7 @@ def _read(path: Path) -> Workload:
     except OSError as error:
         raise ProgramError(f"cannot read the workload {name}: {error.strerror}", "Check the path.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        what = f"the workload {name} is no TOML: {error}"
+        what = f"the workload {name} is not valid TOML: {error}"
         raise ProgramError(what, "See docs/reference/hlo.md.") from error
 
 

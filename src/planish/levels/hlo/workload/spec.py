@@ -188,7 +188,7 @@ def check_metric(workload: Workload, where: str) -> None:
     name, calls = workload.metric, workload.inputs is not None
     if workload.code:
         if not name.isidentifier():
-            what = f"'{name}' is no name of a function"
+            what = f"expected the name of a function, got '{name}'"
             raise ProgramError(what, 'Write metric="FILE.py:FUNCTION".')
         return
     if name and name not in NAMES and not top_of(name):
@@ -215,7 +215,7 @@ def workload_from(table: Mapping[str, Any], where: str) -> Workload:
 
 def _read(kind: type[T], table: Any, where: str) -> T:
     if not isinstance(table, Mapping):
-        raise ProgramError(f"{where} is no table", "Write it as [section] with NAME = VALUE.")
+        raise ProgramError(f"{where} is not a table", "Write it as [section] with NAME = VALUE.")
     types = get_type_hints(kind)
     values: dict[str, Any] = {}
     for name, value in table.items():

@@ -111,7 +111,7 @@ def sections(data: bytes | mmap) -> list[Section]:
 def _layout(data: bytes | mmap) -> _Layout:
     found = _LAYOUTS.get(data[4:6]) if data[:4] == _MAGIC and len(data) > _IDENTITY else None
     if found is None:
-        raise TargetError("the object is no ELF file", "Use a target whose objects are, as on Linux.")
+        raise TargetError("the object is not an ELF file", "Use a target whose objects are, as on Linux.")
     return found
 
 

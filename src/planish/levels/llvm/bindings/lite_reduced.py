@@ -260,7 +260,7 @@ class ReducedBindings:
             module = _read(lines + data, context.ref)
         except UnicodeEncodeError as error:
             context.release()
-            what = f"{name} is no UTF-8, and llvmlite's public interface reads nothing else"
+            what = f"{name} is not valid UTF-8, which llvmlite's public interface needs"
             raise IRError(what, "Install LLVM's shared library: apt-get install libllvm22.") from error
         except RuntimeError as error:
             context.release()

@@ -69,7 +69,7 @@ def unreadable(name: str, ir: bytes, said: str, version: str, lines_before: int)
     if location:
         message = f"{name}:{int(location[1]) - lines_before}:{location[2]}: {location[3]}"
     else:
-        message = f"{name}: {first.removeprefix('error: ') or 'it is no LLVM IR'}"
+        message = f"{name}: {first.removeprefix('error: ') or 'not valid LLVM IR'}"
     return _error(message, _writer(ir, said), version)
 
 

@@ -93,7 +93,7 @@ def passes_within(text: str) -> Parts:
     """
     items = read_items(text)
     if len(items) != 1 or items[0].inner is None:
-        raise ProgramError(f"'{text}' is no list of passes within function(...)")
+        raise ProgramError(f"expected passes within function(...), got '{text}'")
     return tuple(map(_text, items[0].inner))
 
 

@@ -84,7 +84,7 @@ def _check(items: Sequence[PipelineItem]) -> None:
     for item in items:
         name = base_name(item.text)
         if name not in (_MANAGERS if item.inner is not None else _known()):
-            raise ProgramError(f"'{item.text}' is no pass that is run on a single function")
+            raise ProgramError(f"'{item.text}' is not a pass that runs on a single function")
         _check(item.inner or ())
 
 

@@ -104,7 +104,7 @@ def global_head(text: str) -> tuple[re.Match[str], int]:
     """
     found = _GLOBAL.match(text)
     if not found:
-        raise IRError(f"this is no global: '{text[:60]}'", PRINT_FIRST)
+        raise IRError(f"expected a global, got '{text[:60]}'", PRINT_FIRST)
     return found, type_end(text, found.end())
 
 

@@ -65,7 +65,7 @@ def passes_of(candidate: Candidate) -> tuple[str, ...]:
 
 def _text(step: Step) -> str:
     if not isinstance(step, Pass):
-        raise TypeError(f"{step} is no pass")
+        raise TypeError(f"expected a pass, got {step}")
     return step.name
 
 
@@ -216,7 +216,7 @@ def _read(items: Iterable[PipelineItem], manager: Nesting | None) -> Iterator[Pa
             continue
         kind = _MANAGERS.get(item.text)
         if kind is None:
-            raise ProgramError(f"'{item.text}(...)' is no pass manager", f"Known: {', '.join(_HOLDS)}.")
+            raise ProgramError(f"unknown pass manager '{item.text}(...)'", f"Known: {', '.join(_HOLDS)}.")
         if manager is not None and kind not in _HOLDS[manager]:
             raise ProgramError(f"{kind}(...) is in {manager}(...)", f"Write it outside of {manager}(...).")
         if len(item.inner) > 1 and not _HOLDS[kind]:

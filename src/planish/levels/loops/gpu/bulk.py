@@ -76,7 +76,7 @@ def box_of(
         raise ScheduleError(what, _HINT)
     wide = [d for d, axis in enumerate(axes) if sizes[axis] > 1]
     if len(wide) != 2 or wide[0] != 0 or any(sizes[axis] > _MOST_BOX for axis in axes[1:]):
-        what = f"a tile of '{source.buffer}' is no box of neighboring elements and up to {_MOST_BOX} rows"
+        what = f"a tile of '{source.buffer}' is not a box of neighboring elements and up to {_MOST_BOX} rows"
         raise ScheduleError(what, _HINT)
     dimensions = tuple(
         Dimension(
@@ -111,7 +111,7 @@ def arranged_in_boxes(item: Mma, ref: Ref, row: int) -> Arrangement:
     columns = FRAGMENT_COLUMNS * (item.columns[0][1] if item.columns else 1)
     apart = along and item.row not in ref.stride and row > panel and columns % PANEL and columns < row
     if arranged is None or not whole or apart:
-        what = f"rows of {row} elements of '{ref.buffer.partition('.')[0]}' are no tile for '{GROUP}'"
+        what = f"rows of {row} elements of '{ref.buffer.partition('.')[0]}' are not a tile for '{GROUP}'"
         raise ScheduleError(what, "Use 16, 32 or 64 elements, or across the reduction a multiple of 64.")
     if row == panel:
         return arranged

@@ -217,7 +217,9 @@ def gpu_schedule_of(program: Program, candidate: Candidate) -> tuple[Schedule, B
     schedule = unscheduled(inner)
     for step in _meant(candidate.steps, split):
         if not isinstance(step, GpuStep):
-            raise ScheduleError(f"{step} is no step of a GPU schedule", f"Known: {', '.join(GPU_STEPS)}.")
+            raise ScheduleError(
+                f"expected a step of a GPU schedule, got {step}", f"Known: {', '.join(GPU_STEPS)}."
+            )
         nests.setdefault(vars(step)["nest"], []).append(step)
     bindings: dict[LoopId, str] = {}
     pads: dict[str, int] = {}

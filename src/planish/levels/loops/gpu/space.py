@@ -424,7 +424,7 @@ class GpuSpace(Space):
                 case GpuStep() if type(step) in _KNOBS:
                     found[_KNOBS[type(step)]] = step
                 case _:
-                    raise ScheduleError(f"{step} is no step of this space", "Use its own candidates.")
+                    raise ScheduleError(f"{step} is not a step of this space", "Use its own candidates.")
         return found
 
     def _is_legal(self, candidate: Candidate) -> bool:

@@ -83,7 +83,7 @@ def fragments_of(
     dtype = found.pop()
     deep = fragment_depth(dtype)
     if depth % deep:
-        what = f"a tile of the reduction has {depth} elements, which is no multiple of {deep}"
+        what = f"a tile of the reduction has {depth} elements, which is not a multiple of {deep}"
         raise ScheduleError(what, f"Use ReduceTile({loops.inner[0]!r}, {2 * deep}).")
     rows, columns, depths = (
         ((loop, count),) if loop and loop in trips else ()

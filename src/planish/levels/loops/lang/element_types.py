@@ -113,7 +113,8 @@ def _check_number(value: float, dtype: str) -> None:
         return  # the least or the greatest of all
     if not (low <= value <= high and value == int(value)):
         raise ProgramError(
-            f"{number_text(value)} is no number of {dtype}", f"Those are integers from {low} to {high}."
+            f"{number_text(value)} is not a value of {dtype}",
+            f"Its values are integers from {low} to {high}.",
         )
 
 

@@ -87,10 +87,10 @@ def _check_names(drafts: Sequence[Draft]) -> None:
     used = [a for d in drafts for a in uses(d)]
     for tensor in (*(a.tensor for a in used if a.tensor != POSITIONS), *(d.tensor for d in drafts)):
         if tensor in RESERVED or not _NAME.fullmatch(tensor):
-            raise ProgramError(f"'{tensor}' is no name for a tensor", "Use letters, digits and _.")
+            raise ProgramError(f"'{tensor}' cannot be the name of a tensor", "Use letters, digits and _.")
     for axis in (axis for a in used for i in a.index for axis, _ in i.terms):
         if not _NAME.fullmatch(axis):
-            raise ProgramError(f"'{axis}' is no name for an axis", "Use letters, digits and _.")
+            raise ProgramError(f"'{axis}' cannot be the name of an axis", "Use letters, digits and _.")
 
 
 def _check_target(draft: Draft) -> None:

@@ -154,7 +154,9 @@ class _Parser:
     def tensor(self) -> str:
         name = self.name("a tensor")
         if name in RESERVED:
-            self.fail(f"'{name}' is no name for a tensor", "It names a function.", self.at - 1)
+            self.fail(
+                f"'{name}' cannot be the name of a tensor", "It is the name of a function.", self.at - 1
+            )
         if self.token.text != "[":
             self.fail(f"expected '[' after '{name}'", f"A tensor of one element is written {name}[].")
         return name

@@ -358,7 +358,7 @@ class Program:
         for name in chosen:
             if name not in self.inputs:
                 raise ProgramError(
-                    f"'{name}' is no input, so it cannot be constant", did_you_mean(name, self.inputs)
+                    f"'{name}' is not an input, so it cannot be constant", did_you_mean(name, self.inputs)
                 )
         return replace(self, constants=tuple(chosen))
 

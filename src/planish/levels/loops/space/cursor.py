@@ -305,7 +305,9 @@ class CursorSpace(Space):
             return start(self._program)
         last = steps[-1]
         if not isinstance(last, CursorStep):
-            raise ScheduleError(f"{last} is no action of a cursor", "Use this space's own candidates.")
+            raise ScheduleError(
+                f"expected an action of a cursor, got {last}", "Use this space's own candidates."
+            )
         return last.move(self._state_after(steps[:-1]))
 
     def _after(self, state: State, action: CursorStep) -> State | None:
@@ -478,5 +480,5 @@ def resolve(program: Program, candidate: Candidate) -> Schedule:
         elif isinstance(step, CursorStep):
             schedule, cursor = step.move((schedule, cursor))
         else:
-            raise ScheduleError(f"{step} is no step of a schedule", f"Known: {', '.join(STEPS)}.")
+            raise ScheduleError(f"expected a step of a schedule, got {step}", f"Known: {', '.join(STEPS)}.")
     return schedule

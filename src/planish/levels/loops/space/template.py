@@ -428,7 +428,9 @@ class TemplateSpace(Space):
             left = left[len(node.options[name].steps) :]
             node = self._node((*node.names, name))
         if left:
-            raise ScheduleError(f"{left[0]} is no step of this template", "Use the space's own candidates.")
+            raise ScheduleError(
+                f"{left[0]} is not a step of this template", "Use the space's own candidates."
+            )
         return node.names
 
     def _find_node(self, names: _Names) -> _Node:
