@@ -138,7 +138,7 @@ def test_a_name_that_cannot_be_a_lock_is_an_error(
 
 def test_a_pipe_does_not_block_its_opener(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
-    with pytest.raises(OSError, match="no plain file"):
+    with pytest.raises(OSError, match="not a regular file"):
         opened_lock(tmp_path / "lock")
 
 

@@ -235,9 +235,9 @@ def test_arrays_that_would_mislead_a_search_are_refused(saved: SavedModel, tmp_p
     arrays = saved.predicts.arrays()
     features, nothing = arrays["features"], np.float32(np.nan)
     for name, changed, said in (
-        ("leaves", np.full_like(arrays["leaves"], nothing), "not finite in leaves"),
-        ("thresholds", np.full_like(arrays["thresholds"], nothing), "not finite in thresholds"),
-        ("features", features.astype(np.float32), "no number or not finite in features"),
+        ("leaves", np.full_like(arrays["leaves"], nothing), "not finite numbers in leaves"),
+        ("thresholds", np.full_like(arrays["thresholds"], nothing), "not finite numbers in thresholds"),
+        ("features", features.astype(np.float32), "not finite numbers in features"),
         ("features", features + 99, "no model of its 5 features"),
         ("features", features[0], "no model of its 5 features"),
         ("start", arrays["start"][:0], "no model of its 5 features"),

@@ -239,7 +239,7 @@ def _read(
         )
     wrong = [name for name, array in arrays.items() if not _sound(name, array)]
     if wrong:
-        raise PlanishError(f"{path} has numbers that are not finite, or none, in {', '.join(wrong)}", HINT)
+        raise PlanishError(f"{path} has values that are not finite numbers in {', '.join(wrong)}", HINT)
     model = _model_of(path, about, of(arrays))
     # Before it is asked: arrays that do not fit would fail, or read other columns, in the middle of a search.
     with suppress(IndexError, ValueError):  # arrays of other dimensions have no such shapes

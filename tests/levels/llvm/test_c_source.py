@@ -107,7 +107,7 @@ CHEATS = {
     "a crash": (f"{HEAD}{{ *(volatile int *)8 = 1; return 0; }}", "Segmentation|killed"),
     "too much text": (f"/*{'x' * 70_000}*/ {HONEST}", "bytes"),
     "a zero byte": (f"{HONEST}\0", "zero byte"),
-    "half a character": (f"{HONEST} // \ud800", "no text"),
+    "half a character": (f"{HONEST} // \ud800", "not valid text"),
     "nothing": ("", "replaces no function"),
     "no C": ("def f(): pass", "does not compile"),
     "what is internal": ("unsigned twice(unsigned x) { return x << 1; }", "defines 'twice'"),

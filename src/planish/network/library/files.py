@@ -41,8 +41,10 @@ def check_folder(output: Path) -> None:
     """Raise PlanishError where a folder cannot be made or written, before time is spent on its files."""
     found = next(each for each in (output, *output.absolute().parents) if each.exists())
     if not (found.is_dir() and os.access(found, os.W_OK | os.X_OK)):
-        what = f"cannot write to '{output}': '{found}' is {'not writable' if found.is_dir() else 'no folder'}"
-        raise PlanishError(what, "Choose another folder: -o FOLDER.")
+        why = "not writable" if found.is_dir() else "not a folder"
+        raise PlanishError(
+            f"cannot write to '{output}': '{found}' is {why}", "Choose another folder: -o FOLDER."
+        )
 
 
 def write_files(built: Built, made: Path, output: Path) -> list[Path]:

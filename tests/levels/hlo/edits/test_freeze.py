@@ -96,7 +96,7 @@ def test_a_result_may_be_named_twice() -> None:
     ("results", "reason"),
     [
         ((), "no result is named"),
-        ((4,), "result 4 does not update of an argument. Known: [0, 1, 2, 3]."),
+        ((4,), "result 4 does not update an argument. Known: [0, 1, 2, 3]."),
         ((5,), "result 5 does not update"),
         ((6,), "result 6 does not update"),
         ((-1,), "result -1 does not update"),

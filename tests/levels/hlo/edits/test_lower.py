@@ -144,7 +144,7 @@ def value(*edits: Edit) -> Any:
         (Lower("1", "product"), "may not be changed"),
         (Narrow((), "bf16"), "no operation is named"),
         (Narrow(("0",), "i8"), "unknown type of floats"),
-        (Narrow(("0",), "f64"), "no product of floats wider than f64"),
+        (Narrow(("0",), "f64"), "not a product of floats wider than f64"),
         (Narrow(("1",), "bf16"), "may not be changed"),
     ],
 )

@@ -185,7 +185,7 @@ ILLEGAL = {
     "not moved back": (SwapOps("3", "1"), "cannot swap"),
     "swapped in a circle": (SwapOps("1", "2"), "not valid"),
     "no constant": (ScaleConstant("1", 2.0), "expected a constant"),
-    "too large": (ScaleConstant("0", 1e300 * 1e300), "no finite number"),
+    "too large": (ScaleConstant("0", 1e300 * 1e300), "expected a finite number, got inf"),
 }
 
 

@@ -100,7 +100,7 @@ def test_where_the_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (PREDICT, INFERENCE.replace("search = 9", "search = 0"), "no examples"),
         (STEP, TRAINING.replace("train = 25\n", ""), "no examples to train on"),
         (STEP, TRAINING.replace("epochs = 4", "epochs = 0"), "no steps"),
-        (PREDICT, "data = 3\n", "no table"),
+        (PREDICT, "data = 3\n", "not a table"),
         (PREDICT, INFERENCE + '[images]\nlayout = "NWHC"\n', "NHWC"),
         (PREDICT, INFERENCE + "[images]\ndeviation = [0.0]\n", "deviation of 0"),
         (PREDICT, INFERENCE + '[images]\nargument = "image"\n', "Did you mean 'images'"),

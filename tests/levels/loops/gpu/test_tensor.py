@@ -354,7 +354,7 @@ def test_memory_in_which_fragments_are_exchanged_is_counted() -> None:
             {"m": 60, "n": 24},
             "float16",
             (*SHARED, TensorTile("m", "n", "k", 4, 1, 1, 1, "wgmma"), BulkCopies(2)),
-            "no tile",
+            "not a tile",
         ),
     ],
 )
