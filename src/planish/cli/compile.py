@@ -37,13 +37,22 @@ def compile_(
         float | None,
         typer.Option(
             "--tolerance",
-            help="Largest difference from ONNX Runtime, as a share of an output's largest number; 1e-4.",
+            help="Largest difference from ONNX Runtime, as a share of an output's largest number; 1e-4, "
+            "with --precision bf16 0.03.",
         ),
     ] = None,
     inputs: Annotated[
         Path | None,
         typer.Option("--inputs", metavar="FILE.npz", help="Real inputs by name, to verify on and to time."),
     ] = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            metavar="float32|bf16",
+            help="bf16 stores weights that a call reads a few times as bfloat16.",
+        ),
+    ] = "float32",
     cores: given.Cores = 1,
     no_fusion: Annotated[bool, typer.Option("--no-fusion", help="A kernel for each operator.")] = False,
     target: given.TargetName = "",
@@ -72,7 +81,7 @@ def compile_(
         found = compile_model(
             model, output=output, shape=",".join(shape or ()), cores=cores, seconds=seconds,
             tolerance=tolerance, inputs=inputs, store=store, fuse=not no_fusion, target=target,
-            on_progress=remark, start=start,
+            precision=precision, on_progress=remark, start=start,
         )  # fmt: skip
     manifest = found.manifest
     for each in found.variants or [found]:

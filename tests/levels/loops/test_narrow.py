@@ -228,6 +228,16 @@ def test_default_schedules_and_copies_are_right(backend: str, dtype: str) -> Non
         assert copies <= {"int8" if dtype == "int8" else "float32"}
 
 
+@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, NARROW)))
+def test_copies_made_ahead_are_narrow_where_they_are_read_a_few_times(backend: str, dtype: str) -> None:
+    steps = Split("n", 16), Pack("B", "root", ahead=True)
+    for rows, kind in ((3, dtype), (70, "float32")):
+        made = parse(GEMM, {"m": rows, "n": 50, "k": 70}, dtype=f"B={dtype}").with_constants(["B"])
+        tree = tree_of(made, Candidate(steps))
+        assert {b.dtype for b in tree.buffers if b.kind == "ahead"} == {kind}
+        assert verify_again(Kernel(made, tree, compile_with(backend, tree))) is None
+
+
 @pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
 @pytest.mark.parametrize("dtype", [*NARROW, "int8"])
 def test_a_function_takes_and_returns_such_arrays(dtype: str, candidate: Candidate) -> None:

@@ -66,7 +66,7 @@ class LoopsLevel(Level["TensorProgram"]):
     """Tensor computations in Einstein notation; a candidate is a loop schedule, measured by its run time."""
 
     name = "loops"
-    version = "17"
+    version = "18"
     objectives: Mapping[str, Objective] = {
         "time_s": Objective("time_s", "s"),
         "gflops": Objective("gflops", "GFLOPS", "up"),

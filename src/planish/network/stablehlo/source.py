@@ -11,27 +11,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import ProgramError
+from planish.levels.graph.sessions import SessionSettings
 from planish.levels.hlo import read_program
 from planish.levels.hlo.ir.mlir import functions, ir, type_of
 from planish.levels.hlo.ir.normal import chosen_function, entry_text, load, named_location
 from planish.levels.hlo.program import program_from
 from planish.levels.hlo.workload.arguments import signature
-from planish.network.ir import Array
+from planish.network.ir import Array, Network
 from planish.network.stablehlo.products import PRODUCT_RULES
 from planish.network.stablehlo.reductions import REDUCTION_RULES
 from planish.network.stablehlo.rules import DTYPES, ELEMENT_RULES, HINT, Rule
 from planish.network.stablehlo.writer import GraphWriter, Tensor
+from planish.network.verification import difference
 from planish.sandbox.tool import run_tool
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from planish.network.reader import SourceModel
 
 _OPSET, _IR_VERSION = 20, 9
 _LARGEST = (1 << 31) - (1 << 20)
 """Bytes of weights that an ONNX model holds, with something left for its nodes."""
 _SECONDS = 600.0
 """Seconds at most in which XLA compiles and runs a module."""
-MOST_DIFFERENCE = 1e-3
+_MOST_DIFFERENCE = 1e-3
 """Largest difference of a translated model from its module, as a share of an output's largest number.
 
 Both sum in orders of their own, and a mistake in the translation makes a larger difference.
@@ -106,6 +110,42 @@ def _port(tensor: Tensor) -> Any:
 
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
     return helper.make_tensor_value_info(tensor.name, kind, tensor.shape)
+
+
+def write_translation(path: Path, folder: Path) -> tuple[Path, str]:
+    """Write a StableHLO module as an ONNX model to a folder; return its path, and the module's text."""
+    model, text = read_module(path)
+    written = folder / f"{path.stem}.onnx"
+    written.write_bytes(model.SerializeToString())
+    return written, text
+
+
+def verify_translation(
+    module: str, network: Network, model: SourceModel, feeds: Sequence[Mapping[str, Array]]
+) -> str:
+    """Compare the answers of a translated model by ONNX Runtime with those of its module by XLA.
+
+    Args:
+        module: its text.
+        network: that was read of the model.
+        model: the translated one.
+        feeds: sets of inputs.
+
+    Returns:
+        How far they are apart, in words.
+
+    Raises:
+        ProgramError: they differ, or XLA or ONNX Runtime does not run them.
+    """
+    wanted = xla_answers(module, [[feed[name] for name in network.inputs] for feed in feeds])
+    session, worst = model.open(SessionSettings(), as_it_is=True), 0.0
+    for feed, right in zip(feeds, wanted, strict=True):
+        pairs = zip(session.run(feed), right, strict=True)
+        worst = max([worst, *(difference(np.asarray(found), each) for found, each in pairs)])
+    if not worst <= _MOST_DIFFERENCE:
+        what = f"the module's translation differs from XLA by {worst:.2g} of an output's largest number"
+        raise ProgramError(what, "Nothing was written. Report it as a defect, with the module.")
+    return f"read as an ONNX model, which differs from XLA by {worst:.1e} at most"
 
 
 def xla_answers(text: str, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
