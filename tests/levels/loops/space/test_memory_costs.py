@@ -1,5 +1,7 @@
 """What memory makes of a nest is reckoned with the target's caches."""
 
+from dataclasses import replace
+
 import pytest
 
 from planish.core import Cache, Machine, Target
@@ -22,6 +24,19 @@ def test_a_matrix_is_streamed_where_it_does_not_fit_the_second_cache(second: int
 
 def test_a_target_that_does_not_tell_has_usual_caches() -> None:
     assert streamed(Facts.of(ROW, Target("", WIDE)), "n") == "k"
+
+
+@pytest.mark.parametrize(("rows", "vector", "packed"), [(2048, "k", "none"), (64, "n", "ahead")])
+def test_weights_that_are_used_once_are_read_in_many_sequences_where_they_come_from_memory(
+    rows: int, vector: str, packed: str
+) -> None:
+    program = parse("C[n] += A[k] * W[n,k]", {"n": rows, "k": 512})
+    program = replace(program, constants=frozenset({"W"}))
+    space = TemplateSpace(program, Target("", WIDE, machine=machine(1 << 20)))
+    chosen = space.choices(space.start())
+    assert (chosen["vector"], chosen["pack W"]) == (vector, packed)
+    if vector == "k":
+        assert int(chosen["tile"].removeprefix("n=").split()[0]) >= 12
 
 
 @pytest.mark.parametrize(

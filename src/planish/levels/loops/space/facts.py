@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import gcd, prod
+from math import gcd, inf, prod
 
 from planish.core import Machine, Target
 from planish.levels.loops.ir.schedule import Graph, Nest, Order, graph_of
@@ -201,6 +201,8 @@ SHARE = 1 / 6
 REUSES = 192
 """An operand that is used less often is not worth a copy."""
 
+STREAM_ROWS = (8, 16)
+"""Rows that are read side by side where a matrix is streamed, the default first."""
 REDUCE_TILES = (64, 128, 256, 512, 1024)
 """Steps of a reduction that is split for a cache."""
 SECOND_CACHE = 1 << 20
@@ -369,6 +371,11 @@ SPILL = 0.1
 """Cycles to load a vector of a panel that takes all of the second-level cache."""
 RELOAD = 0.01
 """Cycles to load an element of a tensor that exceeds the second-level cache, and is read for each panel."""
+STREAM, STREAMS = 4.0, 16
+"""Cycles that a load from beyond the second-level cache waits, where a tensor that is used once is read in
+one sequence; and the most sequences that divide them: the processor fetches each ahead for itself."""
+COLD = 1 / 4
+"""Share of the second-level cache from which on a constant is beyond it when it is used once more."""
 LOAD = 0.003
 """Cycles of a load that operations hide; they decide between tiles that are equal otherwise."""
 SUM_LANES = 12.0
@@ -469,8 +476,20 @@ def _step(facts: Facts, vector: str, rows: dict[str, int], vectors: int) -> floa
             of_vector = 1.0 if in_sequence else _strided_loads(facts, operand, vector)
             loads += each * vectors * (of_vector + FAR * each * far)
             late += vectors * SPILL * spilled(facts, operand, vector, vectors)
+            late += each * vectors * STREAM / _sequences(facts, operand, vector, each)
     # Two operations and two loads begin in each cycle: the scarcer of both sets the pace.
     return max(prod(rows.values()) * vectors, loads) / 2 + loads * LOAD + late
+
+
+def _sequences(facts: Facts, operand: Moves, vector: str, rows: int) -> float:
+    """Return how many sequences an operand that is used once is read in; infinity where a cache has it."""
+    share = COLD if operand.tensor in facts.program.constants else 1.0
+    near = operand.elements * item_bytes(facts) <= share * second_cache(facts)
+    if near or not facts.reduced_axes or _reuses(facts, operand) > 1:
+        return inf
+    if streamed(facts, vector) is not None:
+        return STREAM_ROWS[0]
+    return 1 if is_copied(facts, operand, vector) else min(rows, STREAMS)
 
 
 def _end(facts: Facts, tile: RegisterTile, rows: dict[str, int], vectors: int) -> float:

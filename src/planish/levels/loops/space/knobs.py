@@ -19,6 +19,7 @@ from planish.levels.loops.lang.draft import is_spread
 from planish.levels.loops.space.facts import (
     COPY,
     REDUCE_TILES,
+    STREAM_ROWS,
     Facts,
     Moves,
     RegisterTile,
@@ -152,8 +153,6 @@ MEETS = 4.0
 """How many times as long a nest takes whose vectors meet those of the next iteration in elements."""
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
-STREAM_ROWS = (8, 16)
-"""Rows that are read side by side where a matrix is streamed, the default first."""
 
 
 class Tiling:
