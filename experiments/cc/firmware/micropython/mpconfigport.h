@@ -9,3 +9,6 @@
 #define MICROPY_NLR_SETJMP (1)
 #define MICROPY_PY_GC (1)
 #define MICROPY_PY_SYS_PLATFORM "board"
+/* There are no files. */
+#define MICROPY_ENABLE_EXTERNAL_IMPORT (0)
+#define MICROPY_PY_IO (0)
