@@ -39,6 +39,15 @@ def test_weights_that_are_used_once_are_read_in_many_sequences_where_they_come_f
         assert int(chosen["tile"].removeprefix("n=").split()[0]) >= 12
 
 
+@pytest.mark.parametrize(("rows", "first"), [(256, "k"), (16, "x")])
+def test_rows_of_a_large_result_that_are_pages_apart_are_written_in_sequence(rows: int, first: str) -> None:
+    program = parse("O[k,x] += I[5*x+s] * W[k,s]", {"k": rows, "s": 10, "x": 3199}, {"I": (16004,)})
+    space = TemplateSpace(program, Target("", WIDE, machine=machine(1 << 20)))
+    chosen = space.choices(space.start())
+    assert chosen["vector"] == "x"
+    assert chosen["order"].startswith(first)
+
+
 @pytest.mark.parametrize(
     ("text", "size", "third", "expected"),
     [

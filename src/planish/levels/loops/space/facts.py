@@ -197,7 +197,7 @@ PAGES_NEAR = 96
 WAYS = 10
 """Lines of one set that stay in the first-level cache beside what flows through it."""
 SHARE = 1 / 6
-"""The share of the second-level cache that a panel may take."""
+"""The share of the second-level cache that a panel, or a tensor that is read for each panel, may take."""
 REUSES = 192
 """An operand that is used less often is not worth a copy."""
 

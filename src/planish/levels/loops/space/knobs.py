@@ -18,7 +18,9 @@ from planish.levels.loops.ir.schedule import Order, Schedule, loop_text
 from planish.levels.loops.lang.draft import is_spread
 from planish.levels.loops.space.facts import (
     COPY,
+    PAGE,
     REDUCE_TILES,
+    SHARE,
     STREAM_ROWS,
     Facts,
     Moves,
@@ -30,6 +32,7 @@ from planish.levels.loops.space.facts import (
     is_scattered,
     is_scattered_constant,
     item_bytes,
+    second_cache,
     slab,
     streamed,
     tiles,
@@ -372,8 +375,10 @@ def _by_use(context: KnobContext, loops: Order) -> Order:
     rows, outside = streamed(facts, context.tile.vector), slab(facts, context.tile.vector)
     tile = {context.tile.vector, *(axis for axis, _ in context.tile.rows)}
 
-    # All panels of a small tensor stay in the first cache, and a large result is then written in sequence.
-    inside = leader.elements * item_bytes(facts) <= SMALL and is_large(facts, facts.output)
+    # All panels of a small tensor stay in a near cache, and a large result is then written in sequence.
+    others = (facts.output.strides.get(axis, 0) for axis, _ in loops if axis not in leader.strides)
+    near = SHARE * second_cache(facts) if max(others, default=0) * item_bytes(facts) >= PAGE else SMALL
+    inside = leader.elements * item_bytes(facts) <= near and is_large(facts, facts.output)
 
     def rank(loop: tuple[str, int]) -> int:
         if loop[0] == rows or loop == outside:
