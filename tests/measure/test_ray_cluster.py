@@ -10,22 +10,28 @@ from collections.abc import Iterator
 import pytest
 
 from planish.core import (
+    Candidate,
     Evaluation,
     EvaluatorSpec,
     Executor,
+    Failed,
+    Lost,
     LostError,
     Measured,
+    Outcome,
     PlanishError,
+    StageClock,
     Target,
     TargetError,
     evaluate,
 )
+from planish.measure.machine_lock import exclusive
 from planish.measure.ray_cluster import RayCluster
 from planish.measure.ray_executor import RayExecutor, TaskHosts
 from planish.measure.ray_hosts import Canary
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
-from planish.testing.synthetic import ScriptedEvaluator, action
+from planish.testing.synthetic import Action, ScriptedEvaluator, action
 from ray_fleet import NEEDS_RAY, QUIET, Fleet, children, gone, pids
 
 pytest.importorskip("ray", reason=NEEDS_RAY)
@@ -137,6 +143,44 @@ def test_a_candidate_whose_hosts_are_lost_each_time_is_lost_and_not_failed(clust
                 advance()
         (result,) = executor.results()
     assert type(result.outcome).__name__ == "Lost"
+
+
+class Deadly:
+    """Evaluator whose host ends with a candidate of this value."""
+
+    VALUE = 13.0
+
+    def evaluate(self, candidate: Candidate, clock: StageClock) -> Outcome:
+        if candidate == action(value=self.VALUE):
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60.0)
+        return ScriptedEvaluator().evaluate(candidate, clock)
+
+
+def test_a_candidate_that_ends_its_hosts_costs_those_before_and_after_it_nothing(cluster: RayCluster) -> None:
+    batch = [action(value=float(value)) for value in range(30)]
+    hosts = TaskHosts(cluster.hosts)
+    with RayExecutor(hosts, Deadly, workers=1, limits=Limits(attempts=1)) as executor:
+        found = {result.candidate: result.outcome for result in evaluate(executor, batch)}
+    assert set(found) == set(batch)
+    lost = [each for each, outcome in found.items() if not isinstance(outcome, Measured)]
+    assert lost == [action(value=Deadly.VALUE)]
+    assert isinstance(found[lost[0]], Lost)
+
+
+def test_limits_count_from_acquisition(cluster: RayCluster) -> None:
+    limits = Limits(run=0.5, memory_bytes=512 << 20)
+    with RayExecutor(TaskHosts(cluster.hosts), ScriptedEvaluator, workers=1, limits=limits) as executor:
+        assert len(list(evaluate(executor, [action()]))) == 1
+        with exclusive():
+            executor.submit([action("sleep", 0.1, "run"), action("spin", stage="run")])
+            assert not list(executor.results(3.0))
+        found = {each.candidate.steps[0]: each for each in executor.results()}
+    waited, hung = found[Action("sleep", 0.1, "run")], found[Action("spin", stage="run")]
+    assert isinstance(waited.outcome, Measured)
+    assert waited.seconds["wait"] > limits.run
+    assert isinstance(hung.outcome, Failed)
+    assert (hung.outcome.stage, hung.outcome.reason) == ("run", "timeout")
 
 
 def test_hosts_of_another_target_are_not_used(cluster: RayCluster, caplog: pytest.LogCaptureFixture) -> None:

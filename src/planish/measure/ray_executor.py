@@ -13,10 +13,13 @@ import pickle
 import time
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, Generic
 
 from planish.core import (
@@ -31,7 +34,7 @@ from planish.core import (
 )
 from planish.measure.executors import Found, Item, QueuedExecutor, pickled
 from planish.measure.ray_connection import last_line
-from planish.measure.ray_host import Report, Requirements
+from planish.measure.ray_host import Message, Report, Requirements
 from planish.measure.ray_hosts import TICK_S, Host, HostPool
 from planish.sandbox.confinement import SandboxPolicy
 from planish.sandbox.fork_pool import Done, WorkReply
@@ -40,6 +43,8 @@ from planish.sandbox.protocol import EvaluationReply
 from planish.sandbox.scratch import is_shared
 
 _WAIT_S = 0.5  # how long a host waits for a result before it answers without one
+_REPORT_S = 0.2  # how long a host collects results before it reports them, while it has more to do
+_MESSAGES = 400  # reports a second that are asked for at most, from all hosts together
 _HOSTS = 3  # hosts that may be lost with an item for each of its attempts: most are lost for other reasons
 
 _log = logging.getLogger("planish")
@@ -71,15 +76,15 @@ class TaskHosts:
         """
         return RayExecutor(self, spec, workers=workers)
 
-    def usable(self) -> Sequence[Host]:
-        """Return the hosts that are ready.
+    def usable(self) -> Mapping[str, Host]:
+        """Return the hosts that are ready, by the ids of their nodes.
 
         Raises:
             LostError: there is no host any more, and none starts.
             TargetError: none of the hosts can measure for the task.
         """
         hosts = self.pool.ready()
-        usable = [host for node, host in hosts.items() if node not in self.unfit]
+        usable = {node: host for node, host in hosts.items() if node not in self.unfit}
         if hosts and not usable and not self.pool.is_starting:
             why = "; ".join(dict.fromkeys(self.unfit.values()))
             raise TargetError(f"no host of the Ray cluster can measure this: {why}", "Start one that can.")
@@ -97,7 +102,7 @@ class _Slot(Generic[Item]):
 
     Args:
         host: where its actor is.
-        call: reference to what the actor does for the executor just now; None: nothing.
+        call: result of what the actor does for the executor just now; None: it does nothing.
         take: handles the result of the call.
         since: when the call began.
         serial: of the spec by which the host evaluates; -1: none yet.
@@ -108,7 +113,7 @@ class _Slot(Generic[Item]):
     """
 
     host: Host
-    call: Any = None
+    call: Future[Any] | None = None
     take: Callable[[Any], None] = field(default=lambda _: None)
     since: float = 0.0
     serial: int = -1
@@ -142,6 +147,10 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         self._hosts, self._pool, self._key = hosts, hosts.pool, hosts.pool.next_key()
         self._single, self._workers, self._given = workers is None, workers or 1, limits
         self._slots: dict[str, _Slot[Item]] = {}
+        self._capacity = 0
+        self._answers: SimpleQueue[tuple[_Slot[Item], Future[Any]]] = SimpleQueue()
+        self._suspects: set[int] = set()  # numbers of items that were not reported by a host that was lost
+        self._next_look = 0.0
         self._serial = -1
         self.losses: Counter[str] = Counter()
         self._set_spec(spec)
@@ -162,7 +171,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
     @property
     def capacity(self) -> int:
         """Return what its hosts have capacity for, and one at least."""
-        return max(1, sum(slot.capacity for slot in self._slots.values()))
+        return max(1, self._capacity)
 
     @property
     def has_result(self) -> bool:
@@ -177,6 +186,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
     def cancel(self) -> None:
         """Abandon all that is under way, and results that were not taken."""
         super().cancel()
+        self._suspects.clear()
         for slot in self._slots.values():
             if slot.pending:
                 slot.pending.clear()
@@ -190,6 +200,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             with suppress(Exception):  # Ray has ended
                 slot.host.actor.end.remote(self._key)
         self._slots.clear()
+        self._capacity = 0
 
     def _set_spec(self, spec: Any) -> None:
         pickled(spec)
@@ -205,34 +216,32 @@ class _HostQueue(QueuedExecutor[Item, Found]):
 
     def _advance(self) -> None:
         """Send hosts what they can do, and handle what they have answered."""
-        import ray  # pyright: ignore[reportMissingImports]
-
-        self._update_slots()
+        if time.monotonic() >= self._next_look or not self._slots:
+            self._next_look = time.monotonic() + TICK_S
+            self._update_slots()
         for slot in self._slots.values():
             if slot.call is None:
                 self._give_work(slot)
-        calls = {slot.call: slot for slot in self._slots.values() if slot.call is not None}
-        if not calls:
+        if all(slot.call is None for slot in self._slots.values()):
             self._pool.pause()
             return
-        ready, _ = ray.wait([*calls], num_returns=1, timeout=TICK_S)
-        if ready:  # others may have answered, too
-            ready, _ = ray.wait([*calls], num_returns=len(calls), timeout=0)
-        for reference in ready:
-            self._handle(calls[reference], reference)
-        for slot in [*self._slots.values()]:
-            if slot.call is not None and time.monotonic() - slot.since > self._pool.stall_s:
-                self._lose(slot, f"no answer for {self._pool.stall_s:g} s")
+        with suppress(Empty):
+            self._handle(*self._answers.get(timeout=TICK_S))
+            while True:  # others may have answered, too
+                self._handle(*self._answers.get_nowait())
 
     def _update_slots(self) -> None:
         usable = self._hosts.usable()
-        for slot in [*self._slots.values()]:
-            if slot.host not in usable:  # lost to another executor of this cluster
+        for node, slot in [*self._slots.items()]:
+            if usable.get(node) is not slot.host:  # lost to another executor of this cluster
                 self._requeue(slot, "its actor is gone")
-        for host in usable:
+            elif slot.call is not None and time.monotonic() - slot.since > self._pool.stall_s:
+                self._lose(slot, f"no answer for {self._pool.stall_s:g} s")
+        for node, host in usable.items():
             is_wanted = not self._single or all(slot.error for slot in self._slots.values())
-            if host.node not in self._slots and is_wanted:
-                self._slots[host.node] = _Slot[Item](host)
+            if node not in self._slots and is_wanted:
+                slot = self._slots[node] = _Slot[Item](host)
+                self._capacity += slot.capacity
         errors = [slot.error for slot in self._slots.values() if slot.error]
         if errors and len(errors) == len(self._slots):
             raise errors[0]
@@ -248,7 +257,8 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             return
         if slot.error:
             return
-        room = slot.capacity - len(slot.pending)
+        # One of those that were lost may have ended its host: at its next loss it is to be the only one.
+        room = (self._workers if self._suspects else slot.capacity) - len(slot.pending)
         batch: Sequence[tuple[int, Item]] = ()
         if room > 0 and len(self._queue):
             share = -(-len(self._queue) // len(self._slots))
@@ -256,23 +266,31 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         if batch or slot.pending:
             slot.pending.update(batch)
             left = self._until - time.monotonic()
-            report = actor.exchange.remote(self._key, batch, left, _WAIT_S)
-            self._call(slot, report, lambda report: self._on_report(slot, report))
+            report_s = 0.0 if self._suspects else max(_REPORT_S, len(self._slots) / _MESSAGES)
+            message = Message(self._key, batch, left, max(_WAIT_S, report_s), report_s)
+            # Ray takes several times as long to pickle it, and each argument apart.
+            report = actor.exchange.remote(pickle.dumps(message))
+            self._call(slot, report, lambda report: self._on_report(slot, pickle.loads(report)))
 
     def _evaluates(self, slot: _Slot[Item]) -> bool:
         """Return whether a host has begun to evaluate by the spec."""
         return slot.serial == self._serial and slot.error is None
 
     def _call(self, slot: _Slot[Item], reference: Any, take: Callable[[Any], None] = lambda _: None) -> None:
-        slot.call, slot.take, slot.since = reference, take, time.monotonic()
+        # A wait for references takes as long as there are references; futures come by themselves.
+        answer: Future[Any] = reference.future()
+        slot.call, slot.take, slot.since = answer, take, time.monotonic()
+        answer.add_done_callback(partial(self._on_answer, slot))
 
-    def _handle(self, slot: _Slot[Item], reference: Any) -> None:
-        import ray  # pyright: ignore[reportMissingImports]
+    def _on_answer(self, slot: _Slot[Item], answer: Future[Any]) -> None:
+        """Note an answer, in a thread of Ray."""
+        self._answers.put((slot, answer))
 
-        if slot.call is not reference:
+    def _handle(self, slot: _Slot[Item], answer: Future[Any]) -> None:
+        if slot.call is not answer:
             return  # canceled, or lost meanwhile
         try:
-            found = ray.get(reference)
+            found = answer.result()
         except Exception as error:  # noqa: BLE001  (an actor or node that died, an error of its process)
             self._lose(slot, last_line(error))
             return
@@ -289,6 +307,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         if report.error is not None:
             self._on_error(slot, report.error)
             return
+        self._capacity += report.capacity - slot.capacity
         slot.capacity = report.capacity
         self.notes = tuple(dict.fromkeys((*self.notes, *report.notes)))
         self.losses += report.losses - slot.losses
@@ -298,6 +317,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             self._pool.answered(slot.host)
         for reply in report.replies:
             del slot.pending[reply.position]
+            self._suspects.discard(reply.position)
             self._ready.append(self._result(self._queue.finish(reply.position), reply))
         if report.canary_s is not None and (
             why := slot.host.canary.look(report.canary_s, self._fastest(slot))
@@ -329,8 +349,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
 
     def _exclude(self, slot: _Slot[Item], why: str) -> None:
         self._queue.put_back([*slot.pending])
-        slot.pending.clear()
-        del self._slots[slot.host.node]
+        self._remove(slot)
         self._hosts.exclude(slot.host, why)
 
     def _lose(self, slot: _Slot[Item], why: str) -> None:
@@ -338,18 +357,24 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         self._requeue(slot, why)
 
     def _requeue(self, slot: _Slot[Item], why: str) -> None:
-        """Have what was pending on a host evaluated elsewhere."""
-        del self._slots[slot.host.node]
-        if not slot.pending:
-            return
+        """Have what was pending on a host, and was not reported, evaluated elsewhere."""
         numbers = [*slot.pending]
-        # Those that were sent first were under way; those after them were never begun.
+        self._remove(slot)
+        self._suspects.update(numbers)
+        # Those that were sent first were under way, or had ended; most after them were never begun.
         begun, others = numbers[: self._workers], numbers[self._workers :]
         self._queue.put_back(others)
         for number in reversed(begun):
             self.losses["the host was lost"] += 1
             if not self._queue.lose(number):
+                self._suspects.discard(number)
                 self._ready.append(self._lost(self._queue.finish(number), slot.host.name, why))
+
+    def _remove(self, slot: _Slot[Item]) -> None:
+        del self._slots[slot.host.node]
+        self._capacity -= slot.capacity
+        slot.call = None
+        slot.pending.clear()
 
 
 def _files(spec: EvaluatorSpec) -> Sequence[str]:

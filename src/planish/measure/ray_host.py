@@ -133,6 +133,25 @@ def _difference(own: Target, wanted: Target) -> str:
 
 
 @dataclass(frozen=True)
+class Message:
+    """Candidates or other items for a host, and when it is to report.
+
+    Args:
+        key: of the executor.
+        batch: items, each with a number.
+        left_s: seconds after which all that is under way is given up.
+        wait_s: seconds to wait for the first result.
+        report_s: seconds for which results are collected, unless nothing is left to do before.
+    """
+
+    key: int
+    batch: Sequence[tuple[int, Any]]
+    left_s: float
+    wait_s: float
+    report_s: float
+
+
+@dataclass(frozen=True)
 class Report:
     """Outcomes on a host since the last report.
 
@@ -153,19 +172,48 @@ class Report:
     canary_s: float | None = None
 
 
+_CAPACITY_MOST = 256
+"""Items asked for at most to fill the time until the next report: Ray holds small messages in memory."""
+
+
 class _Room(ABC):
     """Share of this host that an executor of the head has."""
 
     times = True
     """If true, something is timed, so that the speed of the host matters."""
 
-    @abstractmethod
-    def exchange(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
-        """Take numbered items; return the results, after a timeout in seconds at the latest."""
+    def __init__(self) -> None:
+        self._unanswered = 0
+        self._longest_s = 0.0  # between two results, lately
+
+    def exchange(self, message: Message) -> Report:
+        """Take items, and return results."""
+        last = began = time.monotonic()
+        # Near the deadline, what is not reported would be lost.
+        until = began + min(message.report_s, message.left_s / 2)
+        self._unanswered += len(message.batch)
+        self._longest_s *= 0.75
+        report = self._work(message.batch, message.left_s, message.wait_s)
+        replies = list[EvaluationReply | WorkReply]()
+        while report.replies:
+            now = time.monotonic()
+            self._longest_s = max(self._longest_s, now - last)
+            self._unanswered -= len(report.replies)
+            replies += report.replies
+            if not self._unanswered or now >= until:
+                break
+            report, last = self._work((), message.left_s - (now - began), until - now), now
+        # Enough to be busy until the next items come, where all are short.
+        count = int(min(2 * message.report_s / max(self._longest_s, 1e-6), _CAPACITY_MOST))
+        return replace(report, replies=replies, capacity=max(report.capacity, count))
 
     @abstractmethod
+    def _work(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
+        """Take numbered items; return the next results, after a timeout in seconds at the latest."""
+
     def cancel(self) -> None:
         """Abandon what is under way."""
+        self._unanswered = 0
 
     @abstractmethod
     def close(self) -> None:
@@ -176,10 +224,11 @@ class _EvaluationRoom(_Room):
     """A local executor, and the numbers of the candidates that it evaluates."""
 
     def __init__(self, spec: EvaluatorSpec, workers: int, limits: Limits | None) -> None:
+        super().__init__()
         self.executor = LocalExecutor(spec, workers=min(workers, usable_cores()), limits=limits)
         self._numbers: defaultdict[Candidate, deque[int]] = defaultdict(deque)
 
-    def exchange(self, batch: Sequence[tuple[int, Candidate]], left_s: float, wait_s: float) -> Report:
+    def _work(self, batch: Sequence[tuple[int, Candidate]], left_s: float, wait_s: float) -> Report:
         executor, replies = self.executor, list[EvaluationReply]()
         for number, candidate in batch:
             self._numbers[candidate].append(number)
@@ -195,6 +244,7 @@ class _EvaluationRoom(_Room):
         return Report(replies, executor.capacity, executor.notes, Counter(executor.losses))
 
     def cancel(self) -> None:
+        super().cancel()
         self.executor.cancel()
         self._numbers.clear()
 
@@ -208,16 +258,18 @@ class _WorkRoom(_Room):
     times = False
 
     def __init__(self, work: ForkedWork) -> None:
-        self._work, self._process = work, WorkProcess(work)
+        super().__init__()
+        self._spec, self._process = work, WorkProcess(work)
 
-    def exchange(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
+    def _work(self, batch: Sequence[tuple[int, Any]], left_s: float, wait_s: float) -> Report:
         del left_s
         self._process.send(batch)
-        return Report(self._process.replies(wait_s), 2 * self._work.processes * self._work.at_once)
+        return Report(self._process.replies(wait_s), 2 * self._spec.processes * self._spec.at_once)
 
     def cancel(self) -> None:
+        super().cancel()
         self.close()
-        self._process = WorkProcess(self._work)
+        self._process = WorkProcess(self._spec)
 
     def close(self) -> None:
         self._process.close()
@@ -279,20 +331,14 @@ class MeasuringHost:
             return f"it cannot read the evaluator: {error}"
         return ""
 
-    def exchange(
-        self, key: int, batch: Sequence[tuple[int, Candidate]], left_s: float, wait_s: float
-    ) -> Report:
-        """Take candidates, and return what has ended.
+    def exchange(self, message: bytes) -> bytes:
+        """Take candidates or other items, and return a report, pickled as the message is."""
+        return pickle.dumps(self._exchange(pickle.loads(message)))
 
-        Args:
-            key: of the executor.
-            batch: candidates, each with a number.
-            left_s: seconds after which all that is under way is given up.
-            wait_s: seconds to wait for the first result.
-        """
+    def _exchange(self, message: Message) -> Report:
         try:
-            room = self._rooms[key]
-            report = room.exchange(batch, left_s, wait_s)
+            room = self._rooms[message.key]
+            report = room.exchange(message)
             if room.times and time.monotonic() >= self._next_canary:
                 report = replace(report, canary_s=canary_s())
                 self._next_canary = time.monotonic() + CANARY_S
@@ -300,6 +346,7 @@ class MeasuringHost:
         except LostError:
             raise
         except PlanishError as error:
+            self.cancel(message.key)
             return Report(error=error)
 
     def target(self, describe: bytes) -> Target | str:
