@@ -30,7 +30,7 @@ from planish.models.model_files import made_model, write_model
 from planish.models.trees import XgboostTrees
 from planish.search import make_searcher
 from planish.search.annealing import Annealing
-from planish.search.genetic import POOL, TAKEN, Genetic, prescreen
+from planish.search.genetic import POOL, TAKEN, Genetic, draw_two, prescreen
 from planish.search.nsga2 import Gevo
 from planish.search.random_search import Random
 from planish.search.rounds import Visited, quality
@@ -149,6 +149,17 @@ def test_parents_are_drawn_by_fitness() -> None:
     pairs = sum(drawn.values()) / 2
     chance = 4 / 13 + 9 * (1 / 13) * (4 / 12)
     assert drawn[3] / pairs == pytest.approx(chance, abs=5 * (chance * (1 - chance) / pairs) ** 0.5)
+
+
+@pytest.mark.parametrize("count", [2, 3, 100])
+def test_two_parents_are_drawn_as_numpy_draws_them(count: int) -> None:
+    chances = np.linspace(0.0, 1.0, count) ** 3 + 1e-8
+    chances /= chances.sum()
+    for index in range(200):
+        ours, theirs = rng(1, index), rng(1, index)
+        drawn = theirs.choice(count, 2, replace=False, p=chances)
+        assert [*draw_two(chances, ours)] == drawn.tolist()
+        assert ours.random() == theirs.random()
 
 
 def test_only_the_last_generation_and_the_elite_are_parents() -> None:

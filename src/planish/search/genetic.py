@@ -191,12 +191,27 @@ def _breed(
     if len(parents) < 2:
         return new_sample(space, visited, generator)
     # Without replacement: a parent crossed with itself is its own copy, and would be mutation alone.
-    chosen = generator.choice(len(parents), 2, replace=False, p=fitness)
-    a, b = (parents[number].candidate for number in chosen)
+    a, b = (parents[number].candidate for number in draw_two(fitness, generator))
     child = space.crossover(a, b, generator)[0]
     # At least one trial: the empty candidate has no steps, but neighbors all the same.
     times = generator.binomial(max(1, len(child.steps)), mutation)
     return new_from(space, visited, changed(space, child, times, generator), generator)
+
+
+def draw_two(chances: NDArray[np.float64], generator: Generator) -> Sequence[int]:
+    """Draw two indices as `Generator.choice` does without replacement, in a fifth of its time."""
+    first, second = _drawn(chances, generator.random(2))
+    if first == second:
+        others = chances.copy()
+        others[first] = 0.0
+        (second,) = _drawn(others, generator.random(1))
+    return first, second
+
+
+def _drawn(chances: NDArray[np.float64], numbers: NDArray[np.float64]) -> Sequence[int]:
+    """Return the indices to which numbers from 0 to 1 fall."""
+    sums = chances.cumsum()
+    return (sums / sums[-1]).searchsorted(numbers, side="right").tolist()
 
 
 def _fitness(parents: Sequence[_Parent]) -> NDArray[np.float64]:
