@@ -1,35 +1,39 @@
 """Programs built by `clang -Oz` and by `planish cc -Oz`, tested, and compared.
 
-    python experiments/cc/build.py [--evaluations 100] [--rounds 1] [--only lua5.4 ...] [--jobs 1]
-    python experiments/cc/build.py --seconds 2 --rounds 3 --jobs 2
+    python experiments/cc/build.py [--evaluations 100] [--only lua5.4 ...] [--jobs 1]
     python experiments/cc/build.py --lto [--evaluations 5000] [--only lua5.4 ...]
+    python experiments/cc/build.py --seconds 2 [--rounds 3] [--jobs 2]
 
 Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
-and dpkg-dev. For each program: clang builds it; planish cc builds it with an empty cache (first); both build
-it again, alternately (second). The table has the `.text` of what is linked, and seconds of the processor; `by
-the clock` is what the second build takes over clang's, with --jobs of make at once. The tests are the
-programs' own, and run on what the second build made. The budget of each file is a number of evaluations, so a
-busy machine changes the times alone, or, with --seconds, processor time. The table goes to standard output,
-and each row, as JSON, to build/cc/rows-BUDGET.jsonl: a program that has a row there is not built again.
+and dpkg-dev. Each program is built by clang and by planish cc, and its own tests run on what planish cc made.
+The table has the `.text` of what is linked, and all bytes that are loaded. The budget of each file is a
+number of evaluations, so a busy machine does not change the table, and an interrupted search is continued.
 
-With --lto, whole programs are built, without unused and equal code, by `clang -Oz`, by `planish cc -Oz` and
-by `gcc -Os`. What counts is all that is loaded (--planish-objective flash), and the table has no times.
+With --lto, whole programs are built, without unused and equal code, by `gcc -Os`, too. What counts is all
+that is loaded (--planish-objective flash), and the budget is that of a program.
+
+With --seconds, the budget of each file is processor time, and the table has seconds of the processor, too:
+planish cc builds with an empty cache (first), then clang and planish cc build again, alternately (second).
+`By the clock` is what the second build takes over clang's, with --jobs of make at once.
+
+Each row is stored as JSON in build/cc/rows-BUDGET.jsonl: a program that has a row there is not built again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import resource
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
+from typing import TypeVar
 
 from programs import PROGRAMS, Program
 
@@ -60,10 +64,12 @@ class Budget:
     """What the search for a file (with --lto, a program) may take: seconds if given, else evaluations."""
 
     evaluations: int
-    seconds: float | None = None
+    seconds: float | None
+    lto: bool
 
     def __str__(self) -> str:
-        return f"{self.seconds:g} s" if self.seconds else f"{self.evaluations:,} evaluations"
+        spent = f"{self.seconds:g} s" if self.seconds else f"{self.evaluations:,} evaluations"
+        return f"{spent} a {'program' if self.lto else 'file'}"
 
 
 @dataclass(frozen=True)
@@ -84,22 +90,23 @@ class Row:
 
 
 @dataclass(frozen=True)
-class WholeRow:
-    """The row of a program with --lto: `.text` and loaded bytes by each compiler."""
+class SizeRow:
+    """The row of a program without times: `.text` and loaded bytes by each compiler."""
 
     title: str
-    clang: tuple[int, int]
-    planish: tuple[int, int]
-    gcc: tuple[int, int]
+    sizes: dict[str, tuple[int, int]]
     tests: str
+
+
+_AnyRow = TypeVar("_AnyRow", Row, SizeRow)
 
 
 class Bench:
     """Builds one program by different compilers."""
 
-    def __init__(self, program: Program, budget: Budget, jobs: int, *, lto: bool) -> None:
-        self.program, self.jobs, self.lto = program, jobs, lto
-        self.cache = ROOT / f"cache-{budget}{' lto' if lto else ''}" / program.name
+    def __init__(self, program: Program, budget: Budget, jobs: int) -> None:
+        self.program, self.jobs, self.lto = program, jobs, budget.lto
+        self.cache = ROOT / f"cache-{budget}" / program.name
         self.environment = {
             **os.environ,
             "PLANISH_SECONDS": f"{budget.seconds:g}" if budget.seconds else "",
@@ -131,11 +138,12 @@ class Bench:
             self.tests(),
         )
 
-    def whole_row(self) -> WholeRow:
-        """Build whole programs by three compilers, test, and compare; an interrupted search is continued."""
-        clang, planish, gcc = (self.build(by) for by in ("clang", "planish", "gcc"))
-        sizes = ((each.text, each.loaded) for each in (clang, planish, gcc))
-        return WholeRow(self.program.title, *sizes, tests=self.tests())
+    def size_row(self) -> SizeRow:
+        """Build, test, and compare; an interrupted search is continued."""
+        compilers = ("clang", "planish", "gcc") if self.lto else ("clang", "planish")
+        built = {by: self.build(by) for by in compilers}
+        sizes = {by: (each.text, each.loaded) for by, each in built.items()}
+        return SizeRow(self.program.title, sizes, tests=self.tests())
 
     def build(self, by: str) -> Built:
         """Build from nothing."""
@@ -209,40 +217,42 @@ def fetched(program: Program) -> Path:
     return tree
 
 
-def table(rows: list[Row], budget: Budget) -> str:
-    """Write the table of the results page."""
+def time_table(rows: list[Row], budget: Budget) -> str:
+    """Write the table of sizes and times."""
     titles = (
         "sources | .text clang | planish | saved | clang s | first s | second s | second / clang "
         "| by the clock | tests |"
     )
-    lines = [f"| {budget} a file | {titles}", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
+    lines = [f"| {budget} | {titles}", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
     lines += map(_line, rows)
-    size = math.exp(sum(math.log(row.planish / row.clang) for row in rows) / len(rows))
-    again = math.exp(sum(math.log(row.second_s / row.clang_s) for row in rows) / len(rows))
-    clock = math.exp(sum(math.log(row.second_wall_s / row.clang_wall_s) for row in rows) / len(rows))
+    size = geometric_mean(row.planish / row.clang for row in rows)
+    again = geometric_mean(row.second_s / row.clang_s for row in rows)
+    clock = geometric_mean(row.second_wall_s / row.clang_wall_s for row in rows)
     lines.append(f"| geometric mean | | | | {100 * (1 - size):.2f} % | | | | {again:.2f} | {clock:.2f} | |")
     return "\n".join(lines)
 
 
-def whole_table(rows: list[WholeRow], budget: Budget) -> str:
-    """Write the table of whole programs."""
-    titles = ".text clang | planish | gcc | loaded clang | planish | gcc | text saved | loaded saved | tests"
-    lines = [
-        f"| {budget} a program | {titles} |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+def size_table(rows: list[SizeRow], budget: Budget) -> str:
+    """Write the table of sizes."""
+    compilers = list(rows[0].sizes)
+    titles = [
+        f".text {' | '.join(compilers)}",
+        f"loaded {' | '.join(compilers)}",
+        "text saved",
+        "loaded saved",
     ]
+    lines = [f"| {budget} | {' | '.join(titles)} | tests |", f"|---|{'--:|' * (2 * len(compilers) + 2)}---|"]
     for row in rows:
-        sizes = [each[kind] for kind in (0, 1) for each in (row.clang, row.planish, row.gcc)]
-        saved = [f"{100 * (1 - row.planish[kind] / row.clang[kind]):.2f} %" for kind in (0, 1)]
-        lines.append(f"| {' | '.join([row.title, *(f'{size:,}' for size in sizes), *saved, row.tests])} |")
-    means = [
-        math.exp(sum(math.log(row.planish[kind] / row.clang[kind]) for row in rows) / len(rows))
-        for kind in (0, 1)
-    ]
-    lines.append(
-        f"| geometric mean | | | | | | | {' | '.join(f'{100 * (1 - mean):.2f} %' for mean in means)} | |"
-    )
+        sizes = [f"{row.sizes[by][kind]:,}" for kind in (0, 1) for by in compilers]
+        saved = [f"{100 * (1 - _ratio(row, kind)):.2f} %" for kind in (0, 1)]
+        lines.append(f"| {' | '.join([row.title, *sizes, *saved, row.tests])} |")
+    means = [f"{100 * (1 - geometric_mean(_ratio(row, kind) for row in rows)):.2f} %" for kind in (0, 1)]
+    lines.append(f"| geometric mean |{' |' * 2 * len(compilers)} {' | '.join(means)} | |")
     return "\n".join(lines)
+
+
+def _ratio(row: SizeRow, kind: int) -> float:
+    return row.sizes["planish"][kind] / row.sizes["clang"][kind]
 
 
 def _line(row: Row) -> str:
@@ -255,6 +265,27 @@ def _line(row: Row) -> str:
     )
 
 
+def _measure(
+    kind: type[_AnyRow],
+    budget: Budget,
+    programs: Sequence[Program],
+    measure: Callable[[Program], _AnyRow],
+    write: Callable[[list[_AnyRow], Budget], str],
+) -> None:
+    """Measure the programs that have no row yet, and print the table of all."""
+    ROOT.mkdir(parents=True, exist_ok=True)
+    path = ROOT / f"rows-{budget}.jsonl"
+    path.touch()
+    rows = {row.title: row for line in path.read_text().splitlines() for row in [kind(**json.loads(line))]}
+    for program in programs:
+        if program.title not in rows:
+            row = rows[program.title] = measure(program)
+            with path.open("a") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+            print(write([row], budget), flush=True)
+    print("\n" + write([rows[program.title] for program in programs], budget))
+
+
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--evaluations", type=int, help="budget of a file; with --lto, of a program")
@@ -264,28 +295,17 @@ def main() -> None:
     given.add_argument("--only", nargs="*")
     given.add_argument("--lto", action="store_true", help="build whole programs, and by gcc, too")
     asked = given.parse_args()
-    budget = Budget(asked.evaluations or (5000 if asked.lto else 100), asked.seconds)
+    budget = Budget(asked.evaluations or (5000 if asked.lto else 100), asked.seconds, asked.lto)
     names = asked.only or ([each.name for each in PROGRAMS] if asked.lto else BY_FILE)
     programs = [program for program in PROGRAMS if program.name in names]
-    benches = [Bench(program, budget, asked.jobs, lto=asked.lto) for program in programs]
-    if asked.lto:
-        whole: list[WholeRow] = []
-        for bench in benches:
-            whole.append(bench.whole_row())
-            print(whole_table(whole[-1:], budget), flush=True)
-        print("\n" + whole_table(whole, budget))
-        return
-    ROOT.mkdir(parents=True, exist_ok=True)
-    path = ROOT / f"rows-{budget}.jsonl"
-    path.touch()
-    rows = {row.title: row for line in path.read_text().splitlines() for row in [Row(**json.loads(line))]}
-    for bench in benches:
-        if bench.program.title not in rows:
-            row = rows[bench.program.title] = bench.row(asked.rounds)
-            with path.open("a") as file:
-                file.write(json.dumps(asdict(row)) + "\n")
-            print(table([row], budget), flush=True)
-    print("\n" + table([rows[bench.program.title] for bench in benches], budget))
+    if asked.seconds:
+        _measure(
+            Row, budget, programs, lambda each: Bench(each, budget, asked.jobs).row(asked.rounds), time_table
+        )
+    else:
+        _measure(
+            SizeRow, budget, programs, lambda each: Bench(each, budget, asked.jobs).size_row(), size_table
+        )
 
 
 if __name__ == "__main__":
