@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from planish.core import Candidate, Target
+from planish.core import Candidate
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
 from planish.measure import Plan, Variant
@@ -36,7 +36,7 @@ from planish.network.placing import place_tensors
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite, rewrite_layouts, sink_views, trim_windows
 from planish.network.timing import PEERS, TIME, Runtime, make_feeds, network_spec, write_models
-from planish.network.tuning import choose
+from planish.network.tuning import DefaultTimes, choose
 from planish.network.verification import INPUT_SETS, TOLERANCE, answers_here, verify
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -80,15 +80,15 @@ LEVELS: Mapping[str, Configuration] = {
 """Each has one level more than the one before it."""
 
 
-def rewritten(network: Network, used: Configuration, target: Target) -> Network:
+def rewritten(network: Network, used: Configuration, defaults: DefaultTimes) -> Network:
     """Return a network with the layouts and algorithms of a configuration."""
     if not used.layouts:
         return rewrite_transposed_convolutions(trim_windows(sink_views(network)))
     if not used.winograd:
         return rewrite_layouts(network)
     if used.tunes:
-        return choose_algorithms(network, TOLERANCE, target, report)
-    return rewrite(network, TOLERANCE, target)
+        return choose_algorithms(network, TOLERANCE, defaults, report)
+    return rewrite(network, TOLERANCE, defaults.target)
 
 
 def report(line: str) -> None:
@@ -125,15 +125,16 @@ def measured(
     variants, runtimes = list[Variant](), list[str]()
     for side, used in configurations.items():
         report(f"{name}: {side}")
-        network = rewritten(source, used, target)
+        defaults = DefaultTimes(target)
+        network = rewritten(source, used, defaults)
         if used.fuses:
             network, kernels = (
-                choose_placements(network, target, report) if used.tunes else place_tensors(network)
+                choose_placements(network, defaults, report) if used.tunes else place_tensors(network)
             )
         else:
             kernels = kernels_of(network, fuse=False)
         seconds = options.seconds if used.tunes else None
-        schedules, _ = choose(network, kernels, target, seconds, options.store, report, LocalExecutor)
+        schedules, _ = choose(network, kernels, defaults, seconds, options.store, report, LocalExecutor)
         built, made = build(network, kernels, schedules, target), folder / f"{name} {side}"
         made.mkdir()
         write_library(built, made)

@@ -23,6 +23,7 @@ from planish.network.placing import place_tensors, placement_groups, tensors_of
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite
+from planish.network.tuning import DefaultTimes
 
 
 def moves(layers: list[str]) -> list[str]:
@@ -138,7 +139,7 @@ def test_placements_are_chosen_by_measured_times(tmp_path: Path) -> None:
     # Copies take a kernel more of 1 s in the first.
     within, copied = (kernels, times(kernels, 3.0)), (copying, times(copying, 2.0))
     assert slower_groups(placed, groups, within, copied) == [{second}]
-    found, made = choose_placements(network, this_machine(1), [].append)
+    found, made = choose_placements(network, DefaultTimes(this_machine(1)), [].append)
     write_library(built_with(found, made, 1), tmp_path)
     assert_same(CompiledNetwork(tmp_path), tmp_path / "m.onnx")
 

@@ -73,7 +73,8 @@ def compile_(
     from planish.cli.request import executors
     from planish.core import PlanishError
     from planish.core.wording import amount
-    from planish.network.compiler import compile_model, describe_comparison, describe_peers
+    from planish.network.compiler import compile_model
+    from planish.network.report import describe_comparison, describe_peers
 
     if executor == "ray" and seconds is None:
         raise PlanishError("nothing is measured on the cluster without tuning", "Add --seconds N.")

@@ -1,31 +1,37 @@
 """Choice of a network's algorithms by measurement: of convolutions, of strips, and of copies.
 
-Each alternative is measured in the network, with default schedules, and equal layers have the same one.
+Each alternative is measured in the network, with default schedules, and equal layers have the same one. Where
+the time for that is over, choices follow from the estimates by which networks are compiled without tuning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from planish.core import Target
 from planish.network.fusion import Kernels, kernels_of
 from planish.network.ir import Network
-from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
+from planish.network.operators.winograd import (
+    POINTS,
+    convolution_of,
+    expect_tiles,
+    list_allowed_tiles,
+    rewrite_winograd,
+)
 from planish.network.placing import place_tensors, placement_groups, tensors_of
 from planish.network.rewrites.pipeline import rewrite_algorithms, rewrite_layouts
-from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
-from planish.network.tuning import default_schedules, time_kernels
+from planish.network.rewrites.strips import chain_tensor, expect_rows, find_chains, list_rows
+from planish.network.tuning import DefaultTimes
 
 
 def choose_algorithms(
-    network: Network, tolerance: float, target: Target, on_progress: Callable[[str], None]
+    network: Network, tolerance: float, times: DefaultTimes, on_progress: Callable[[str], None]
 ) -> Network:
     """Choose the algorithm of each convolution, and strips, by measurement; equal layers have the same.
 
     Args:
         network: as it was read.
         tolerance: largest difference of an output, as a share of its largest number.
-        target: this machine.
+        times: measures kernels.
         on_progress: is called with lines on the progress.
     """
     network = rewrite_layouts(network)
@@ -44,10 +50,12 @@ def choose_algorithms(
         chosen = {name: tile for name, layer in layers.items() if tile in shared[layer]}
         if tile and not chosen:
             continue
+        if times.is_over:
+            on_progress("algorithms of convolutions are estimated: the time to measure them is over")
+            return _choose_strips(network, expect_tiles(network, tolerance), times, on_progress)
         variant = rewrite_winograd(network, chosen if tile else {})
         kernels = kernels_of(variant)
-        times = _default_times(variant, kernels, target)
-        for kernel, seconds in zip(kernels, times, strict=True):
+        for kernel, seconds in zip(kernels, times.measure(variant, kernels), strict=True):
             name = convolution_of(kernel.nodes[0].output)
             if name in layers and (name in chosen or not tile):
                 cost = costs[layers[name]]
@@ -56,25 +64,28 @@ def choose_algorithms(
     count = sum(best[layer] > 0 for layer in layers.values())
     on_progress(f"{count} of {len(layers)} convolutions of 3x3 are quicker by Winograd's algorithm")
     return _choose_strips(
-        network, {name: best[layer] for name, layer in layers.items() if best[layer]}, target, on_progress
+        network, {name: best[layer] for name, layer in layers.items() if best[layer]}, times, on_progress
     )
 
 
 def _choose_strips(
-    network: Network, tiles: Mapping[str, int], target: Target, on_progress: Callable[[str], None]
+    network: Network, tiles: Mapping[str, int], times: DefaultTimes, on_progress: Callable[[str], None]
 ) -> Network:
     """Choose the strips of each chain of kernels by measurement; equal chains have the same."""
-    listed = {chain: list_rows(network, chain, tiles, target) for chain in find_chains(network, tiles)}
+    listed = {chain: list_rows(network, chain, tiles, times.target) for chain in find_chains(network, tiles)}
     chains = [chain for chain, rows in listed.items() if rows]
     owners = {node.output: chain for chain in chains for node in chain.nodes}
     options = [[None, *listed[chain]] for chain in chains]
     costs: dict[object, dict[int | None, float]] = {chain.kind(network): {} for chain in chains}
     for index in range(max(map(len, options), default=0)):
         rows = {c.output: each[index] for c, each in zip(chains, options, strict=True) if index < len(each)}
+        if times.is_over:
+            on_progress("strips of rows are estimated: the time to measure them is over")
+            expected = {chain.output: expect_rows(network, chain, tiles, times.target) for chain in listed}
+            return rewrite_algorithms(network, tiles, list(listed), expected)
         variant = rewrite_algorithms(network, tiles, chains, rows)
         kernels = kernels_of(variant)
-        times = _default_times(variant, kernels, target)
-        for kernel, seconds in zip(kernels, times, strict=True):
+        for kernel, seconds in zip(kernels, times.measure(variant, kernels), strict=True):
             chain = owners.get(chain_tensor(convolution_of(kernel.output)))
             if chain is not None and chain.output in rows:
                 cost, key = costs[chain.kind(network)], rows[chain.output]
@@ -87,13 +98,13 @@ def _choose_strips(
 
 
 def choose_placements(
-    network: Network, target: Target, on_progress: Callable[[str], None], *, fuse: bool = True
+    network: Network, times: DefaultTimes, on_progress: Callable[[str], None], *, fuse: bool = True
 ) -> tuple[Network, Kernels]:
     """Choose by measurement where Concat and Slice copy nothing: kernels are slower on rows that lie apart.
 
     Args:
         network: with its layouts and algorithms.
-        target: this machine.
+        times: measures kernels.
         on_progress: is called with lines on the progress.
         fuse: as of `place_tensors`.
 
@@ -102,11 +113,11 @@ def choose_placements(
     """
     placed, kernels = place_tensors(network, fuse=fuse)
     groups = placement_groups(placed, kernels)
-    if not groups:
+    if not groups or times.is_over:
         return placed, kernels
     timed = list[tuple[Kernels, Sequence[float]]]()
     for variant, made in ((placed, kernels), place_tensors(network, fuse=fuse, apart=placed.placements)):
-        timed.append((made, _default_times(variant, made, target)))
+        timed.append((made, times.measure(variant, made)))
     slower = slower_groups(placed, groups, *timed)
     count = len(groups) - len(slower)
     on_progress(f"{count} of {len(groups)} groups of Concat and Slice are faster without copies")
@@ -138,8 +149,3 @@ def slower_groups(
                     cost[index] += seconds
                     break
     return [group for group, (here, there) in zip(groups, costs, strict=True) if here > there]
-
-
-def _default_times(network: Network, kernels: Kernels, target: Target) -> Sequence[float]:
-    """Return the seconds of each kernel of a network with its default schedule."""
-    return time_kernels(network, kernels, default_schedules(kernels, target), target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from planish.levels.graph.program import GraphProgram
     from planish.network.reader import SourceModel
     from planish.network.report import Layer, Match
+    from planish.network.tuning import DefaultTimes
     from planish.store import Store
 
 COMPARISON_S = 20.0
@@ -50,6 +52,9 @@ COMPARISON_S = 20.0
 
 MODULE_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 """Ends of names of files that are StableHLO modules."""
+
+CHOICES_SHARE = 0.5
+"""Share of the time for tuning that measuring algorithms, strips and placements takes at most."""
 
 PRECISIONS = ("float32", "bf16")
 """Types in which weights may be stored."""
@@ -285,9 +290,8 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     network, model = read_network(program)
     _check_weights(network)
     target, on_progress = request.target, request.on_progress
-    from planish.network.report import describe_layers, match_layers, profile_onnxruntime
-    from planish.network.timing import compare, layer_times, make_extreme_feed, make_feeds
-    from planish.network.tuning import choose
+    from planish.network.timing import make_extreme_feed, make_feeds
+    from planish.network.tuning import DefaultTimes, choose
     from planish.network.verification import INPUT_SETS, TOLERANCE
 
     limit = request.tolerance or (NARROW_TOLERANCE if request.narrow else TOLERANCE)
@@ -298,24 +302,19 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
 
         on_progress(verify_translation(request.module, network, model, feeds))
     feeds.append(make_extreme_feed(network))
-    network, kernels = _arrange(network, min(limit, TOLERANCE), request)
+    begun, seconds = time.monotonic(), request.seconds
+    defaults = DefaultTimes(target, seconds and CHOICES_SHARE * seconds)
+    network, kernels = _arrange(network, min(limit, TOLERANCE), request, defaults)
+    # Choices take their share of the time.
+    seconds = seconds and max(0.0, seconds - (time.monotonic() - begun))
     distinct = {kernel.program.text for kernel in kernels}
     on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
-    schedules, tuned = choose(
-        network, kernels, target, request.seconds, request.store, on_progress, request.start
-    )
+    schedules, tuned = choose(network, kernels, defaults, seconds, request.store, on_progress, request.start)
     built = build(network, kernels, schedules, target, weights)
     folder = _working_folder()
     write_library(built, folder)
     worst = _verify_library(network, model, limit, kernels, schedules, request, built, folder, feeds)
-    layers, matches, comparison = list["Layer"](), list["Match"](), list[PairedSamples]()
-    if request.measures and not is_foreign(target):
-        times = layer_times(CompiledNetwork(folder), network, feeds[0])
-        peak = quick_peak(preferred_backend()) * target.cores
-        layers = describe_layers(network, kernels, times, peak, tuned=bool(request.seconds))
-        nodes = profile_onnxruntime(model, feeds[0], target.cores)
-        matches = match_layers(model.proto, kernels, times, nodes)
-        comparison = list(compare(folder, network, model, Plan(seconds=request.comparison_s), feeds[0]))
+    layers, matches, comparison = _measure(network, model, kernels, request, folder, feeds[0])
     facts = {"difference": worst, "tolerance": limit, "matches": [asdict(each) for each in matches]}
     described = [
         facts_of | (asdict(layer) if layers else {})
@@ -329,14 +328,34 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     )
 
 
-def _arrange(network: Network, tolerance: float, request: _Request) -> tuple[Network, Kernels]:
+def _measure(
+    network: Network, model: SourceModel, kernels: Kernels, request: _Request, folder: Path, feed: Feed
+) -> tuple[list[Layer], list[Match], list[PairedSamples]]:
+    """Time the layers of a library, and the whole beside ONNX Runtime; not where that is not asked for."""
+    from planish.network.report import describe_layers, match_layers, profile_onnxruntime
+    from planish.network.timing import compare, layer_times
+
+    target = request.target
+    if not request.measures or is_foreign(target):
+        return [], [], []
+    times = layer_times(CompiledNetwork(folder), network, feed)
+    peak = quick_peak(preferred_backend()) * target.cores
+    layers = describe_layers(network, kernels, times, peak, tuned=bool(request.seconds))
+    matches = match_layers(model.proto, kernels, times, profile_onnxruntime(model, feed, target.cores))
+    comparison = compare(folder, network, model, Plan(seconds=request.comparison_s), feed)
+    return layers, matches, list(comparison)
+
+
+def _arrange(
+    network: Network, tolerance: float, request: _Request, defaults: DefaultTimes
+) -> tuple[Network, Kernels]:
     """Return a network with its algorithms and placements, measured where time is given, and its kernels."""
     from planish.network.choices import choose_algorithms, choose_placements
 
     target, on_progress = request.target, request.on_progress
     measured = bool(request.seconds) and not is_foreign(target)
     if measured:
-        network = choose_algorithms(network, tolerance, target, on_progress)
+        network = choose_algorithms(network, tolerance, defaults, on_progress)
     else:
         network = rewrite(network, tolerance, target)
     if request.narrow:
@@ -344,7 +363,7 @@ def _arrange(network: Network, tolerance: float, request: _Request) -> tuple[Net
         count, fewer = narrowed(network)
         on_progress(f"{count} weights are bfloat16, which saves {amount(fewer, 'B')}")
     if measured:
-        return choose_placements(network, target, on_progress, fuse=request.fuse)
+        return choose_placements(network, defaults, on_progress, fuse=request.fuse)
     return place_tensors(network, fuse=request.fuse)
 
 
@@ -453,46 +472,3 @@ def _importer() -> tuple[Callable[..., Any], Callable[..., Any]]:
 def _working_folder() -> Path:
     """Make a folder that lives as long as the process: a library in it may be called until the end."""
     return Path(tempfile.mkdtemp(prefix="network-", dir=shared_folder()))
-
-
-def describe_comparison(comparison: Sequence[PairedSamples]) -> str:
-    """Describe a comparison in one line."""
-    from planish.core.wording import interval, multiple, verdict_word
-    from planish.network.timing import TIME
-
-    base, ours, *_ = comparison
-    if ours.ratio is None:
-        return f"Undecided: {ours.why}"
-    gain = ours.ratio.gain(TIME)
-    word = verdict_word(ours.verdict, TIME)
-    clock = " of processor time" if ours.evidence is not None and ours.evidence.by_processor else ""
-    both = f"{amount(ours.median, 's')} against ONNX Runtime's {amount(base.median, 's')}"
-    return f"{both}: {multiple(gain.value)}{clock}, 95 % confidence interval {interval(gain)}, {word}"
-
-
-def describe_peers(comparison: Sequence[PairedSamples]) -> list[str]:
-    """Describe the times of ONNX Runtime's peers, beside those of the library, in a line each."""
-    from planish.core.wording import interval, multiple
-    from planish.measure.intervals import judged
-    from planish.network.timing import PEERS, TIME
-
-    _, ours, *peers = comparison
-    lines = list[str]()
-    for peer in peers:
-        # Of one that was conclusive early, there are the first processes.
-        count = min(len(peer.values), len(ours.values))
-        both = [
-            replace(each, values=each.values[:count], processor=each.processor[:count])
-            for each in (peer, ours)
-        ]
-        found = judged(both[0], both[1], TIME)
-        if not count or found.ratio is None:
-            lines.append(f"{PEERS[peer.name]}: not compared: {peer.why}")
-            continue
-        gain = found.ratio.gain(TIME)
-        slower = ": planish is slower" if gain.low > 1 else ""
-        lines.append(
-            f"{PEERS[peer.name]}: {amount(peer.median, 's')}, {multiple(gain.value)} planish's speed, "
-            f"95 % confidence interval {interval(gain)}{slower}"
-        )
-    return lines

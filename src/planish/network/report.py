@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planish.core.wording import amount, interval, multiple, verdict_word
 from planish.levels.graph.sessions import SessionSettings
 from planish.levels.loops.roofline import BYTES_PER_FLOP
-from planish.measure import exclusive
+from planish.measure import PairedSamples, exclusive
+from planish.measure.intervals import judged
 from planish.network.fusion import Kernels, NetworkKernel
 from planish.network.ir import Network, Shape
 from planish.network.operators.winograd import describe_winograd
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.rewrites.strips import chain_tensor
-from planish.network.timing import Feed
+from planish.network.timing import PEERS, TIME, Feed
 from planish.sandbox.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -323,3 +325,42 @@ class _Groups:
         for member in self._parents:
             found[self._root(member)].append(member)
         return list(found.values())
+
+
+# Comparison
+
+
+def describe_comparison(comparison: Sequence[PairedSamples]) -> str:
+    """Describe a comparison in one line."""
+    base, ours, *_ = comparison
+    if ours.ratio is None:
+        return f"Undecided: {ours.why}"
+    gain = ours.ratio.gain(TIME)
+    word = verdict_word(ours.verdict, TIME)
+    clock = " of processor time" if ours.evidence is not None and ours.evidence.by_processor else ""
+    both = f"{amount(ours.median, 's')} against ONNX Runtime's {amount(base.median, 's')}"
+    return f"{both}: {multiple(gain.value)}{clock}, 95 % confidence interval {interval(gain)}, {word}"
+
+
+def describe_peers(comparison: Sequence[PairedSamples]) -> list[str]:
+    """Describe the times of ONNX Runtime's peers, beside those of the library, in a line each."""
+    _, ours, *peers = comparison
+    lines = list[str]()
+    for peer in peers:
+        # Of one that was conclusive early, there are the first processes.
+        count = min(len(peer.values), len(ours.values))
+        both = [
+            replace(each, values=each.values[:count], processor=each.processor[:count])
+            for each in (peer, ours)
+        ]
+        found = judged(both[0], both[1], TIME)
+        if not count or found.ratio is None:
+            lines.append(f"{PEERS[peer.name]}: not compared: {peer.why}")
+            continue
+        gain = found.ratio.gain(TIME)
+        slower = ": planish is slower" if gain.low > 1 else ""
+        lines.append(
+            f"{PEERS[peer.name]}: {amount(peer.median, 's')}, {multiple(gain.value)} planish's speed, "
+            f"95 % confidence interval {interval(gain)}{slower}"
+        )
+    return lines

@@ -200,7 +200,7 @@ TIMING_LIMIT_S = 600.0
 def choose(
     network: Network,
     kernels: Kernels,
-    target: Target,
+    defaults: DefaultTimes,
     seconds: float | None,
     store: Store | str | Path | None,
     on_progress: Callable[[str], None],
@@ -211,7 +211,7 @@ def choose(
     Args:
         network: what is computed.
         kernels: its kernels.
-        target: the machine.
+        defaults: the default schedules, and the machine.
         seconds: for tuning; None or 0 for none.
         store: where trials are kept.
         on_progress: is called with lines on the progress.
@@ -220,10 +220,9 @@ def choose(
     Returns:
         The schedules, and how many kernels have others than the default ones to choose from.
     """
-    tunable = [kernel for kernel in kernels if isinstance(kernel, FusedKernel)]
+    tunable, target = [kernel for kernel in kernels if isinstance(kernel, FusedKernel)], defaults.target
     distinct = {kernel.program.text: kernel for kernel in tunable}
-    default = {text: _default(kernel, target) for text, kernel in distinct.items()}
-    schedules = {text: compile_schedule(distinct[text], steps, target) for text, steps in default.items()}
+    schedules = defaults.schedules(kernels)
     options, tuned = [schedules], dict[str, Sequence[Candidate]]()
     if seconds:
         calls = Counter(kernel.program.text for kernel in tunable)
@@ -374,7 +373,32 @@ def _in_child(times: Callable[[], list[float]]) -> Sequence[float]:
     return found
 
 
-def default_schedules(kernels: Kernels, target: Target) -> dict[str, Schedule]:
-    """Compile the default schedule of each distinct kernel."""
-    distinct = {kernel.program.text: kernel for kernel in kernels if isinstance(kernel, FusedKernel)}
-    return {text: compile_schedule(k, _default(k, target), target) for text, k in distinct.items()}
+class DefaultTimes:
+    """Times of kernels with their default schedules, each of which is compiled once.
+
+    Args:
+        target: this machine.
+        seconds: until `is_over`; None for no limit.
+    """
+
+    def __init__(self, target: Target, seconds: float | None = None) -> None:
+        self.target = target
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._compiled: dict[str, Schedule] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the time for measurements is over."""
+        return self._end is not None and time.monotonic() > self._end
+
+    def schedules(self, kernels: Kernels) -> dict[str, Schedule]:
+        """Return the default schedule of each distinct kernel."""
+        distinct = {kernel.program.text: kernel for kernel in kernels if isinstance(kernel, FusedKernel)}
+        for text, kernel in distinct.items():
+            if text not in self._compiled:
+                self._compiled[text] = compile_schedule(kernel, _default(kernel, self.target), self.target)
+        return {text: self._compiled[text] for text in distinct}
+
+    def measure(self, network: Network, kernels: Kernels) -> Sequence[float]:
+        """Return the seconds of each kernel of a network."""
+        return time_kernels(network, kernels, self.schedules(kernels), self.target)

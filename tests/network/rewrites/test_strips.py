@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from network.compiled import assert_same, built_network
-from network_models import ModelWriter, mobilenet
+from network.compiled import assert_same, built_network, small_model
+from network_models import ModelWriter, mobilenet, resnet18
 from planish.core import Cache
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
 from planish.network.choices import choose_algorithms
+from planish.network.fusion import kernels_of
 from planish.network.ir import JOIN, PART, VIEW
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
@@ -23,6 +24,7 @@ from planish.network.reader import read_network
 from planish.network.registry import OPERATORS
 from planish.network.rewrites.pipeline import rewrite, rewrite_algorithms, rewrite_layouts
 from planish.network.rewrites.strips import find_chains
+from planish.network.tuning import DefaultTimes
 from planish.network.verification import TOLERANCE
 
 
@@ -87,11 +89,27 @@ def test_tuning_measures_strips(tmp_path: Path) -> None:
     network, target, said = read_network(read_model(path, {}))[0], this_machine(1), list[str]()
     assert target.machine is not None
     machine = replace(target.machine, caches=(Cache(2, 1 << 16, 64),))
-    found = choose_algorithms(network, TOLERANCE, replace(target, machine=machine), said.append)
+    found = choose_algorithms(network, TOLERANCE, DefaultTimes(replace(target, machine=machine)), said.append)
     strips = sum(node.operator == JOIN for node in found.nodes)
     assert f"{strips} of 1 chains of kernels are quicker by strips of rows" in said
     write_library(built_network(found, 1), tmp_path)
     assert_same(CompiledNetwork(tmp_path), path)
+
+
+def test_estimates_decide_when_the_time_for_choices_is_over(tmp_path: Path) -> None:
+    path = resnet18(tmp_path / "m.onnx", size=64, width=16)
+    network, target, said = read_network(read_model(path, {}))[0], this_machine(1), list[str]()
+    found = choose_algorithms(network, TOLERANCE, DefaultTimes(target, -1), said.append)
+    assert found.nodes == rewrite(network, TOLERANCE, target).nodes
+    assert said[0].startswith("algorithms of convolutions are estimated")
+
+
+def test_default_schedules_are_compiled_once(tmp_path: Path) -> None:
+    network = read_network(read_model(small_model(tmp_path / "m.onnx"), {}))[0]
+    times, kernels = DefaultTimes(this_machine(1)), kernels_of(network)
+    first, again = times.schedules(kernels), times.schedules(kernels)
+    assert first
+    assert all(first[text] is again[text] for text in first)
 
 
 def test_operators_that_compute_nothing_are_those_of_no_kernel() -> None:
