@@ -109,7 +109,7 @@ def apply(entry: Mapping[str, Any], module: Module) -> None:
 def make_object(entry: Mapping[str, Any], source: str, made: str, options: list[str], folder: Path) -> None:
     """Compile a source."""
     if entry["result"] != "passes":
-        level = ["-Os"] if entry["result"] == "-Os" else []
+        level = [] if entry["result"] == "clang" else [entry["result"], *OUTLINER[entry.get("outliner", "")]]
         subprocess.run([CLANG, *options, *level, "-c", source, "-o", made], check=True)
         return
     module = Module(folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cc.conftest import CC, Place, text
+from planish.levels.llvm.bindings.elf import loaded_bytes
 
 COUNTED = {"PLANISH_EVALUATIONS": "30", "PLANISH_SECONDS": ""}
 LOCK = ("--planish-lock", "planish.lock")
@@ -137,15 +138,46 @@ def test_planish_is_not_needed_to_repeat_a_build(locked: Place) -> None:
     repeat_without_planish(locked)
 
 
-def repeat_without_planish(place: Place) -> None:
+def repeat_without_planish(place: Place, *words: str) -> None:
     opt = shutil.which("opt-22")
     if opt is None or "clang-22" not in place.clang.path:
         pytest.skip("opt-22 and clang-22 are needed")
-    script = [sys.executable, "-S", str(SCRIPT), "planish.lock", "words.c", "alone.o", "-Oz"]
+    script = [sys.executable, "-S", str(SCRIPT), "planish.lock", "words.c", "alone.o", "-Oz", *words]
     done = place.run(script)
     assert done.returncode == 0, done.stderr
     files = place.files()
     assert files["alone.o"] == files["words.o"]
+
+
+def test_no_level_of_clang_is_smaller_with_the_outliner_or_without_for_a_microcontroller(
+    place: Place,
+) -> None:
+    """The outliner makes this object larger, and so does the search."""
+    stores = " ".join(f"t[{2 * i + 1}] = {71 + i};" for i in range(5))
+    pair = "".join(
+        f"void f{n}(int *t, int x) {{ t[x] = {n}; {stores} t[30] = x; t[x + {n}] = {n * 3}; }}\n"
+        "__attribute__((noinline)) static int "
+        f"g{n}(const int *x, int n) {{ int s = n; while (n--) s = s * 31 + (x[n] ^ s >> 3); return s; }}\n"
+        for n in range(2)
+    )
+    place.write("words.c", f"{pair}int v[] = {{4, 5, 6}}; int all(int n) {{ return g0(v, n) + g1(v, n); }}\n")
+    thumb = ("--target=thumbv7em-none-eabi", "-mcpu=cortex-m4")
+    sizes: list[int] = []
+    for level in ("-Oz", "-Os"):
+        for outliner in ("always", "never"):
+            outlined = ("-mllvm", f"-enable-machine-outliner={outliner}")
+            if place.as_clang(*thumb, level, *outlined, "-c", "words.c", "-o", "own.o").returncode:
+                pytest.skip("this clang is not for thumb")
+            sizes.append(loaded_bytes((place.folder / "own.o").read_bytes()))
+    words = (*thumb, *COMPILED, *LOCK, "--planish-objective", "flash", "--planish-strict")
+    done = place.cc(*words, PLANISH_EVALUATIONS="1", PLANISH_SECONDS="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert loaded_bytes((place.folder / "words.o").read_bytes()) <= min(sizes) < sizes[0]
+    repeat_without_planish(place, *thumb)
+    made = place.files()["words.o"]
+    other = elsewhere(place)
+    assert other.cc(*words).returncode == 0
+    assert other.files()["words.o"] == made
 
 
 @pytest.mark.slow

@@ -42,6 +42,11 @@ class CodeOptions:
     attributes: Attributes = ()
     outliner: Outliner = ""
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words for clang, which attributes have none of."""
+        return _WORDS[self.outliner]
+
     def of(self, name: str) -> tuple[str, ...]:
         """Return the changes of a function's attributes."""
         return tuple(change for change, names in self.attributes if name in names)
@@ -75,7 +80,7 @@ class CodeGenerator:
         if chosen.attributes:
             bitcode = survived(partial(with_attributes, bitcode, chosen.attributes), bytes)
         path = self.folder / "improved.o"
-        options = [*self.options, *_WORDS[chosen.outliner], *CODE_ONLY]
+        options = [*self.options, *chosen.words, *CODE_ONLY]
         ended = run([*self.compiler.command, *options, "-o", str(path)], bitcode)
         if ended.code:
             said = ended.messages.decode(errors="replace").strip() or f"exit code {ended.code}"

@@ -27,7 +27,7 @@ from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, loaded_
 from planish.levels.llvm.function_steps import Attribute, FunctionPlan, check_pipeline
 from planish.levels.llvm.modules.evaluator import make_planned
 from planish.levels.llvm.modules.function_costs import Attributes, best_attributes
-from planish.levels.llvm.modules.transform import LAST, initial_pipeline, survived, whole_bindings
+from planish.levels.llvm.modules.transform import LAST, Level, initial_pipeline, survived, whole_bindings
 from planish.levels.llvm.passes.pipeline import parse_pipeline
 from planish.sandbox.scratch import Scratch
 
@@ -146,18 +146,21 @@ def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
     """Return the smallest object."""
     unit, choices = job.unit, [Choice(own, "clang")]
     with Scratch() as scratch:
+        generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
+        outliners = generate.outliners(own) if _is_smallest(unit) else ("",)
         if found.bitcode:
-            generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
             attributes = find_attributes(found.bitcode, job.settings)
-            outliners = generate.outliners(own) if _is_smallest(unit) else ("",)
             repeated = ("repeated",) if len(outliners) > 1 else ()
             changed = (CodeOptions(attributes, outliner) for outliner in (*outliners, *repeated))
             choices += [
                 Choice(generate(found.bitcode, options), "passes", found.plan, options)
                 for options in dict.fromkeys((CLANGS, *changed))
             ]
-        if other := _of_less_effort(unit, scratch):
-            choices.append(Choice(other, "-Os"))
+        if _is_smallest(unit):
+            choices.append(_by_level(unit, scratch, "-Os"))
+        if "never" in outliners:
+            choices.append(_by_level(unit, scratch, "-Oz", CodeOptions(outliner="never")))
+    choices = [choice for choice in choices if choice.code]
     return min(choices, key=lambda each: rank(each.code, own, for_flash=job.settings.for_flash))
 
 
@@ -190,8 +193,8 @@ def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:
     if entry.result == "clang":
         return Choice(own, "clang")
     with Scratch() as scratch:
-        if entry.result == "-Os":
-            choice = Choice(_of_less_effort(job.unit, scratch), "-Os")
+        if entry.result != "passes":
+            choice = _by_level(job.unit, scratch, entry.result, locked_options(entry))
         else:
             plan = locked_plan(entry)
             make = partial(make_planned, job.bitcode, plan, entry.begin, entry.end)
@@ -250,11 +253,14 @@ def _is_smallest(unit: Unit) -> bool:
     return [word for word in unit.options if word.startswith("-O")][-1:] == ["-Oz"]
 
 
-def _of_less_effort(unit: Unit, scratch: Scratch) -> bytes:
-    """Make the object by -Os: -Oz leaves loops as they are written, which may take more code; empty: none."""
-    if not _is_smallest(unit):
-        return b""
+def _by_level(unit: Unit, scratch: Scratch, level: Level, options: CodeOptions = CLANGS) -> Choice:
+    """Make the object by clang's passes; it is empty where clang makes none.
+
+    -Oz leaves loops as they are written, which may take more code than -Os does; and the outliner, which
+    clang runs for some processors, may make code larger.
+    """
     path = scratch.path / "other.o"
     elsewhere = ["-MF", os.devnull] if unit.dependency_file else []
-    words = [*unit.options, "-Os", *elsewhere, "-w", "-Qunused-arguments", "-c", "-o", str(path)]
-    return b"" if run([*unit.compiler.command, *words]).code else path.read_bytes()
+    words = [*unit.options, level, *options.words, *elsewhere, "-w", "-Qunused-arguments", "-c"]
+    failed = run([*unit.compiler.command, *words, "-o", str(path)]).code
+    return Choice(b"" if failed else path.read_bytes(), level, options=options)
