@@ -1,6 +1,6 @@
 #!/bin/bash
-# Everything of docs/first-hour.md, in a fresh environment; prints what each step takes, and the rows of the
-# page's table with these times.
+# Everything of docs/first-hour.md, in a fresh environment; prints what each step takes, and the page's table with
+# these times.
 #
 #     tools/first-hour.sh [FOLDER]      FOLDER: for the environment and all files; a temporary one by default
 #
@@ -111,4 +111,5 @@ echo "All files are in $folder."
 echo
 grep -hE " in all |against ONNX Runtime's" "$folder/smaller.log" "$folder/network.log"
 awk -v times="${times[*]}" 'BEGIN { split(times, time, " ") }
-    /^\| / && !/^\| you get/ { sub(/\| [^|]*\|$/, "| " time[++row] " s |"); print }' "$checkout/docs/first-hour.md"
+    /^\| / && !/^\| you get/ { sub(/\| [^|]*\|$/, "| " time[++row] " s |") }
+    /^\|/' "$checkout/docs/first-hour.md"
