@@ -25,7 +25,8 @@ NEXT = f"""Three things to try next:
 
 def show(title: str, result: Result) -> None:
     """Print what a run found."""
-    print(f"\n{title}: {result.run.trials} schedules built, verified and measured")
+    tried = f"{result.run.trials:,} schedule{'s' if result.run.trials != 1 else ''}"
+    print(f"\n{title}: {tried} built, verified and measured")
     if result.comparison is None:
         print("  undecided: no time was left to compare with NumPy; run 'make demo' again")
         return
