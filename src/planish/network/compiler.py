@@ -160,6 +160,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
     if not isinstance(store, str | os.PathLike | None) and not hasattr(store, "runs"):
         raise wrong_argument("store", store, "an open store, a file or a URL")
     check_type("shape", shape, (str, Mapping), 'a text such as "x=1x3x224x224", or a dict')
+    check_type("precision", precision, str, " or ".join(map(repr, PRECISIONS)))
     check_whole_number("cores", cores, 1)
     if tolerance is not None:
         check_positive("tolerance", tolerance)
