@@ -15,10 +15,12 @@ import planish
 from levels.hlo.modules import evaluate, image_network
 from network.compiled import run_onnxruntime
 from planish.core import ProgramError
+from planish.levels.graph.source import read_model
 from planish.levels.hlo import program_from
 from planish.levels.hlo.ir.mlir import context, ir
 from planish.levels.hlo.workload.arguments import signature
-from planish.network.stablehlo.source import RULES, read_module
+from planish.network.reader import read_network
+from planish.network.stablehlo.source import RULES, read_module, verify_translation, write_translation
 
 needs_jax = pytest.mark.skipif(
     find_spec("jax") is None and os.environ.get("CI") != "true", reason="JAX is not installed"
@@ -239,3 +241,24 @@ def test_translation_that_differs_from_xla_is_not_used(
     path.write_text(ELEMENTS)
     with pytest.raises(ProgramError, match="differs from XLA"):
         planish.compile(path)
+
+
+AMPLIFYING = """
+func.func @main(%x: tensor<4x999xf32>, %y: tensor<999x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<4x999xf32>, tensor<999x8xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.constant dense<1.0e5> : tensor<4x8xf32>
+  %2 = stablehlo.multiply %0, %1 : tensor<4x8xf32>
+  %3 = stablehlo.sine %2 : tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+"""
+
+
+def test_rounding_that_a_module_amplifies_is_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(AMPLIFYING)
+    written, text = write_translation(path, tmp_path)
+    network, model = read_network(read_model(written, {}))
+    feed = dict(zip(network.inputs, drawn(AMPLIFYING), strict=True))
+    assert "differs from XLA" in verify_translation(text, network, model, [feed])

@@ -22,7 +22,7 @@ from planish.network.stablehlo.products import PRODUCT_RULES
 from planish.network.stablehlo.reductions import REDUCTION_RULES
 from planish.network.stablehlo.rules import DTYPES, ELEMENT_RULES, HINT, Rule
 from planish.network.stablehlo.writer import GraphWriter, Tensor
-from planish.network.verification import difference
+from planish.network.verification import MOST_ROUNDING, difference
 from planish.sandbox.tool import run_tool
 
 if TYPE_CHECKING:
@@ -140,12 +140,25 @@ def verify_translation(
     wanted = xla_answers(module, [[feed[name] for name in network.inputs] for feed in feeds])
     session, worst = model.open(SessionSettings(), as_it_is=True), 0.0
     for feed, right in zip(feeds, wanted, strict=True):
-        pairs = zip(session.run(feed), right, strict=True)
-        worst = max([worst, *(difference(np.asarray(found), each) for found, each in pairs)])
-    if not worst <= _MOST_DIFFERENCE:
-        what = f"the module's translation differs from XLA by {worst:.2g} of an output's largest number"
-        raise ProgramError(what, "Nothing was written. Report it as a defect, with the module.")
+        for index, (found, each) in enumerate(zip(session.run(feed), right, strict=True)):
+            apart, limit = difference(np.asarray(found), each), _MOST_DIFFERENCE
+            if not apart <= limit:
+                # Where a network amplifies rounding, it also amplifies the last bits of its inputs.
+                other = difference(np.asarray(session.run(_next(feed))[index]), np.asarray(found))
+                limit = max(limit, MOST_ROUNDING * other) if np.isfinite(other) else limit
+            if not apart <= limit:
+                what = f"the module's translation differs from XLA by {apart:.2g} of its largest output"
+                raise ProgramError(what, "Nothing was written. Report it as a defect, with the module.")
+            worst = max(worst, apart)
     return f"read as an ONNX model, which differs from XLA by {worst:.1e} at most"
+
+
+def _next(feed: Mapping[str, Array]) -> dict[str, Array]:
+    """Return inputs whose floats are the next larger ones."""
+    return {
+        name: np.nextafter(array, np.array(np.inf, array.dtype)) if array.dtype.kind == "f" else array
+        for name, array in feed.items()
+    }
 
 
 def xla_answers(text: str, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
