@@ -11,7 +11,7 @@ what such a fleet would do with this head, and `busy` is the share of time in wh
 until nine tenths of the trials have ended, since the last ones wait for stragglers. `batch` is the number of
 candidates under way, whose outcomes a searcher does not know when it proposes more. `head` and `cpu` are
 milliseconds of the head for a trial, on the wall and on the processor; `store` and `search` are shares of it.
-The messages of a real cluster come on top: see `ray_nodes.py`.
+The messages of a real cluster come on top, where one may have several candidates: see `ray_nodes.py`.
 """
 
 from __future__ import annotations
