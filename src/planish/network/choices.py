@@ -18,7 +18,7 @@ from planish.network.operators.winograd import (
     rewrite_winograd,
 )
 from planish.network.placing import place_tensors, placement_groups, tensors_of
-from planish.network.rewrites.pipeline import rewrite_algorithms, rewrite_layouts
+from planish.network.rewrites.pipeline import measure_weight_cost, rewrite_algorithms, rewrite_layouts
 from planish.network.rewrites.strips import chain_tensor, expect_rows, find_chains, list_rows
 from planish.network.tuning import DefaultTimes
 
@@ -52,7 +52,8 @@ def choose_algorithms(
             continue
         if times.is_over:
             on_progress("algorithms of convolutions are estimated: the time to measure them is over")
-            return _choose_strips(network, expect_tiles(network, tolerance), times, on_progress)
+            cost = measure_weight_cost(times.target)
+            return _choose_strips(network, expect_tiles(network, tolerance, cost), times, on_progress)
         variant = rewrite_winograd(network, chosen if tile else {})
         kernels = kernels_of(variant)
         for kernel, seconds in zip(kernels, times.measure(variant, kernels), strict=True):

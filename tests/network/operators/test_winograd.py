@@ -14,8 +14,12 @@ from hypothesis import strategies as st
 
 from network.compiled import assert_same, compiled, operators
 from network_models import ModelWriter
+from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import cross_target, this_machine
 from planish.network.compiler import compile_model
 from planish.network.operators import winograd
+from planish.network.reader import read_network
+from planish.network.rewrites.pipeline import measure_weight_cost, rewrite_layouts
 
 
 @pytest.mark.parametrize("tile", winograd.POINTS)
@@ -80,6 +84,24 @@ def test_it_is_not_taken_where_its_error_is_larger_than_the_tolerance_allows(tmp
     assert operators(found) == ["Conv+Relu", "Conv+Relu", "GlobalAveragePool"]
 
 
+def test_larger_tiles_are_for_weights_that_are_read_quickly(tmp_path: Path) -> None:
+    w = ModelWriter()
+    x = w.add("Relu", w.conv(w.input("x", (1, 128, 14, 14)), 128, 128, 3))
+    path = w.save(tmp_path / "m.onnx", w.add("GlobalAveragePool", w.conv(x, 128, 128, 3)))
+    network = rewrite_layouts(read_network(read_model(path, {}))[0])
+    tiles = [winograd.expect_tiles(network, 1e-4, cost) for cost in (0.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)]
+    found = [max(each.values(), default=0) for each in tiles]
+    assert found == sorted(found, reverse=True)
+    assert (found[0], found[-1]) == (4, 0)
+
+
+def test_the_cost_of_weights_is_measured_on_this_machine_alone() -> None:
+    assert measure_weight_cost(cross_target("aarch64", 1)) == winograd.WEIGHT_COST
+    cost = measure_weight_cost(this_machine(1))
+    # Measured once: the same model gives the same library in a process.
+    assert cost == measure_weight_cost(this_machine(1)) > 1
+
+
 def test_its_error_grows_with_the_tile() -> None:
     weights = np.random.default_rng(0).standard_normal((16, 64, 3, 3)).astype(np.float32)
     errors = [winograd.error_of(weights, tile) for tile in sorted(winograd.POINTS)]
@@ -100,7 +122,7 @@ def test_transforms_share_sums_and_differences() -> None:
 def test_tuning_measures_which_algorithm_is_the_quickest(tmp_path: Path) -> None:
     path, said = _convolution(tmp_path / "m.onnx"), list[str]()
     found = compile_model(
-        path, output=None, measures=False, seconds=0.1, store=tmp_path / "s.db", on_progress=said.append
+        path, output=None, measures=False, seconds=4, store=tmp_path / "s.db", on_progress=said.append
     )
     layers = operators(found)
     chosen = int("WinogradInput" in layers)
@@ -121,7 +143,7 @@ def test_matrices_of_other_windows_are_exact(window: int) -> None:
 @pytest.mark.parametrize("window", [3, 5, 7])
 def test_convolutions_of_sequences(tmp_path: Path, window: int) -> None:
     w = ModelWriter()
-    x = w.add("Transpose", w.dense(w.input("x", (2, 50, 24)), 24, 32), perm=[0, 2, 1])
+    x = w.add("Transpose", w.dense(w.input("x", (2, 100, 24)), 24, 32), perm=[0, 2, 1])
     for _ in range(2):
         weights = w.weight(32, 32, window), w.weight(32)
         x = w.gelu(w.add("Conv", x, *weights, pads=[window // 2, window // 2 - 1]))

@@ -22,7 +22,7 @@ from planish.levels.loops.lang.program import DTYPES as BYTES
 from planish.levels.loops.lang.program import Access, Apply, Program, Statement, accesses
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.runtime.kernels import Kernel
-from planish.levels.loops.steps import Reorder, Split
+from planish.levels.loops.steps import Reorder, Split, Vectorize
 from planish.measure import exclusive
 
 # Peak
@@ -30,6 +30,7 @@ from planish.measure import exclusive
 # 24 results in registers of AVX-512, or 12 in those of AVX2: operands have the rest.
 _TILES = ((12, 32), (6, 64), (8, 48), (6, 16), (4, 24))
 _DEPTH = 256
+_ROW_BYTES = 1 << 14
 _SECONDS, _QUICK_SECONDS = 0.02, 0.002
 
 
@@ -60,11 +61,27 @@ def _rate(backend: str, dtype: str, rows: int, columns: int, seconds: float = _S
     columns //= 1 if dtype == "float32" else 2
     program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 2 * rows, "n": columns, "k": _DEPTH}, dtype=dtype)
     schedule = Candidate((Split("m", rows), Reorder((f"m:{rows}", "k", "m", "n"))))
+    return program.flops / _least_time(backend, program, schedule, seconds, calls=20) / 1e9
+
+
+@cache
+def quick_bandwidth(backend: str, bytes_read: int) -> float:
+    """Measure how fast one core reads a matrix of some bytes, in GB/s, within some milliseconds.
+
+    It multiplies the matrix by a vector, 16 rows side by side, as weights that are used once are read.
+    """
+    program = parse("C[n] += A[k] * B[n,k]", {"n": bytes_read // _ROW_BYTES, "k": _ROW_BYTES // 4})
+    order = Reorder(("n:16", "k:16", "n", "k"))
+    schedule = Candidate((Vectorize("k"), Split("n", 16), Split("k", 16), order))
+    return bytes_read / _least_time(backend, program, schedule, _SECONDS, calls=1) / 1e9
+
+
+def _least_time(backend: str, program: Program, schedule: Candidate, seconds: float, calls: int) -> float:
+    """Return the least seconds of a call, among as many calls as some seconds allow."""
     tree = tree_of(program, schedule)
     outputs = {name: aligned(program.type[name]) for name in program.outputs}
     bound = Kernel(program, tree, compile_with(backend, tree)).bind(make_inputs(program), outputs)
     best = float("inf")
-    calls = 20
     with exclusive():
         bound.repeat(calls)
         end = time.perf_counter() + seconds
@@ -72,7 +89,7 @@ def _rate(backend: str, dtype: str, rows: int, columns: int, seconds: float = _S
             start = time.perf_counter()
             bound.repeat(calls)
             best = min(best, (time.perf_counter() - start) / calls)
-    return program.flops / best / 1e9
+    return best
 
 
 # Bounds

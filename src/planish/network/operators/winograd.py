@@ -419,28 +419,30 @@ def list_allowed_tiles(network: Network, tolerance: float) -> dict[str, list[int
     return found
 
 
-def expect_tiles(network: Network, tolerance: float) -> dict[str, int]:
+def expect_tiles(network: Network, tolerance: float, weight_cost: float = WEIGHT_COST) -> dict[str, int]:
     """Return the tiles of convolutions for which Winograd's algorithm is expected to be the fastest.
 
-    The arguments are those of `list_allowed_tiles`.
+    Args:
+        network: with its layouts.
+        tolerance: as of `list_allowed_tiles`.
+        weight_cost: time to read a weight from memory, in that of multiply-adds at the peak.
     """
-    found = {node.output: _tile_for(network, node, tolerance) for node in network.nodes}
+    covered = [node for node in network.nodes if _is_covered(network, node)]
+    found = {node.output: _tile_for(network, node, tolerance, weight_cost) for node in covered}
     return {name: tile for name, tile in found.items() if tile is not None}
 
 
-def _tile_for(network: Network, node: Node, tolerance: float) -> int | None:
+def _tile_for(network: Network, node: Node, tolerance: float, weight_cost: float) -> int | None:
     """Return the tile of the algorithm that is expected to be the fastest; None for the direct one."""
-    if not _is_covered(network, node):
-        return None
     weights, out = network.constants[node.inputs[1]], network.shape(node.output)
     filters, channels = weights.shape[:2]
     taps = weights[0, 0].size
-    costs: dict[int | None, float] = {None: channels * filters * taps * (_pixels(out) + WEIGHT_COST)}
+    costs: dict[int | None, float] = {None: channels * filters * taps * (_pixels(out) + weight_cost)}
     for tile in covered_tiles(weights.shape[2:]):
         geometry = geometry_of(network, node, tile)
         if not geometry.has_several:
             continue
-        products = channels * filters * (geometry.count + WEIGHT_COST)
+        products = channels * filters * (geometry.count + weight_cost)
         transforms = TRANSFORM_COST * geometry.count * (channels + filters)
         costs[tile] = geometry.points * (products + transforms)
     for tile in sorted(costs, key=lambda each: costs[each]):

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from planish.core import Target
+from planish.levels.loops.roofline import measured_peak, quick_bandwidth
 from planish.network.ir import VIEW, Network, Node, Shape, TensorType
+from planish.network.library.schedule import is_foreign
 from planish.network.operators.builder import align_shape
 from planish.network.operators.contractions import window_steps
 from planish.network.operators.tiled_convolutions import rewrite_transposed_convolutions
-from planish.network.operators.winograd import expect_tiles, rewrite_winograd
+from planish.network.operators.winograd import WEIGHT_COST, expect_tiles, rewrite_winograd
 from planish.network.registry import is_elementwise
 from planish.network.rewrites.gates import fold_gates
 from planish.network.rewrites.layouts import store_channels_last
@@ -102,10 +104,28 @@ def rewrite(network: Network, tolerance: float, target: Target) -> Network:
         target: the machine.
     """
     network = rewrite_layouts(network)
-    tiles = expect_tiles(network, tolerance)
+    convolves = any(node.operator == "Conv" for node in network.nodes)
+    tiles = expect_tiles(network, tolerance, measure_weight_cost(target)) if convolves else {}
     chains = find_chains(network, tiles)
     rows = {chain.output: expect_rows(network, chain, tiles, target) for chain in chains}
     return rewrite_algorithms(network, tiles, chains, rows)
+
+
+_BEYOND, _LEAST_READ = 4, 1 << 22
+"""Multiple of the second-level cache that is read to measure memory, and the bytes at least."""
+_MOST_COST = 15.0
+"""What a weight costs at most: beyond, arithmetic hides a part of it."""
+
+
+def measure_weight_cost(target: Target) -> float:
+    """Measure the time to read a weight from memory, in that of multiply-adds at the peak of a core."""
+    if is_foreign(target):
+        return WEIGHT_COST
+    cache, backend = target.machine.cache(2) if target.machine else None, target.toolchain["backend"]
+    bandwidth = quick_bandwidth(backend, max(_LEAST_READ, _BEYOND * cache.size if cache else 0))
+    cost = 4 / bandwidth * measured_peak(backend) / 2
+    # A busy machine seems to compute slowly, which would make weights cheap.
+    return min(max(cost, WEIGHT_COST), _MOST_COST)
 
 
 def rewrite_algorithms(
