@@ -111,7 +111,9 @@ def test_without_a_terminal_lines_report_the_front(planish: Planish, lattice: No
 def test_the_live_plot_fits_the_terminal(data: Result, width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     display = ProgressDisplay(console=console)
-    progress = Progress(task_of("elm", *BOTH), "1a2b3c4d", growth=HypervolumeTracker(BOTH, START.candidate))
+    progress = Progress(
+        task_of("elm", *BOTH), "1a2b3c4d", hypervolume=HypervolumeTracker(BOTH, START.candidate)
+    )
     display.begin(RunStatus(progress, Budget(trials=10)))
     for trial in data.stored_trials:
         progress.add(trial)

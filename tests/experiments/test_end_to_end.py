@@ -14,6 +14,7 @@ from planish.levels.loops.backends import this_machine
 from planish.network.fusion import kernels_of
 from planish.network.operators.winograd import INPUT_TRANSFORM
 from planish.network.reader import read_network
+from planish.network.tuning import DefaultTimes
 
 
 def test_levels_have_layouts_fusion_and_algorithms_one_after_the_other(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_levels_have_layouts_fusion_and_algorithms_one_after_the_other(tmp_path:
     facts = list[tuple[bool, bool, int]]()
     for name, used in LEVELS.items():
         if name != "+ schedules":
-            network = rewritten(source, used, this_machine(1))
+            network = rewritten(source, used, DefaultTimes(this_machine(1)))
             transforms = any(node.operator == INPUT_TRANSFORM for node in network.nodes)
             count = len(kernels_of(network, fuse=used.fuses))
             facts.append((bool(network.channels_last), transforms, count))
