@@ -143,7 +143,8 @@ def _shown(value: object) -> str:
 
 _NAMES = """
     args backend cores data device dtype executor finalists host level limit link name objective pick port
-    processes remeasure run searcher seconds seed shape size space stdin store trials workers workload
+    precision processes remeasure run searcher seconds seed shape size space stdin store tolerance trials
+    workers workload
 """
 _RENAMED = {"address": "--ray", "files": "--file", "objectives": "--objective", "target": "--target-value"}
 _OPTIONS = {name: f"--{name}" for name in _NAMES.split()} | _RENAMED

@@ -444,7 +444,7 @@ def _verify_library(
     except ProgramError as error:
         if not request.narrow:
             raise
-        hint = "Nothing was written. Give a larger --tolerance, or leave out --precision bf16."
+        hint = 'Nothing was written. Give a larger tolerance=, or leave out precision="bf16".'
         raise ProgramError(error.message, hint) from error
     request.on_progress(
         f"verified{by}: differs from ONNX Runtime without optimizations by {worst:.1e} at most"

@@ -34,7 +34,7 @@ def test_ranges(text: str, shapes: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["x=3..1", "x=0..2", "x=1..a", "x=1..4:0", "x=..4", "x=1..65"])
 def test_wrong_ranges_are_refused(text: str) -> None:
-    with pytest.raises(ProgramError, match=r"range of extents|64 at most"):
+    with pytest.raises(ProgramError, match=r"range of sizes|64 at most"):
         concrete_shapes(text)
 
 
