@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path, file: Path) -> None:
         load(tmp_path / "absent.bc")
     with pytest.raises(ProgramError, match="No such file"):
         load(file, stdin=str(tmp_path / "absent"))
-    with pytest.raises(ProgramError, match=r"no \.c or \.ll file"):
+    with pytest.raises(ProgramError, match=r"not a \.c or \.ll file"):
         load(file, harness=str(tmp_path / "harness.py"))
 
 
