@@ -13,13 +13,17 @@ from planish.network.ir import Network
 from planish.network.operators.winograd import (
     POINTS,
     convolution_of,
-    expect_tiles,
     list_allowed_tiles,
     rewrite_winograd,
 )
 from planish.network.placing import place_tensors, placement_groups, tensors_of
-from planish.network.rewrites.pipeline import measure_weight_cost, rewrite_algorithms, rewrite_layouts
-from planish.network.rewrites.strips import chain_tensor, expect_rows, find_chains, list_rows
+from planish.network.rewrites.pipeline import (
+    estimate_tiles,
+    rewrite_algorithms,
+    rewrite_by_estimates,
+    rewrite_layouts,
+)
+from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
 from planish.network.tuning import DefaultTimes
 
 
@@ -52,8 +56,9 @@ def choose_algorithms(
             continue
         if times.is_over:
             on_progress("algorithms of convolutions are estimated: the time to measure them is over")
-            cost = measure_weight_cost(times.target)
-            return _choose_strips(network, expect_tiles(network, tolerance, cost), times, on_progress)
+            return _choose_strips(
+                network, estimate_tiles(network, tolerance, times.target), times, on_progress
+            )
         variant = rewrite_winograd(network, chosen if tile else {})
         kernels = kernels_of(variant)
         for kernel, seconds in zip(kernels, times.measure(variant, kernels), strict=True):
@@ -82,8 +87,7 @@ def _choose_strips(
         rows = {c.output: each[index] for c, each in zip(chains, options, strict=True) if index < len(each)}
         if times.is_over:
             on_progress("strips of rows are estimated: the time to measure them is over")
-            expected = {chain.output: expect_rows(network, chain, tiles, times.target) for chain in listed}
-            return rewrite_algorithms(network, tiles, list(listed), expected)
+            return rewrite_by_estimates(network, tiles, times.target)
         variant = rewrite_algorithms(network, tiles, chains, rows)
         kernels = kernels_of(variant)
         for kernel, seconds in zip(kernels, times.measure(variant, kernels), strict=True):

@@ -199,14 +199,14 @@ def test_time_is_compared_with_the_fast_baseline(tmp_path: Path) -> None:
     assert baseline_passes(result.task) == ("default<O3>",)
     assert result.baseline is not None
     assert len(result.baseline.lead.samples) >= 3 * 3
-    told = result.describe()
-    assert "it was run with x" in told["verified"]
+    facts = result.describe()
+    assert "it was run with x" in facts["verified"]
     hurried = described(result.task, result.candidate, {})
     assert "it was run with x" in hurried["verified"]
-    assert told["size"].splitlines()[0].split() == ["instructions", ".text", "bytes", "time"]
-    assert " ms" in told["size"].splitlines()[1]
+    assert facts["size"].splitlines()[0].split() == ["instructions", ".text", "bytes", "time"]
+    assert " ms" in facts["size"].splitlines()[1]
     if result.candidate.steps:
-        assert told["passes"].splitlines()[0].startswith("time without it")
+        assert facts["passes"].splitlines()[0].startswith("time without it")
 
 
 def test_what_was_run_is_reported_where_no_time_was_left(
@@ -298,11 +298,11 @@ def test_times_of_passes_are_reported_in_their_unit() -> None:
     whole = candidate_of(["mem2reg", "adce"])
     times = {whole: 2e-3, candidate_of(["adce"]): 2.5e-3, candidate_of(["mem2reg"]): 2e-3}
     analysis = {each.hash: outcome_to_json(Measured({"time_s": time})) for each, time in times.items()}
-    told = level.describe(task, whole, {"time_s": analysis})["passes"].splitlines()
-    assert told[0] == "time without it"
-    assert [line.split() for line in told[1:3]] == [
+    facts = level.describe(task, whole, {"time_s": analysis})["passes"].splitlines()
+    assert facts[0] == "time without it"
+    assert [line.split() for line in facts[1:3]] == [
         ["2.500", "ms", "+0.500", "ms", "mem2reg"],
         ["2.000", "ms", "+0.000", "ms", "adce"],
     ]
-    assert "differences of some percent are noise" in told[3]
-    assert told[4].startswith("(Without those of +0.000 ms the code is the same")
+    assert "differences of some percent are noise" in facts[3]
+    assert facts[4].startswith("(Without those of +0.000 ms the code is the same")

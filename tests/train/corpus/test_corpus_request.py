@@ -7,7 +7,7 @@ from planish.train.corpus.build import CorpusRequest, packages_of, standard_pack
 from train.corpus.sources import numbered, write
 
 
-def told(request: CorpusRequest) -> str:
+def message_of(request: CorpusRequest) -> str:
     with pytest.raises(PlanishError) as error:
         packages_of(request, print)
     return str(error.value)
@@ -16,12 +16,14 @@ def told(request: CorpusRequest) -> str:
 def test_what_cannot_be_meant(tmp_path: Path) -> None:
     file = write(tmp_path / "a", x=numbered(1)) / "x.c"
     write(tmp_path / "other" / "a", x=numbered(1))
-    assert told(CorpusRequest()).startswith("nothing to make a corpus of. Name")
-    assert told(CorpusRequest(folders=[file])) == f"{file} is not a folder. Name a folder of C files."
-    assert told(CorpusRequest(ir=[file])).startswith(f"{file} is not LLVM IR")
-    assert told(CorpusRequest(ir=[tmp_path / "x.ll"])).startswith(f"{tmp_path / 'x.ll'} does not exist")
-    assert told(CorpusRequest(lists=["nowhere"])).startswith("the list nowhere cannot be read: No such file")
-    assert told(CorpusRequest(folders=[tmp_path / "a", tmp_path / "other" / "a"])).startswith(
+    assert message_of(CorpusRequest()).startswith("nothing to make a corpus of. Name")
+    assert message_of(CorpusRequest(folders=[file])) == f"{file} is not a folder. Name a folder of C files."
+    assert message_of(CorpusRequest(ir=[file])).startswith(f"{file} is not LLVM IR")
+    assert message_of(CorpusRequest(ir=[tmp_path / "x.ll"])).startswith(f"{tmp_path / 'x.ll'} does not exist")
+    assert message_of(CorpusRequest(lists=["nowhere"])).startswith(
+        "the list nowhere cannot be read: No such file"
+    )
+    assert message_of(CorpusRequest(folders=[tmp_path / "a", tmp_path / "other" / "a"])).startswith(
         "two sources are called a"
     )
 

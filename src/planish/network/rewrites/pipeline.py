@@ -104,8 +104,29 @@ def rewrite(network: Network, tolerance: float, target: Target) -> Network:
         target: the machine.
     """
     network = rewrite_layouts(network)
+    return rewrite_by_estimates(network, estimate_tiles(network, tolerance, target), target)
+
+
+def estimate_tiles(network: Network, tolerance: float, target: Target) -> dict[str, int]:
+    """Return the tiles of convolutions for which Winograd's algorithm is expected to be the fastest.
+
+    Args:
+        network: with its layouts.
+        tolerance: largest difference of an output, as a share of its largest number.
+        target: the machine, on which the cost of a weight is measured.
+    """
     convolves = any(node.operator == "Conv" for node in network.nodes)
-    tiles = expect_tiles(network, tolerance, measure_weight_cost(target)) if convolves else {}
+    return expect_tiles(network, tolerance, measure_weight_cost(target)) if convolves else {}
+
+
+def rewrite_by_estimates(network: Network, tiles: Mapping[str, int], target: Target) -> Network:
+    """Rewrite convolutions to their algorithms, and chains of kernels to strips of estimated rows.
+
+    Args:
+        network: with its layouts.
+        tiles: of the convolutions that Winograd's algorithm computes.
+        target: the machine.
+    """
     chains = find_chains(network, tiles)
     rows = {chain.output: expect_rows(network, chain, tiles, target) for chain in chains}
     return rewrite_algorithms(network, tiles, chains, rows)

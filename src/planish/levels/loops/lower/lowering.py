@@ -131,10 +131,8 @@ class Memory:
 
     def _reads(self, name: str) -> int:
         """Return how many elements a call reads from a copy."""
-        size, operands = (
-            self.schedule.program.size,
-            {o for o, copy in self.plan.reads.items() if copy == name},
-        )
+        size = self.schedule.program.size
+        operands = {operand for operand, copy in self.plan.reads.items() if copy == name}
         nests = [nest for nest in self.graph.nests if not operands.isdisjoint(nest.operands)]
         return sum(prod(size[axis] for axis in nest.axes) for nest in nests)
 

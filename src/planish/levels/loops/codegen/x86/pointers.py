@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
-from types import MappingProxyType
 
 from iced_x86 import Code, Register
 
@@ -72,8 +71,8 @@ class Pointers:
         nodes: tuple[Node, ...],
         buffers: Mapping[str, Buffer],
         addressed: Container[str],
-        nontemporal: Container[str] = (),
-        panels: Mapping[int, Ref] = MappingProxyType({}),
+        nontemporal: Container[str],
+        panels: Mapping[int, Ref],
     ) -> None:
         self.free = list(GENERAL)
         self._of: dict[int, Pointer] = {}
