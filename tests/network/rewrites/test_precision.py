@@ -54,7 +54,7 @@ def test_tolerance_below_the_rounding_is_refused(tmp_path: Path) -> None:
     path, _ = layers(tmp_path / "m.onnx", 1)
     with pytest.raises(ProgramError, match="differs from ONNX Runtime") as error:
         planish.compile(path, precision="bf16", tolerance=1e-5, output=tmp_path / "net")
-    assert "--precision" in str(error.value.hint)
+    assert 'precision="bf16"' in str(error.value.hint)
     assert not (tmp_path / "net").exists()
 
 
