@@ -21,7 +21,7 @@ def members(data: bytes) -> Iterator[tuple[str, bytes]]:
         content = data[start : start + size]
         if name == _LONG_NAMES:
             names = content
-        # A slash with a number is no index: it is the offset of a long name.
+        # A slash with a number is not an index: it is the offset of a long name.
         if name.startswith("/") and name[1:].isdigit():
             name = names[int(name[1:]) :].partition(b"/\n")[0].decode("latin-1")
         elif name.startswith(_INDICES):

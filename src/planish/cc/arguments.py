@@ -5,7 +5,7 @@ bring no input into an object but their own words, and headers that clang lists.
 
 The cache has one rule: **a key holds every byte and variable that can change the object.** The words of a
 command line are in the key. So an option may be known here if all it does follows from its own word: its
-value is no file (or is a file of the linker's, which runs each time), it reads no file by a fixed name, and
+value is not a file (or is one of the linker's, which runs each time), it reads no file by a fixed name, and
 clang writes nothing besides the object and its dependencies. Whatever is not known is left to clang: its
 object is neither taken from the cache nor kept there. That holds for options of a later clang, too.
 """

@@ -31,7 +31,7 @@ _DEEPEST = 9
 
 
 def find_installation(compiler: Compiler, cache: ObjectCache, configurations: Sequence[str] = ()) -> bool:
-    """Set what distinguishes a compiler's installation; False where it is no clang.
+    """Set what distinguishes a compiler's installation; False where it is not clang.
 
     Which of the configuration files clang reads follows from its name and the target. All in the folders
     where it looks are taken: that is right for any, and asks clang nothing.
@@ -66,7 +66,7 @@ def find_installation(compiler: Compiler, cache: ObjectCache, configurations: Se
 
 
 def _asked(compiler: Compiler) -> bytes:
-    """Ask clang for the folders of its configuration, its program and libraries; empty where it is no clang.
+    """Ask clang for the folders of its configuration, its program and libraries; empty where it is not clang.
 
     The program is another one than the compiler's where that is a script, or a wrapper.
     """

@@ -229,7 +229,7 @@ class CompileJob:
         return True
 
     def _object_key(self) -> str:
-        # Seconds of the search are no part of it: a longer search makes a better object of the same.
+        # Seconds of the search are not part of it: a longer search makes a better object of the same.
         variant = self.locked.digest if self.locked else self.settings.variant
         options = "\0".join([self.unit.host, variant, *code_options(self.unit.options)])
         return digest(self.unit.compiler.identity.encode(), os.fsencode(options), self.bitcode)

@@ -239,7 +239,7 @@ def rank(made: bytes, own: bytes, *, for_flash: bool) -> Rank:
     (text, loaded), before = ((code_bytes(each), loaded_bytes(each)) for each in (made, own))
     if for_flash:
         return False, loaded, text
-    # Smaller code with more data is no gain.
+    # Smaller code with more data is not a gain.
     return text > before[0] or loaded > before[1], text, loaded
 
 

@@ -118,7 +118,7 @@ class ProgramChoice:
             try:
                 best = self._changed(best, attributes=attributes)
             except SearchError:
-                if not with_runtime:  # a library that does not have the functions is no error
+                if not with_runtime:  # a library that does not have the functions is not an error
                     raise
         return best
 

@@ -97,7 +97,7 @@ _RUN = "--run"
 def how_run(words: Sequence[str]) -> list[str]:
     """Write `--run COMMAND` and `--run=COMMAND` as `--option run=COMMAND`; `--run` alone stays.
 
-    What follows `--run` is a command where it has spaces or begins with `./`, and is no file of a program.
+    What follows `--run` is a command where it has spaces or begins with `./`, and is not a file of a program.
     """
     if not _WITH_RUN.intersection(words[:2]):
         return list(words)
@@ -153,7 +153,7 @@ class Front(TyperGroup):
         if _COMPLETING in os.environ:
             return super().main(args, prog_name="planish")
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):  # what failed programs print may be no text at all
+            if isinstance(stream, TextIOWrapper):  # what failed programs print may not be text at all
                 stream.reconfigure(errors="backslashreplace")
         words = list(sys.argv[1:] if args is None else args)
         end = words.index("--") if "--" in words else len(words)

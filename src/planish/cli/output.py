@@ -38,7 +38,7 @@ def say(text: str = "") -> None:
 
 
 def remark(line: str) -> None:
-    """Write a line to standard error; a closed standard error is no reason to end."""
+    """Write a line to standard error; a closed standard error is not a reason to end."""
     from planish.core.wording import printable
 
     with suppress(BrokenPipeError):

@@ -74,7 +74,7 @@ def _command() -> None:
     leave_at_once()  # first of all: a signal may come while the commands are imported
     import gc
 
-    gc.disable()  # what is imported is no garbage
+    gc.disable()  # what is imported is not garbage
     from planish.cli.commands import app
 
     gc.freeze()

@@ -419,7 +419,7 @@ def _agreed(count: int, yes: bool) -> bool:
     what = "this run and its trials" if count == 1 else f"these {count} runs and their trials"
     try:
         return typer.confirm(f"Delete {what} permanently?", err=True)
-    except typer.Abort:  # the end of input is no answer
+    except typer.Abort:  # the end of input is not an answer
         return False
 
 

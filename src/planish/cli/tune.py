@@ -267,7 +267,7 @@ def _files(result: Result, output: Output) -> list[Path]:
     if output.export is not None:
         with writing(output.export):
             winner = result.export(output.export)
-    elif result.exported == result.baseline_candidate:  # a copy of what the user has is no result
+    elif result.exported == result.baseline_candidate:  # a copy of what the user has is not a result
         winner = ()
     else:
         with writing(Path.cwd(), f"The result is stored: 'planish export {result.run.id} DIR' writes it."):

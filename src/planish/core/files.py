@@ -97,7 +97,7 @@ def replacing(path: Path, *, durable: bool = True) -> Generator[Path]:
     """Provide the path to write to within the block; what is there then replaces the file.
 
     Where the block fails, as on a full disk, the old file is as it was, and nothing else is left. A link
-    stays one, and what it names is replaced. What is no plain file, as a pipe, is written to itself.
+    stays one, and what it names is replaced. What is not a plain file, as a pipe, is written to itself.
 
     Args:
         path: of the file, in a folder that is there.

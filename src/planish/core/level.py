@@ -86,7 +86,7 @@ class Level(ABC, Generic[ProgramT]):
         the program refers to are found by `planish.core.resolve_file`.
 
         Raises:
-            ProgramError: it is no program's.
+            ProgramError: it is not a program's.
         """
 
     @abstractmethod

@@ -67,7 +67,7 @@ def steps_from_text(text: str, known: Mapping[str, type[Step]]) -> tuple[Step, .
         known: step name to class, as the level lists them.
 
     Raises:
-        ProgramError: a line is no step, or its name or an option is unknown.
+        ProgramError: a line is not a step, or its name or an option is unknown.
     """
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     return tuple(step_from_json(_call(number, line), known) for number, line in lines if line)
@@ -147,7 +147,7 @@ def stored_candidate(text: str, name: str, known: Mapping[str, type[Step]], seen
 
     Raises:
         ProgramError: as `step_from_json` does.
-        ValueError: the text is no JSON.
+        ValueError: the text is not JSON.
     """
     # The text of a candidate is [[name,{...}],[name,{...}]]; this is what is between its ends.
     steps = text[2:-3].split(_BETWEEN)

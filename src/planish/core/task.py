@@ -207,7 +207,7 @@ def processor() -> str:
 
 @cache
 def cpu_features() -> frozenset[str]:
-    """List the processor's feature flags; empty where they cannot be had or it is no x86-64."""
+    """List the processor's feature flags; empty where they cannot be had or it is not an x86-64 processor."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
     try:

@@ -122,9 +122,9 @@ def checked(returned: object) -> Outcome:
         returned: anything: an evaluator may be a plug-in, and the types of Python are not enforced.
 
     Returns:
-        The outcome itself, or with its numbers as `float`. `Failed` where it is no outcome ("no outcome"), or
-        where a value, sample or part is no number ("not a number": text, None, a truth value) or not finite
-        ("not finite").
+        The outcome itself, or with its numbers as `float`. `Failed` where it is no outcome ("no outcome"),
+        or where a value, sample or part is not a number ("not a number": text, None, a truth value) or is not
+        finite ("not finite").
     """
     match returned:
         case (Failed(stage, reason, detail) | Lost(stage, reason, detail)) as outcome:
@@ -162,7 +162,7 @@ def checked_for(outcome: Outcome, objectives: Iterable[Objective]) -> Outcome:
 
 
 class _BadValueError(Exception):
-    """A value is no finite number.
+    """A value is not a finite number.
 
     Args:
         reason: of the failure.

@@ -325,7 +325,7 @@ def einsum(
     try:
         call = _calls.get(cores)
     except TypeError:
-        EinsumRequest(budget_s, cores, store)  # refuses what is no number
+        EinsumRequest(budget_s, cores, store)  # refuses what is not a number
         raise
     if call is not None:
         found = call(*operands)

@@ -95,7 +95,7 @@ def measure_interleaved(
                 raise
             break
         table.append(done.rounds)
-        # Losses are no variant's fault, so they do not shorten what is measured.
+        # Losses are not a variant's fault, so they do not shorten what is measured.
         over, each_s = over + done.lost_s, done.least_s
         # No more rounds than the one before had: ratios are paired by round, so all processes need the same
         # number.

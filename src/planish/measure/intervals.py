@@ -147,7 +147,7 @@ def noise(values: Sequence[float], seed: int) -> float:
     """
     import numpy as np
 
-    # Neighbors, since slow drift of the machine is no noise of a paired comparison.
+    # Neighbors, since slow drift of the machine does not count as noise of a paired comparison.
     later, before = np.asarray(values[1:], float), np.asarray(values[:-1], float)
     with np.errstate(divide="ignore"):
         # Two zeros are equal; anything else over zero is infinitely worse.

@@ -110,7 +110,7 @@ class HostPool:
         if not _nodes():
             raise PlanishError(f"no host of the Ray cluster has the resource '{RESOURCE}'", _START)
         try:
-            self.wait_for(1, stall_s)  # so that its start is no part of a search's time
+            self.wait_for(1, stall_s)  # so that its start is not part of a search's time
         except BaseException:
             self.close()
             raise

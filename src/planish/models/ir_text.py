@@ -126,7 +126,7 @@ class Tokenizer:
 
     @classmethod
     def learnt(cls, texts: Iterable[str], passes: Sequence[str], size: int = 2048) -> Tokenizer:
-        """Learn byte pairs from what is no word by rule.
+        """Learn byte pairs from what is not a word by rule.
 
         Args:
             texts: IR.
@@ -271,7 +271,7 @@ class ModelAnswer:
 
     Args:
         passes: the list.
-        before: instructions of the program as it is; None where that was not asked for, or is no number.
+        before: instructions of the program as it is; None where that was not asked for, or is not a number.
         after: instructions of what the list makes of it.
         code: what the list makes of it; None where that was not asked for.
     """

@@ -123,7 +123,7 @@ def prior_of(space: LearnableSpace, model: str, measured: str = "") -> Prior | N
         return Prior(space, models[0].predicts, _note_of(known))
     from planish.models.combined import SAMPLE, Pooled
 
-    # The same whatever the search's seed: how models compare is no matter of chance.
+    # The same whatever the search's seed: how models compare does not depend on chance.
     sample = space.features([space.sample(rng(0, i)) for i in range(SAMPLE)])
     return Prior(space, Pooled.of(models, sample), _note_of(known))
 
@@ -329,7 +329,7 @@ def make_learner(
             any.
 
     Raises:
-        PlanishError: an option is unknown; the file is no model of these features; or there is neither a
+        PlanishError: an option is unknown; the file is not a model of these features; or there is neither a
             global model, nor the library by which local ones are learnt, nor a Gaussian process.
     """
     from planish.models.combined import ACQUISITIONS, Bootstrap, Combined, GaussianProcess

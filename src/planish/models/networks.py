@@ -276,7 +276,7 @@ class Shape:
     """Hyperparameters of a network.
 
     Args:
-        kind: "attention", which shares weights over rows, so that it is no matter where in a nest a loop
+        kind: "attention", which shares weights over rows, so that it does not matter where in a nest a loop
             stands; or "mlp", the thesis' fully connected layers over all rows at once.
         rows: of an observation.
         columns: of an observation.

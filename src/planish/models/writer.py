@@ -85,7 +85,7 @@ class ListGrammar:
         table = np.ones((self.longest + 1, self._masks, self.tokens + 1), bool)
         table[:, :, :-1] = (np.arange(self._masks)[:, None] & self._bits) == 0
         table[-1, :, :-1] = False  # full
-        table[0, :, -1] = False  # nothing is no list
+        table[0, :, -1] = False  # nothing is not a list
         return table.reshape(-1, self.tokens + 1)
 
 

@@ -377,7 +377,7 @@ def _read_feeds(program: GraphProgram) -> list[Feed]:
 
 
 def _check_weights(network: Network) -> None:
-    """Raise ProgramError for a weight that is no number: what is computed with it is none either.
+    """Raise ProgramError for a weight that is not a number: what is computed with it is none either.
 
     A single number may be NaN: models choose it for what they do not define.
     """

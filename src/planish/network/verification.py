@@ -75,8 +75,8 @@ def verify(
         The largest difference, as a share of the largest number of its output.
 
     Raises:
-        ProgramError: a difference is larger than the tolerance, an output is no number where it should be, or
-            the library cannot be run.
+        ProgramError: a difference is larger than the tolerance, an output is not a number where it should be,
+            or the library cannot be run.
     """
     found = answers([[feed[name] for name in network.inputs] for feed in feeds])
     session, worst = model.open(SessionSettings(), as_it_is=True), 0.0

@@ -128,7 +128,7 @@ def samples(result: Result, *, template: str = LIGHT) -> go.Figure:
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, or the comparison was left out.
+        PlanishError: it is not a result, or the comparison was left out.
     """
     result = one_result(result, "samples")
     sides = (*result.finalists, result.comparison.baseline) if result.comparison else ()

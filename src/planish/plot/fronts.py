@@ -259,7 +259,7 @@ def _draw_fronts(runs: Sequence[Result], found: Sequence[Tradeoff], template: st
 
 
 def _draw_front(tradeoff: Tradeoff, *, joined: bool, template: str) -> go.Figure:
-    """Draw the front of a run; with more than two objectives it is no line, which `joined` draws."""
+    """Draw the front of a run; with more than two objectives it is not a line, which `joined` draws."""
     start = [] if tradeoff.baseline is None else [tradeoff.baseline]
     again = tradeoff.again
     shown = [*tradeoff.front, *start, *(dots_of(again) if again else [])]
@@ -334,7 +334,7 @@ def hypervolume(result: Result, *, template: str = LIGHT) -> go.Figure:
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, or its hypervolume is not known.
+        PlanishError: it is not a result, or its hypervolume is not known.
     """
     result = one_result(result, "hypervolume")
     _other_objective([result], None)

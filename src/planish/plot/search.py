@@ -388,7 +388,7 @@ def predictions(result: Result, *, template: str = LIGHT) -> go.Figure:
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, or no model guided it.
+        PlanishError: it is not a result, or no model guided it.
     """
     section = _section(result, "predictions")
     *earlier, last = [batch for batch in section.batches if batch.values]
@@ -415,7 +415,7 @@ def rank_correlation(result: Result, *, template: str = LIGHT) -> go.Figure:
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, or no model guided it.
+        PlanishError: it is not a result, or no model guided it.
     """
     section = _section(result, "rank_correlation")
     points = thinned([(float(batch.before), batch.correlation) for batch in section.batches])

@@ -283,7 +283,7 @@ def importances(
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, too little was measured, or the model is missing.
+        PlanishError: it is not a result, too little was measured, or the model is missing.
         TargetError: neither scikit-learn nor XGBoost is installed.
     """
     check_choice("of", of, ("steps", "features"))
@@ -334,7 +334,7 @@ def parallel_coordinates(result: Result, *, top: int = _AXES, template: str = LI
         template: "planish", "planish_dark" or one of Plotly's own; "none" takes the page's background.
 
     Raises:
-        PlanishError: it is no result, or too little was measured.
+        PlanishError: it is not a result, or too little was measured.
     """
     check_whole_number("top", top, 1)
     columns, trials, costs = _table(result, "parallel_coordinates")

@@ -74,7 +74,7 @@ class Child:
         """Yield the messages that have come whole; there may be none.
 
         Raises:
-            EOFError: it sends nothing any more, or sent what is no message.
+            EOFError: it sends nothing any more, or sent what is not a message.
         """
         with suppress(BlockingIOError):
             if not (data := os.read(self.replies, _READ_BYTES)):
@@ -278,7 +278,7 @@ class ForkedChild(Child):
         lifelines.clear()
         die_with_parent(lifeline)
         hide()
-        faulthandler.disable()  # a crash is no news here
+        faulthandler.disable()  # a crash is expected here
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for fatal in (*CRASHES, signal.SIGALRM, signal.SIGPROF):
             # The watchdog's timers must kill, too, whatever handler the parent has for these signals.
@@ -294,7 +294,7 @@ def wait(ends: Iterable[int], seconds: float | None) -> set[int]:
     polled = poll()
     for end in ends:
         polled.register(end, POLLIN)
-    # Rounded up: a fraction of a millisecond is no reason to ask again and again.
+    # Rounded up: a fraction of a millisecond is not a reason to ask again and again.
     limit = None if seconds is None or seconds == math.inf else math.ceil(seconds * 1e3)
     return {end for end, _ in polled.poll(limit)}
 

@@ -235,7 +235,7 @@ class ForkPool(Generic[Item, Answer]):
 
         def work(send: Send) -> None:
             for job in jobs:
-                # What ends the child from here to the first part is no part's fault.
+                # No part is to blame for what ends the child from here to the first one.
                 note.write("")
                 forget_output()
                 send(self._done(job, note))

@@ -113,7 +113,7 @@ def shrink(space: CanShrink, candidate: Candidate, will_do: WillDo) -> Candidate
     try:
         while True:
             batch = asking.send(answers) if answers is not None else next(asking)
-            # A step may need another one, so a selection may be no legal candidate: then it does not pass.
+            # A step may need another one, so a selection may not be a legal candidate: then it does not pass.
             found = [space.selected(candidate, indices) for indices in batch]
             # Different indices may select the same candidate, for a step can come several times.
             new = list(dict.fromkeys(c for c in found if c is not None and c not in known))

@@ -227,7 +227,7 @@ def nsga2(
     has fewer than two parents. What is known and does not fit is half of each later generation: what is
     bred beside it puts together what has been found good by then. The next parents are selected from the
     parents and their children by fronts and crowding (section 4.4), as in NSGA-II. The
-    unchanged program is no parent, as in the paper: with it, patches of a small training step reached a
+    unchanged program is not a parent, as in the paper: with it, patches of a small training step reached a
     hypervolume of 1.92 instead of 1.88 in 150 evaluations (mean of four runs, which differ by 0.3), which is
     no difference.
 

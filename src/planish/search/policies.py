@@ -301,7 +301,7 @@ def _rollout(tree: PrefixTree, space: Space, node: Node) -> Iterator[Node]:
 def _next_node(tree: PrefixTree, space: Space, node: Node, seen: Set[str]) -> Node | None:
     """Return the result of the most probable step to a new state; None for the end.
 
-    The end is no way out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
+    The end does not lead out of a loop: where it is `UNLIKELY`, it is taken only if all else leads back.
     """
     tree.expand([node])
     for index, log_prob in enumerate(node.log_probs):

@@ -102,7 +102,7 @@ def greedy(space: CanStep, lookahead: int) -> Rounds:
         # grows.
         yield from graph.measure(last for _, last in _ahead(graph, node, lookahead))
         first = {last: first for first, last in _ahead(graph, node, lookahead)}
-        # The node comes first and sorting is stable, so a state that is merely as good is no goal.
+        # The node comes first and sorting is stable, so a state that is merely as good is not a goal.
         goal = graph.ranked([node, *first])[:1]
         if not goal or goal[0] == node:
             return

@@ -23,7 +23,7 @@ _DETAIL_MOST = 2000
 
 
 class MalformedError(ValueError):
-    """Error of a submission that is no list of steps."""
+    """Error of a submission that is not a list of steps."""
 
 
 def read_candidate(raw: object, known: Mapping[str, type[Step]], most: int) -> Candidate:
@@ -35,7 +35,7 @@ def read_candidate(raw: object, known: Mapping[str, type[Step]], most: int) -> C
         most: steps at most.
 
     Raises:
-        MalformedError: it is no list of steps, or has too many.
+        MalformedError: it is not a list of steps, or has too many.
         ProgramError: a step, an option or the type of a value is unknown.
     """
     if not isinstance(raw, list):

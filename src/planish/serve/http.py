@@ -166,7 +166,7 @@ def read_json(body: bytes) -> object:
         ToolError: it is none.
     """
     try:
-        # NaN and Infinity are no JSON; to some steps they would be numbers.
+        # NaN and Infinity are not JSON; to some steps they would be numbers.
         found = json.loads(body, parse_constant=_no_number)
         # Half a character, such as "\\ud800", could not be written into an answer.
         json.dumps(found, ensure_ascii=False).encode()

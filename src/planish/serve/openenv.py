@@ -204,7 +204,7 @@ _CLOSE = {"type": "close"}
 
 
 def _message(text: str) -> object:
-    """Read a message; None where it is no JSON."""
+    """Read a message; None where it is not JSON."""
     try:
         return read_json(text.encode())
     except ToolError:

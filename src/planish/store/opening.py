@@ -116,7 +116,7 @@ def _parsed(text: str) -> URL:
         # Without its cause, which repeats parts of the URL.
         raise _malformed() from None
     front, at, rest = text.partition("@")
-    # Of "?password=p@ss", the front is no user's and the rest no host's.
+    # Of "?password=p@ss", the front is not a user's, and the rest not a host's.
     if (at and "?" in front) or "@" in rest or not _is_sound(url):
         raise _malformed()
     return url
@@ -125,7 +125,7 @@ def _parsed(text: str) -> URL:
 def _is_sound(url: URL) -> bool:
     """Return whether no part of a URL can belong to an unescaped password."""
     file = url.get_backend_name() == "sqlite"
-    # "sqlite:///me:password@host/planish" is no file's: it was to be a server's.
+    # "sqlite:///me:password@host/planish" is not a file's: it was to be a server's.
     if file and re.match(r"[^/]*:[^/]*@", url.database or ""):
         return False
     named = file or all(

@@ -261,7 +261,7 @@ class ResultRow:
 
     Args:
         candidate: what was measured.
-        ratio: how many times better than the baseline, by the leading objective; 1 is no gain.
+        ratio: how many times better than the baseline, by the leading objective; 1 means no gain.
         data: all else that belongs to it, as JSON (see `planish.tuning.comparison_codec`).
         run_id: the run that found it; filled in by the store.
     """

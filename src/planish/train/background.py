@@ -334,7 +334,7 @@ def fit_lists(tasks: Sequence[KnownTask]) -> OwnTable:
 
 
 def _module(task: KnownTask) -> _Module | None:
-    """Read what a task found; None where it is no module, or counts no instructions."""
+    """Read what a task found; None where it is not a module, or counts no instructions."""
     if task.objective.name != _OBJECTIVE:
         return None
     try:

@@ -34,7 +34,7 @@ class RankerConfig(ListConfig):
         width: of a layer.
         depth: layers.
         auxiliary: whether it learns, beside gains, which list is the best and which ones save; a network
-            that does not predicts gains alone, and is no policy.
+            that does not predicts gains alone, and is not a policy.
     """
 
     width: int = 64

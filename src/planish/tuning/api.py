@@ -112,7 +112,7 @@ def tune(
         budget: `trials`, `seconds` and `target` as one object, in place of these.
         settings: `searcher`, `objective`, `cores`, `seed`, `where` and more as one object, in place of these.
         options: how to read the program, as on the command line: `size="m=192,n=192,k=192"`, or a dict,
-            `size={"m": 192, "n": 192, "k": 192}`. What is no text, as a path, is taken as its text.
+            `size={"m": 192, "n": 192, "k": 192}`. What is not text, as a path, is taken as its text.
 
     Returns:
         The best candidates, measured again interleaved with the baseline.

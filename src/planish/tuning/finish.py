@@ -172,7 +172,7 @@ def select(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
 
 
 def finalist_label(candidate: Candidate, best: Candidate, first: Candidate, *, known: bool) -> str:
-    """Say what a finalist is: the default candidate, or another way to build the best, which is no trial."""
+    """Say what a finalist is: the default, or the best candidate built in another way, not a trial."""
     if candidate == first and candidate.steps:
         return "default"
     if known or candidate == best:

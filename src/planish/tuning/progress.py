@@ -302,7 +302,7 @@ class _Cell:
 
 
 def _write(text: str) -> None:
-    with suppress(OSError, ValueError):  # a standard error that is closed or full is no reason to end
+    with suppress(OSError, ValueError):  # a standard error that is closed or full is not a reason to end
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
 

@@ -60,7 +60,7 @@ class Progress:
         loading_s: how long it took to read the program and make its space; no budget counts it.
         searcher: the searcher's name.
         seed: of the search.
-        rejected: how many of the proposed candidates the user's constraint rejected; they are no trials.
+        rejected: how many of the proposed candidates the user's constraint rejected; they are not trials.
         stop_reason: why a callback ended the search; empty where none did.
     """
 

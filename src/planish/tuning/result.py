@@ -233,7 +233,7 @@ class Result(StoredRun):
 
     @property
     def exported(self) -> Candidate:
-        """Return the candidate that `export` writes: the best one that is no call of a library.
+        """Return the candidate that `export` writes: the best one that is not a call of a library.
 
         Where a compiler may be wrong for the program, the comparison alone verifies on inputs that the search
         did not see: without it the baseline is written.

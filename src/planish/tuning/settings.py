@@ -47,7 +47,7 @@ def synonyms_of(names: Iterable[str]) -> dict[str, str]:
 @check_keywords(synonyms_of(("trials", "seconds", "target")))
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a search, which ends when the first one is reached; None is no limit.
+    """Limits of a search, which ends when the first one is reached; None means no limit.
 
     Args:
         trials: distinct candidates, those that the store knows already included.

@@ -88,7 +88,7 @@ class GraphLevel(Level["GraphProgram"]):
                 search: candidates may run by OpenVINO).
 
         Raises:
-            ProgramError: the file cannot be read, or is no model that can be tuned; an option is wrong.
+            ProgramError: the file cannot be read, or is not a model that can be tuned; an option is wrong.
             TargetError: a library is missing.
         """
         from planish.levels.graph.feeds import check_given

@@ -286,7 +286,7 @@ PASSES = {"combine_parallel_conv": convolution, "combine_parallel_dense": produc
 
 
 class RewriteError(PlanishError):
-    """A pass failed, or what it made is no model with the same inputs and outputs."""
+    """A pass failed, or what it made is not a model with the same inputs and outputs."""
 
     exit_code = 3
 
@@ -469,7 +469,7 @@ def _tidied(rules: RewriteRuleSet) -> Change:
 
 @cache
 def _special() -> Mapping[str, Change]:
-    """Return all that is no rewrite rule."""
+    """Return all that is not a rewrite rule."""
     import onnx_ir.passes.common as common
     from onnxscript import optimizer
     from onnxscript.rewriter import ort_fusions

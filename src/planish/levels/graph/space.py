@@ -63,7 +63,7 @@ def selection_schema() -> FeatureSchema:
     """Name the columns: of the selection, each pass, each setting, and the model as it came."""
     rewrites = [f"{name} {each.name}" for each in passes_of_kind(*REWRITING) for name in OF_REWRITE]
     out = [f"without {each.name}" for each in passes_of_kind(*RUNTIME)]
-    # Of settings that are no numbers; none is 1 where the target's own holds.
+    # Of settings that are not numbers; none is 1 where the target's own holds.
     values = [f"{name}={value}" for name in SETTABLE if name != "threads" for value in VALUES[name]]
     return FeatureSchema("graph/selection", 2, (*OF_SELECTION, *rewrites, *out, *values, *COUNTS, *SHARES))
 
@@ -193,7 +193,7 @@ class SelectionSpace(Space):
         more = vocabulary.rewrites if len(chosen.rewrites) < self._longest else ()
         out = [name for name in vocabulary.disables if chosen.optimizes and name not in chosen.disabled]
         offline = [Offline()] if vocabulary.offline and not chosen.offline and not chosen.elsewhere else []
-        # A setting may make others idle, which leave the candidate then: that is no step further.
+        # A setting may make others idle, which leave the candidate then: that is not a step further.
         settings = [
             each
             for each in vocabulary.settings

@@ -249,7 +249,7 @@ def _of_program(records: Sequence[RidgeRow]) -> Mapping[Step, tuple[float, float
     has = np.zeros((len(known), len(steps)))
     for row, (candidate, _) in enumerate(known):
         has[row, [index[step] for step in candidate.steps]] = 1
-    # A ridge regression by its normal equations, without an intercept: no step is no change.
+    # A ridge regression by its normal equations, without an intercept: no step means no change.
     square = has.T @ has + PENALTY * np.eye(len(steps))
     changes = np.linalg.solve(square, has.T @ np.array([change for _, change in known]))
     counts = has.sum(axis=0)

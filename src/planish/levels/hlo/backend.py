@@ -224,7 +224,7 @@ class XlaBackend:
         self._device = client.local_devices()[0]
         self._sharding = _OneDevice(self._device)
         self._cores, self._files = cores, files
-        # The first result has jaxlib import JAX, where it is installed: that is no part of a measurement.
+        # The first result has jaxlib import JAX, where it is installed: that is not part of a measurement.
         self.compile(_NOTHING)([])
 
     def compile(self, text: str) -> Executable:

@@ -93,7 +93,7 @@ class _Stream:
     """The operations that depend on a function's main input, as a graph.
 
     The main input is the argument on which the most computation depends; weights are others, and what
-    depends on them alone is no part of the stream.
+    depends on them alone is not part of the stream.
     """
 
     def __init__(self, module: EditableModule) -> None:
@@ -305,11 +305,11 @@ def learning_rates(module: EditableModule) -> list[str]:
 
 
 def _step(value: Value) -> Value | None:
-    """Return the value by which a result differs from a parameter; None for what is no update."""
+    """Return the value by which a result differs from a parameter; None for what is not an update."""
     op = maker(value)
     if op is None or op.name not in _UPDATES:
         return None
-    # One argument and one computed value: a sum of two parameters is no update, nor is one of two updates.
+    # One argument and one computed value: a sum of two parameters is not an update, nor one of two updates.
     computed = [operand for operand in op.operands if maker(operand) is not None]
     return computed[0] if len(computed) == 1 else None
 
@@ -320,7 +320,7 @@ def _rate(value: Value) -> ir.Operation | None:
     if op is None:
         return None
     if op.name in _FORMS or op.name == "stablehlo.divide":
-        # The numerator alone: a constant below the line, such as Adam's epsilon, is no learning rate.
+        # The numerator alone: a constant below the line, such as Adam's epsilon, is not a learning rate.
         return _rate(op.operands[0])
     if op.name != "stablehlo.multiply":
         return None

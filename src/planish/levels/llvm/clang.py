@@ -111,7 +111,7 @@ class Compiler:
         except TimeoutError as error:
             raise ProgramError(f"{path}: the compiler did not end within {seconds:g} s") from error
         if ran.code:
-            # A full disk is no mistake in the program, and must not be reported as one.
+            # A full disk is not a mistake in the program, and must not be reported as one.
             check_room(self.command[0], ran.message)
             found = _ERROR.search(ran.message)
             last = (ran.message.strip().splitlines() or [f"exit code {ran.code}"])[-1]
@@ -174,7 +174,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _asked(command: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Compiler | None:
-    """Ask a command for its version; None where it is no clang. Apple's numbers are not LLVM's."""
+    """Ask a command for its version; None where it is not clang. Apple's numbers are not LLVM's."""
     variables = dict(environment or {})
     try:
         ran = run_tool([*command, "--version"], seconds=_SECONDS, variables=variables)

@@ -76,7 +76,7 @@ class FunctionPlan:
 
 
 def is_of_functions(candidate: Candidate) -> bool:
-    """Return whether a candidate has steps on functions, and is no pass list."""
+    """Return whether a candidate has steps on functions, and is not a pass list."""
     return any(isinstance(step, FunctionAttribute | FunctionPasses) for step in candidate.steps)
 
 

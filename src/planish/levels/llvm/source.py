@@ -124,7 +124,7 @@ def _probed(processor: str, flag: str, compiler: Compiler) -> str:
         raise unknown from error
 
 
-# What depends on the path of a file is no part of the program.
+# What depends on the path of a file is not part of the program.
 _NAMED = re.compile(r"^; ModuleID = .*\n", re.MULTILINE)
 _FOLDER = re.compile(r'^(source_filename = ")[^"\n]*/', re.MULTILINE)
 
@@ -247,7 +247,7 @@ def read_for_size(source: str, options: Mapping[str, str]) -> IRProgram:
         options: as `read_program` takes them.
 
     Raises:
-        ProgramError: it is no module, or cannot be read.
+        ProgramError: it is not a module, or cannot be read.
         TargetError: it is C, and no compiler is found.
     """
     name = options.get("backend", "")

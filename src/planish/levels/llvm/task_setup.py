@@ -106,7 +106,7 @@ def timed_spec_of(task: Task[IRProgram], sampled: Sequence[Candidate]) -> TimedE
 def is_run(task: Task[IRProgram]) -> bool:
     """Return whether candidates are run: where the time is measured, or where the user asked for it.
 
-    A module is code that may do anything, so its `main` alone is no reason to.
+    A module is code that may do anything, so its `main` alone is not a reason to.
     """
     program = task.program
     timed = any(objective.name == "time_s" for objective in task.objectives)

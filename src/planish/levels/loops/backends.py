@@ -316,7 +316,7 @@ AVX2 = _x86("avx2", Machine(32, 16))
 PORTABLE = HostBackend(Machine(32, 16), ("llvmlite",), _portable, lambda: True)
 
 
-# Steps that are no part of a schedule
+# Steps that are not part of a schedule
 
 
 @dataclass(frozen=True)

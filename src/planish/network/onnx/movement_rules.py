@@ -43,7 +43,7 @@ def translate_copy(t: Translator, node: Node, outputs: Sequence[str]) -> Iterato
     if node.operator in ("Expand", "Tile"):
         t.numbers(node, 1)
     if t.is_float(node.inputs[0]) and node.operator != "Tile":
-        # The shape that Expand takes is no operand that is broadcast.
+        # The shape that Expand takes is not an operand that is broadcast.
         yield Node(node.operator, node.name, node.inputs[:1], node.output, node.attributes)
     else:
         tables = copy_tables(node.operator, t.types, node)

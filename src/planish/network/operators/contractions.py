@@ -356,7 +356,7 @@ def build_einsum(network: Network, node: Node) -> KernelBuilder:
             raise node.refuse("a letter that an operand has twice is not covered")
         for letter, extent in zip(term, shape, strict=True):
             extents[letter] = max(extent, extents.get(letter, 1))
-    # An axis is no name of a tensor: those begin with other letters.
+    # An axis is not a name of a tensor: those begin with other letters.
     axes = {letter: builder.axis(f"e{letter}", extent) for letter, extent in extents.items()}
     factors = [
         builder.access(

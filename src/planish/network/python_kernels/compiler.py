@@ -1,6 +1,6 @@
 """Compiler of Python kernels: functions of a subset of Python over arrays, as LLVM IR.
 
-What is no program of `loops` is a function that runs in Python too, on flat NumPy arrays:
+What is not a program of `loops` is a function that runs in Python too, on flat NumPy arrays:
 
     def cumulate(x: Array, out: Array, count: int) -> None:
         total = 0

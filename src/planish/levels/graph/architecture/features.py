@@ -409,7 +409,7 @@ def _neighborhoods(graph: DataFlowGraph) -> int:
             edges += bool(_source(graph, node.inputs[1]))
         if node.op in _PRODUCTS and len(node.data) == 2:
             first, second = (_source(graph, name) for name in node.data)
-            # One factor is given and the other computed: a product of two inputs is no sum over neighbors.
+            # One factor is given and the other computed: a product of two inputs is not a sum over neighbors.
             if bool(first) != bool(second):
                 matrices[first or second] += 1
     return max(edges, *matrices.values(), 0)

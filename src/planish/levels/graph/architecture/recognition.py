@@ -305,7 +305,7 @@ def recognize_file(path: Path) -> Recognition:
     """Recognize the network of a file; its external data may be missing.
 
     Raises:
-        ProgramError: the file cannot be read, or is no model.
+        ProgramError: the file cannot be read, or is not a model.
     """
     import onnx
     from google.protobuf.message import DecodeError

@@ -94,7 +94,7 @@ def cut_channels(block: ir.Block, kept: Sequence[tuple[Channels, int]]) -> None:
     the squares of their weights: it takes a sort of so many numbers as there are channels, for any weights.
 
     Raises:
-        ScheduleError: there are too few channels, or their weights are no floats.
+        ScheduleError: there are too few channels, or their weights are not floats.
     """
     now: dict[Value, Value] = {}
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown(context()):

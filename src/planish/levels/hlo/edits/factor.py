@@ -205,8 +205,8 @@ def weights_of(op: ir.Operation) -> Weights:
     """Find the constant weights of an operation.
 
     Raises:
-        ScheduleError: it is no product or plain convolution, its weights are no constant of floats, are too
-            large, or it has several products side by side.
+        ScheduleError: it is not a product or plain convolution, its weights are not a constant of floats, are
+            too large, or it has several products side by side.
     """
     if op.name == "stablehlo.dot_general":
         axes = dot_axes(op)

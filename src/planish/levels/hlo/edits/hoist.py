@@ -74,7 +74,7 @@ def _worth(module: EditableModule, loop: str) -> Iterator[str]:
 
 
 def _same_in_each_step(module: EditableModule, loop: str) -> dict[str, bool]:
-    """List the operations of a loop that give the same in each step; true where that is no constant."""
+    """List the operations of a loop that give the same in each step; true where that is not a constant."""
     kept = set(_carried(module, loop))
     found: dict[str, bool] = {}
 

@@ -75,7 +75,7 @@ class Lower(Rewrite):
 
 
 def forms_of(op: ir.Operation) -> list[str]:
-    """Name the forms that an operation may be written in: none where it is no plain convolution."""
+    """Name the forms that an operation may be written in: none where it is not a plain convolution."""
     try:
         found = plain_convolution(op)
     except ScheduleError:

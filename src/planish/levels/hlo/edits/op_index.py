@@ -8,7 +8,7 @@ from planish.core import ScheduleError
 from planish.levels.hlo.ir.mlir import ELEMENTWISE, TensorType, ir, tensor_type, uid_of
 
 Types = tuple[TensorType | None, ...]
-"""Types of values; None for what is no tensor."""
+"""Types of values; None for what is not a tensor."""
 
 OPEN = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 """Operations inside whose regions edits may happen."""

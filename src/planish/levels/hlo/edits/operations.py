@@ -20,7 +20,7 @@ LARGEST = 4096
 
 
 def splat_value(op: ir.Operation | ir.OpView) -> float | None:
-    """Return the value of all elements of a constant; None where they differ or are no plain number."""
+    """Return the value of all elements of a constant; None where they differ or are not plain numbers."""
     value = op.attributes["value"]
     splat = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else None
     return float(splat.value) if isinstance(splat, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr) else None

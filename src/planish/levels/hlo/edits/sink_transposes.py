@@ -68,7 +68,7 @@ class SinkTransposes(GroupRewrite):
     def match(cls, module: EditableModule) -> tuple[str, ...]:
         """Find the transposes that the results need and that may move past a user.
 
-        Products and reshapes alone are no reason: compilers take transposes into products themselves.
+        Products and reshapes alone are not a reason: compilers take transposes into products themselves.
         """
 
         def moves(uid: str) -> bool:
@@ -159,7 +159,7 @@ class _Sinking:
 
 
 def _fitting(build: OpBuilder, value: Value, order: Order) -> Value:
-    """Turn a value that is no transpose, so that it fits sources; scalars stay."""
+    """Turn a value that is not a transpose, so that it fits sources; scalars stay."""
     if not order or not shape_of(value):
         return value
     made, type_ = ir.OpResult(value).owner.operation, source_type(type_of(value), order)
@@ -179,7 +179,7 @@ def _replace(module: EditableModule, value: Value, by: Value) -> None:
 
 
 Orders = Sequence[Order | None]
-"""Of an operation's operands: how their sources are transposed; None for what is no transpose."""
+"""Of an operation's operands: how their sources are transposed; None for what is not a transpose."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Turned:
     Args:
         order: how its results are transposed to be what they were; sorted where they are that already.
         attributes: those that change: integers, or as MLIR writes them.
-        others: how the operands that are no transposes are turned to fit; empty where they stay.
+        others: how the operands that are not transposes are turned to fit; empty where they stay.
     """
 
     order: Order

@@ -82,7 +82,7 @@ class TensorType:
 
 @cache
 def tensor_type(type_: ir.Type) -> TensorType | None:
-    """Read an MLIR type; None for what is no ranked tensor of static shape (tokens, tuples)."""
+    """Read an MLIR type; None for what is not a ranked tensor of static shape (tokens, tuples)."""
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return None
     return TensorType(tuple(type_.shape), str(type_.element_type))

@@ -150,8 +150,8 @@ def argument_names(paths: Sequence[str]) -> list[str]:
     """Write paths as names with dots: `p['layer']['w']` is "layer.w", and `xs[0]` is "xs.0".
 
     An entry of a dictionary or an object is named without the argument that it is in, unless two would have
-    one name then. What is no path stays as it is, and so does what has dots alone, as `classifier.bias`: that
-    is a name already, unless another path has brackets and begins alike.
+    one name then. What is not a path stays as it is, and so does what has dots alone, as `classifier.bias`:
+    that is a name already, unless another path has brackets and begins alike.
     """
     found = [_PATH.fullmatch(path) for path in paths]
     trees = {path[1] for path in found if path and "[" in path[2]}

@@ -48,7 +48,7 @@ def main() -> None:
         try:
             messages.append(diagnostic.message.splitlines()[0])
         except RuntimeError:
-            # The names of a broken file may be no text; an exception must not pass through the reader.
+            # The names of a broken file may not be text; an exception must not pass through the reader.
             messages.append(BROKEN)
         return True
 

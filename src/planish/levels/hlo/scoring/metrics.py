@@ -67,7 +67,7 @@ def _distance(answer: NDArray[Any], target: NDArray[Any]) -> float:
     off, size = np.linalg.norm(a - t, axis=1), np.linalg.norm(t, axis=1)
     # One at most, so that a single wild example does not outweigh all others.
     share = np.minimum(off / np.maximum(size, np.finfo(np.float64).tiny), 1.0)
-    # By the type of the unchanged module's result: what compilers reorder is no error of a patch.
+    # By the type of the unchanged module's result: what compilers reorder is not an error of a patch.
     share[share <= ROUNDING[target.dtype.itemsize]] = 0.0
     share[~whole] = 1.0
     return float(share.mean())
@@ -147,7 +147,7 @@ def right_answers(answers: NDArray[Any], labels: NDArray[Any], most: int = 1) ->
 def _by_first(
     score: Callable[[NDArray[Any], NDArray[Any]], float], answers: Arrays, targets: Arrays
 ) -> float:
-    """Score the first result, to six digits: sums in another order are no other answer."""
+    """Score the first result, to six digits: sums in another order are not another answer."""
     with np.errstate(over="ignore"):
         number = score(answers[0].astype(np.float64), targets[0])
     if not np.isfinite(number):

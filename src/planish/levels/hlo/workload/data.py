@@ -48,7 +48,7 @@ def examples_of(images: NDArray[Any], labels: NDArray[Any], where: str) -> Examp
     """Make examples of arrays in memory.
 
     Raises:
-        ProgramError: there are more images than labels, or fewer; a label is no whole number from 0.
+        ProgramError: there are more images than labels, or fewer; a label is not a whole number from 0.
     """
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]

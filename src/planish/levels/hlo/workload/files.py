@@ -30,7 +30,7 @@ def check_defines(path: Path, function: str) -> None:
     A name that is bound anywhere in the file will do, and any where it imports all names of a module.
 
     Raises:
-        ProgramError: the file cannot be read, is no Python, or binds no such name.
+        ProgramError: the file cannot be read, is not Python, or binds no such name.
     """
     try:
         tree = ast.parse(path.read_bytes(), str(path))

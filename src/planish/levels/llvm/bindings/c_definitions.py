@@ -212,7 +212,7 @@ class Definitions:
         for use in _chain(functions.LLVMGetFirstUse(callee), functions.LLVMGetNextUse):
             user = functions.LLVMGetUser(use)
             is_call = functions.LLVMIsACallInst(user) or functions.LLVMIsAInvokeInst(user)
-            # A call may use a function as an argument, too, which is no call of it.
+            # A call may use a function as an argument, too, which is not a call of it.
             if is_call and functions.LLVMGetCalledValue(user) == callee:
                 block = functions.LLVMGetInstructionParent(user)
                 if (caller := functions.LLVMGetBasicBlockParent(block)) in names:

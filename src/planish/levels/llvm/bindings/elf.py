@@ -94,7 +94,7 @@ def sections(data: bytes | mmap) -> list[Section]:
     """List the sections of an ELF file.
 
     Raises:
-        TargetError: it is no ELF file.
+        TargetError: it is not an ELF file.
     """
     layout = _layout(data)
     header = layout.header.unpack_from(data)
@@ -309,7 +309,7 @@ def functions(path: Path, wanted: Collection[str]) -> dict[str, int]:
         Name to address, counted from where the library is loaded; none for a stripped library.
 
     Raises:
-        TargetError: it is no ELF file.
+        TargetError: it is not an ELF file.
     """
     names = {name.encode() for name in wanted}
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:

@@ -276,7 +276,7 @@ def _open(address: Address) -> CBindings:
         manager = functions.LLVMPY_CreateNewModulePassManager()
         try:
             text = pipeline.encode()
-            # The flag is no part of the pointer, and success is no pointer.
+            # The flag is not part of the pointer, and success is not a pointer.
             if error := (parse(builder, manager, text, len(text)).payload or 0) & ~_CHECKED:
                 return functions.take_error(error)
             functions.LLVMPY_RunNewModulePassManager(manager, module, builder)

@@ -108,7 +108,7 @@ class _Groups:
         self.added: list[str] = []
 
     def names(self, group: str) -> set[str]:
-        """Return the attributes of a group; none of a word that is no group."""
+        """Return the attributes of a group; none of a word that is not a group."""
         return self._names.get(group, set())
 
     def less(self, group: str, spare: Set[str]) -> str:

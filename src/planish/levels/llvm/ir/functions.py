@@ -100,7 +100,7 @@ def global_head(text: str) -> tuple[re.Match[str], int]:
         groups of a match; and the position after its type.
 
     Raises:
-        IRError: it is no global.
+        IRError: it is not a global.
     """
     found = _GLOBAL.match(text)
     if not found:
@@ -304,7 +304,7 @@ def binding(group: str, defines: bool) -> str:
     Args:
         group: the statement `attributes #N = { ... }`.
         defines: whether it belongs to a definition, where the processor's features and the functions that
-            are no builtins matter too.
+            are not builtins matter too.
 
     Returns:
         Each with a space before it, to replace the group's number.

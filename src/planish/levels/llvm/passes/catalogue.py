@@ -121,7 +121,7 @@ has a correlation of 0.97 with what was measured."""
 
 
 def pass_cost(passes: Sequence[str]) -> float:
-    """Return about how long a list takes, in passes that are no pipelines.
+    """Return about how long a list takes, in passes that are not pipelines.
 
     Raises:
         ProgramError: the catalogue lacks one of them.

@@ -62,7 +62,7 @@ def box_of(
         itemsize: bytes of an element.
 
     Raises:
-        ScheduleError: it is no box.
+        ScheduleError: it is not a box.
     """
     units: dict[str, set[int]] = {}
     for (axis, step), stride in source.strides:

@@ -323,7 +323,7 @@ class _NestSchedule:
         self.around = len(blocks) + len(outer)
         product = self._product_order(self.tensor, fragments) if self.tensor else ()
         if self.tensor and not blocks:
-            # Without a block loop around all of it, sums are no registers of one kernel.
+            # Without a block loop around all of it, sums are not registers of one kernel.
             raise ScheduleError(f"{self.tensor} leaves a single block", "Use fewer warps or fragments.")
         return (*blocks, *outer, *inner, *repeats, *threads, *elements, *product)
 
@@ -375,7 +375,7 @@ class _NestSchedule:
     # Tensor cores
 
     def _check_product(self, step: TensorTile) -> None:
-        """Refuse what is no product of the axes."""
+        """Refuse what is not a product of the axes."""
         axes = (step.rows, step.columns, step.depth)
         for axis in axes:
             if axis not in self.nest.axes:

@@ -298,7 +298,7 @@ def annotated_text(annotated: AnnotatedTree) -> str:
     """Write an annotated tree: a line for each part of a loop, and for what is held around its body.
 
     `m:12: 16 counted` is a loop whose body stands once; `k: 300 counted by 4` one whose body stands four
-    times in each iteration; `n: 2 vectors of 16, unrolled` one that is no loop any more.
+    times in each iteration; `n: 2 vectors of 16, unrolled` one that is no longer a loop.
     """
     vectors = annotated.vectors
     lines = [f"{vectors.registers} vector registers of {vectors.lanes} lanes", *_spaces(annotated)]

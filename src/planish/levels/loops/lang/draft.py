@@ -396,7 +396,7 @@ def index_ranges(program: Program) -> dict[str, int]:
 
 
 def check_gathers(drafts: Sequence[Draft], shapes: Shapes) -> None:
-    """Refuse tables that are no inputs, or whose shape is not known; raises ProgramError."""
+    """Refuse tables that are not inputs, or whose shape is not known; raises ProgramError."""
     written = {d.tensor for d in drafts}
     for each in (g for d in drafts for p in d.parts for g in gathers(p)):
         table, _, by = parts_of(each)

@@ -166,7 +166,7 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
             narrow, or of integers, only where they are named.
 
     Raises:
-        ProgramError: a name is no tensor's, the types have no arithmetic in common, or a tensor that is
+        ProgramError: a name is not a tensor's, the types have no arithmetic in common, or a tensor that is
             neither an input nor an output is to be narrow, or an output of few integers.
     """
     written = dict.fromkeys(s.target.tensor for s in statements)

@@ -349,7 +349,7 @@ def parse_canonical(text: str) -> Program:
     """Read `Program.text` back: `parse_canonical(p.text) == p`.
 
     Raises:
-        ProgramError: the text is no program's.
+        ProgramError: the text is not a program's.
     """
     text, _, constants = text.partition(" | constant ")
     body, *rest = text.split(" | ")

@@ -352,7 +352,7 @@ class Program:
         """Return the program with these inputs as its constants.
 
         Raises:
-            ProgramError: a name is no input's.
+            ProgramError: a name is not an input's.
         """
         chosen = sorted(set(names))
         for name in chosen:

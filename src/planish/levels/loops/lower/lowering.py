@@ -327,8 +327,8 @@ def lower(schedule: Schedule) -> LoopTree:
 
     Differences from the thesis (3.5.3): a reduction has an explicit start, just outside its outermost
     reduction loop; padding is a copy whose edges have loops of their own; a buffer of one element that its
-    reader's body fills is no buffer, but part of the reader's expression. Costly expressions leave the loops
-    that do not move them (`planish.levels.loops.lower.lowering`).
+    reader's body fills is not a buffer, but part of the reader's expression. Costly expressions leave the
+    loops that do not move them (`planish.levels.loops.lower.lowering`).
 
     Returns:
         The tree. An intermediate tensor's buffer holds only what is computed and used inside the loops

@@ -64,7 +64,7 @@ def quantum_of_all(values: Array) -> float:
 
 
 def _bits(chunk: Array) -> int | None:
-    """Collect the bits of numbers in units of the finest quantum; None where one is no multiple of it."""
+    """Collect the bits of numbers in units of the finest quantum; None where one is not a multiple of it."""
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = chunk * 2.0**_FINEST
         if not np.abs(scaled).max() < _INT64_QUANTA:
@@ -254,7 +254,7 @@ def _sure_zeros(function: str, value: Array, args: Sequence[Bounded]) -> Array |
     if function in _EXPONENTIAL:
         return x.value + x.errors < _VANISHING
     zeros &= (x.value == 0) & (x.errors == 0) | (function == "mul") & (y.value == 0) & (y.errors == 0)
-    # What the zero meets is finite, and a divisor is no zero; a finite number over an infinity is one.
+    # What the zero meets is finite, and a divisor is not zero; a finite number over an infinity is one.
     if function == "div":
         over_infinity = np.isinf(y.value) & (y.errors == 0) & np.isfinite(x.value) & np.isfinite(x.errors)
         return zeros & (np.abs(y.value) > y.errors) | over_infinity

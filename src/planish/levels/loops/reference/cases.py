@@ -61,7 +61,7 @@ _EXTREMES = {"max", "min"}
 def _special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small: bool) -> Arrays:
     """Make inputs with special values of some kinds; the other elements may be small.
 
-    Values of one kind alone have one sign, so that a sum of them is no other special value. Only the first
+    Values of one kind alone have one sign, so that a sum of them is not another special value. Only the first
     input has the largest values: products of two overflow.
     """
     made = make_inputs(program, seed, _special_styles(program, small=small, smaller=list(kinds) == [ZERO]))

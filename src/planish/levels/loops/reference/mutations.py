@@ -112,7 +112,7 @@ class WrongOperator(Mutation):
             if not _is_mutable(part) or next(numbers) != self.position:
                 return None
             if isinstance(part, Const):
-                # 1.5 times 0 would be no mistake.
+                # 1.5 times 0 would not be a mistake.
                 return Const(part.value * 1.5 if part.value else 0.5)
             assert isinstance(part, Apply)
             return part.args[0] if len(part.args) == 1 else Apply(EXCHANGED[part.function], part.args)

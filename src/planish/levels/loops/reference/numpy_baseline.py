@@ -156,7 +156,7 @@ def _look_ups(
 
 def _look_up(table: Array, index: Array, out: Array) -> None:
     """Look up whole rows at once, where the index does not move along them."""
-    # As in kernels, what is no number looks up the first.
+    # As in kernels, what is not a number looks up the first.
     number = np.nan_to_num(index, nan=0.0, posinf=None, neginf=None) if index.dtype.kind == "f" else index
     rows_read = np.clip(number, 0, table.shape[-1] - 1).astype(np.intp)
     own = [d for d, n in enumerate(index.shape) if n > 1]

@@ -140,7 +140,7 @@ def _value(
             values = [_value(arg, leaves, window, trace) for arg in args]
             if trace is not None:
                 trace.append((expr, values))
-            # The zero of `VALUES` is no integer.
+            # The zero of `VALUES` is not an integer.
             return np.maximum(values[0], np.int32(0)) if function == "relu" else VALUES[function](*values)
 
 
@@ -460,7 +460,7 @@ def _partial_sum_bound(nest: StatementEval, first: Expr, second: Expr) -> float:
 
 
 def factors(expr: Expr) -> tuple[Expr, Expr]:
-    """Write an expression as a product of two; the second one is 1 where it is no product of tensors.
+    """Write an expression as a product of two; the second one is 1 where it is not a product of tensors.
 
     Partial products are those of the expression, for others vanish and overflow elsewhere; only what has no
     axes is multiplied earlier.

@@ -133,7 +133,7 @@ def addresses() -> Mapping[str, int] | None:
     Returns:
         Name to address; None where this Python or NumPy may keep objects in another way.
     """
-    # Without the GIL objects are laid out in another way, and `busy` would be no guard.
+    # Without the GIL objects are laid out in another way, and `busy` would not be a guard.
     usual = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
     # With other numbers in each field, so that none can be taken for another.
     arrays = np.zeros((3, 5, 7))[:, 1:, ::2], np.zeros(4, np.float32)

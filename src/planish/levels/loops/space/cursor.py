@@ -115,7 +115,7 @@ def _trips(schedule: Schedule, order: Order) -> Iterator[tuple[int, int]]:
 def moves_of(schedule: Schedule, nest: Nest, axis: str) -> Iterator[int]:
     """Return by how many elements each access of a statement moves with an axis, the written one first."""
     for access in (nest.statement.target, *accesses(nest.statement.value)):
-        kind = schedule.program.type.get(access.tensor)  # a position is no memory
+        kind = schedule.program.type.get(access.tensor)  # a position is not in memory
         strides = zip(kind.strides(), access.index, strict=True) if kind else ()
         yield sum(stride * dict(index.terms).get(axis, 0) for stride, index in strides)
 
@@ -455,7 +455,7 @@ def _here(state: State) -> str:
 def _read(schedule: Schedule) -> list[str]:
     """Return the names of the tensors that the main nest reads."""
     value = schedule.graph.nests[schedule.graph.main].statement.value
-    known = schedule.program.type  # positions are no tensors
+    known = schedule.program.type  # positions are not tensors
     return list(dict.fromkeys(access.tensor for access in accesses(value) if access.tensor in known))
 
 
@@ -471,7 +471,7 @@ def resolve(program: Program, candidate: Candidate) -> Schedule:
     """Replay a candidate from the unscheduled program.
 
     Raises:
-        ScheduleError: a step is illegal, or is no step of a schedule.
+        ScheduleError: a step is illegal, or is not a step of a schedule.
     """
     schedule, cursor = start(program)
     for step in candidate.steps:

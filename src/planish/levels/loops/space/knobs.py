@@ -61,7 +61,7 @@ class KnobOption:
     """An alternative.
 
     Args:
-        steps: what it does; none for leaving things as they are. One that is no step of a schedule names
+        steps: what it does; none for leaving things as they are. One that is not a step of a schedule names
             the code generator.
         weight: how plausible it is; it is drawn in proportion, and the greatest is the default.
     """

@@ -134,7 +134,7 @@ class Storage:
     def _share(self, name: str, element: int, iteration: int, write: bool) -> None:
         """Refuse that two parallel iterations touch an element that either of them writes."""
         owner, written = self._toucher.get((name, element), (iteration, False))
-        # Reading side by side is no race.
+        # Reading side by side is not a race.
         if owner != iteration and (write or written):
             raise TreeFault(f"parallel iterations {owner} and {iteration} share {name}[{element}]")
         self._toucher[name, element] = (iteration if owner == iteration else -1, write or written)

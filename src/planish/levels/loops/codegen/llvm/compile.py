@@ -323,7 +323,7 @@ class Nodes:
 
     def _annotated_loop(self, item: AnnotatedLoop) -> None:
         for part in item.parts:
-            # One iteration would be no loop.
+            # One iteration would not be a loop.
             times = part.passes // part.copies if part.kind == "counted" else 1
             done = times * part.copies if times > 1 else 0
             if done:

@@ -57,7 +57,7 @@ def _argument(operand: Address | Imm) -> Any:
     if isinstance(operand, Imm):
         return operand.value
     base, disp, offset, scale, broadcast = operand
-    # To iced, 1 is no size: it asks for a single byte where that can hold the displacement (disp8*N with
+    # To iced, 1 is not a size: it asks for a single byte where that can hold the displacement (disp8*N with
     # EVEX).
     return _memory(base, offset, scale, disp, 0 if disp == 0 else 1, broadcast)
 

@@ -130,7 +130,7 @@ def _lines(code: bytes) -> Iterator[str]:
     for instruction in decoder:
         data = code[instruction.ip : instruction.next_ip]
         yield f"\t.byte {','.join(f'0x{b:02x}' for b in data)}\t# {formatter.format(instruction)}"
-        # A function has one return, at its end: after it are no instructions, but padding and constants.
+        # A function has one return, at its end: it is followed by padding and constants.
         if instruction.flow_control == FlowControl.RETURN:
             break
     rest = code[decoder.ip :]

@@ -38,7 +38,7 @@ class Pointer:
         dtype: the type of that buffer's elements.
         strides: bytes that it moves per iteration of each loop.
         slot: its home on the stack, as an offset from rsp; -1 where the buffer lives in registers alone: then
-            it is no address, and only distinguishes the elements.
+            it is not an address, and only distinguishes the elements.
         register: where it is now, or 0 for the home.
         offset: bytes by which it is ahead of the address that static offsets count from.
         unroll_offset: static offset, in bytes, of the iterations that are being unrolled.

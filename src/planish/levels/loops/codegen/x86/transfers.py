@@ -347,7 +347,7 @@ class Transfers:
     def load_numbers(self, registers: Sequence[int], value: float) -> None:
         """Put a constant into all lanes of registers."""
         vectors = [self._first + register for register in registers]
-        if value == 0 and copysign(1, value) > 0:  # -0.0 is no cleared register
+        if value == 0 and copysign(1, value) > 0:  # -0.0 is not a cleared register
             clear = self.forms.bit_xor
             self.asm.extend([(clear, vector, vector, vector) for vector in vectors])
             return
