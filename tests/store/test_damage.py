@@ -91,6 +91,23 @@ def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=location.parent)
 
 
+TUNE = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "3", "--finalists", "1")
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the store of a finished run of three trials."""
+    location = tmp_path_factory.mktemp("tuned") / "planish.db"
+    done = _planish(location, *TUNE)
+    assert done.returncode == 0, done.stderr
+    return location
+
+
+def _copy(tuned: Path, folder: Path) -> Path:
+    """Copy a store that no process has open."""
+    return Path(shutil.copy(tuned, folder / "planish.db"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "change", "commands"),
@@ -100,11 +117,9 @@ def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_commands_that_read_what_is_damaged_end_with_code_4(
-    tmp_path: Path, table: str, change: str, commands: Sequence[str]
+    tuned: Path, tmp_path: Path, table: str, change: str, commands: Sequence[str]
 ) -> None:
-    location = tmp_path / "planish.db"
-    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "1")
-    assert _planish(location, *tune).returncode == 0
+    location = _copy(tuned, tmp_path)
     with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
         connection.execute(f"UPDATE {table} SET {change} WHERE rowid = 1")
@@ -116,10 +131,8 @@ def test_commands_that_read_what_is_damaged_end_with_code_4(
         assert done.stderr.count("\n") == 1
 
 
-def test_a_winner_is_exported_though_a_trial_is_damaged(tmp_path: Path) -> None:
-    location = tmp_path / "planish.db"
-    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "2", "--finalists", "1")
-    assert _planish(location, *tune).returncode == 0
+def test_a_winner_is_exported_though_a_trial_is_damaged(tuned: Path, tmp_path: Path) -> None:
+    location = _copy(tuned, tmp_path)
     with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
         connection.execute("UPDATE trials SET outcome = replace(outcome, '1', '2')")
@@ -128,23 +141,22 @@ def test_a_winner_is_exported_though_a_trial_is_damaged(tmp_path: Path) -> None:
     assert list((tmp_path / "out").glob("*.s"))
 
 
-def test_a_trial_that_was_cut_short_is_measured_again(tmp_path: Path) -> None:
-    location = tmp_path / "planish.db"
-    tune = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "3", "--finalists", "1")
-    assert _planish(location, *tune).returncode == 0
+def test_a_trial_that_was_cut_short_is_measured_again(tuned: Path, tmp_path: Path) -> None:
+    location = _copy(tuned, tmp_path)
     with closing(sqlite3.connect(location, isolation_level=None)) as connection:
         (run_id,) = connection.execute("SELECT id FROM runs").fetchone()
         connection.execute("UPDATE trials SET outcome = substr(outcome, 1, 100) WHERE id = 2")
         (length,) = connection.execute("SELECT length(outcome) FROM trials WHERE id = 2").fetchone()
     assert length == 100
-    again = _planish(location, *tune)
+    again = _planish(location, *TUNE)
     assert again.returncode == 0, again.stderr
     assert again.stderr.count(f"deleted 1 damaged trial of run {run_id}; measuring again") == 1
     with open_store(location, read_only=True) as store:
         (run,) = store.runs()
         assert (run.id, run.trials, run.status) == (run_id, 3, "finished")
-    assert "damaged" not in _planish(location, *tune).stderr
-    assert _planish(location, "show", run_id).returncode == 0
+    shown = _planish(location, "show", run_id)
+    assert shown.returncode == 0
+    assert "damaged" not in shown.stderr
 
 
 STATEMENTS = {
