@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 
 from levels.loops.gpu.hanging import Losing
-from planish.core import Candidate, DeviceLostError, Failed, Measured, TargetError, Task
+from planish.core import Candidate, DeviceLostError, Failed, Measured, ScheduleError, TargetError, Task
 from planish.levels.loops.gpu import cuda_driver
 from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.cuda import (
     GPUS,
-    KernelStatistics,
     compile_by_nvcc,
     compile_cuda,
     cuda_target,
     find_nvrtc,
     read_statistics,
 )
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import Gpu, KernelStatistics
 from planish.levels.loops.gpu.dialect import CUDA
+from planish.levels.loops.gpu.evaluator import compiled_for
 from planish.levels.loops.gpu.kernels import tensor_maps
 from planish.levels.loops.gpu.running import MARGIN, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
@@ -35,6 +35,7 @@ from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.steps import (
     BlockTile,
     BulkCopies,
+    LaunchBounds,
     ReduceTile,
     SharedTile,
     TensorTile,
@@ -71,6 +72,15 @@ def test_a_tiled_product_compiles_without_spills(arch: str) -> None:
     (statistics,) = found.statistics.values()
     assert 64 < statistics.registers <= 255
     assert statistics.shared == 4 * (16 * (128 + 4) + 16 * 128)
+
+
+@compiles
+def test_kernels_that_spill_registers_are_refused_before_they_are_launched() -> None:
+    of, spilling = task(), Candidate((BlockTile("m", 16, 10), BlockTile("n", 16, 10), LaunchBounds(4)))
+    kernels = gpu_program_of(of.program, spilling)
+    source = kernel_source(kernels, CUDA)
+    with pytest.raises(ScheduleError, match=r"a thread spills \d+ bytes of registers"):
+        compiled_for(of.program, kernels, source, of.target, spills=False)
 
 
 @compiles
@@ -114,11 +124,13 @@ ptxas info    : Used 10 registers"""
     }
 
 
-def test_occupancy_is_limited_by_registers() -> None:
+def test_occupancy_is_limited_by_registers_and_shared_memory() -> None:
     gpu = Gpu(registers=65536, threads=2048)
     assert KernelStatistics(32).occupancy(256, gpu) == 1.0
     assert KernelStatistics(128).occupancy(256, gpu) == 0.25
     assert KernelStatistics(255).occupancy(1024, gpu) == 0.0
+    # Of 48 KiB, three blocks have 16 each.
+    assert KernelStatistics(32, shared=16 << 10).occupancy(256, gpu) == 0.375
 
 
 @compiles

@@ -13,6 +13,7 @@ from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
     GPU_STEPS,
     BlockTile,
+    LaunchBounds,
     PackOperand,
     ReduceTile,
     SharedTile,
@@ -79,6 +80,25 @@ def test_features_show_how_threads_meet_in_memory() -> None:
     assert staged["global elements in sequence"] > plain["global elements in sequence"]
     apart, beside = columns(BlockTile("m", 32)), columns(BlockTile("n", 32))
     assert beside["global elements in sequence"] > apart["global elements in sequence"]
+
+
+def test_features_estimate_registers_and_what_they_leave_to_other_blocks() -> None:
+    gpu = Gpu(shared=1 << 17, registers=1 << 16, threads=2048)
+    space = GpuSpace(
+        parse("C[m,n] += A[m,k] * B[k,n]", {"m": 512, "n": 512, "k": 64}), Target("", gpu.features)
+    )
+
+    def found(threads: int, elements: int, *more: Step) -> dict[str, float]:
+        tiles = BlockTile("m", threads, elements), BlockTile("n", threads, elements)
+        (row,) = space.features([Candidate((*tiles, *more))])
+        return dict(zip(space.schema.names, row.tolist(), strict=True))
+
+    small, large = found(16, 2), found(16, 8)
+    assert small["registers of a thread"] < large["registers of a thread"]
+    assert small["share of the threads at once"] > large["share of the threads at once"] > 0
+    assert small["bytes spilled by a thread"] == large["bytes spilled by a thread"] == 0
+    # With four blocks of 256 threads at once, a thread has 64 registers for its 100 sums.
+    assert found(16, 10, LaunchBounds(4))["bytes spilled by a thread"] > 0
 
 
 def test_features_of_a_device_are_read_back_from_a_target() -> None:

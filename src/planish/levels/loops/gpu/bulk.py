@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from planish.core import ScheduleError
+from planish.levels.loops.gpu.devices import REGISTERS
 from planish.levels.loops.gpu.kernels import (
     ALIGNED_BYTES,
     Arrangement,
@@ -34,8 +35,8 @@ BOX_BYTES = 1024
 """Where tiles begin at multiples of it, swizzles begin with their first row."""
 PANEL = 64
 """Elements of 2 bytes in a row of the widest swizzle."""
-REGISTERS, MOST_REGISTERS = 65536, 240
-"""Of a multiprocessor, and of a thread that others leave theirs."""
+_MOST_REGISTERS = 240
+"""Of a thread that others leave theirs."""
 _BESIDE_SUMS = 26
 """Registers that ptxas demands for such an instruction, beside 4 for each column of fragments."""
 _MOST_BOX, _MOST_DIMENSIONS = 256, 5
@@ -148,7 +149,7 @@ def registers_of(kernel: GpuKernel) -> tuple[int, int] | None:
         return None
     share = REGISTERS // kernel.launched // 8 * 8
     few = {2: 40, 3: 32}.get(groups, 24)
-    return few, min(MOST_REGISTERS, (share + (share - few) // groups) // 8 * 8)
+    return few, min(_MOST_REGISTERS, (share + (share - few) // groups) // 8 * 8)
 
 
 def require_registers(kernel: GpuKernel) -> None:
@@ -161,7 +162,7 @@ def require_registers(kernel: GpuKernel) -> None:
     needed = 4 * max(columns) + _BESIDE_SUMS
     more = registers_of(kernel) if kernel.copying else None
     threads = kernel.launched * max(1, kernel.resident)
-    left = more[1] if more else min(MOST_REGISTERS, REGISTERS // threads // 8 * 8)
+    left = more[1] if more else min(_MOST_REGISTERS, REGISTERS // threads // 8 * 8)
     if needed > left:
         what = (
             f"an instruction of {max(columns)} columns of fragments needs {needed} registers, and {threads}"

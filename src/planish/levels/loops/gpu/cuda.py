@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from planish.core import Target, TargetError, content_hash
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import REGISTERS, Gpu, KernelStatistics
 from planish.sandbox.tool import run_tool
 
 _SECONDS = 300.0
@@ -62,8 +62,6 @@ GPUS: Mapping[str, GpuModel] = {
     "sm_120": GpuModel("RTX 5090", 170, 1536, 99, 96, 1_792, 126_000, 504_000),
 }
 """Architecture to a GPU that has it: from the vendor's data sheets and programming guide."""
-REGISTERS = 65536
-"""Of a multiprocessor of any of these."""
 
 
 def nvcc_path() -> str:
@@ -118,36 +116,6 @@ def _compiler() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class KernelStatistics:
-    """Resources that a compiled kernel takes.
-
-    Args:
-        registers: of a thread.
-        spill_stores: bytes that a thread stores because registers do not suffice.
-        spill_loads: bytes that it loads for that.
-        shared: bytes of a block.
-    """
-
-    registers: int
-    spill_stores: int = 0
-    spill_loads: int = 0
-    shared: int = 0
-
-    def occupancy(self, block_size: int, gpu: Gpu) -> float:
-        """Return the share of a multiprocessor's threads that run at the same time, from 0 to 1.
-
-        Args:
-            block_size: threads of a block.
-            gpu: whose registers and threads count; shared memory counts as all that a unit has.
-        """
-        warps = -(-block_size // gpu.warp)
-        # Registers are given to warps in pieces of 256.
-        of_warp = -(-self.registers * gpu.warp // 256) * 256
-        limits = [gpu.threads // (warps * gpu.warp), gpu.registers // max(1, of_warp * warps), 32]
-        return min(1.0, min(limits) * warps * gpu.warp / gpu.threads)
-
-
-@dataclass(frozen=True)
 class CompiledCuda:
     """Kernels, compiled.
 
@@ -162,7 +130,7 @@ class CompiledCuda:
     @property
     def spills(self) -> int:
         """Count the bytes that threads of all kernels spill."""
-        return sum(s.spill_stores + s.spill_loads for s in self.statistics.values())
+        return sum(each.spills for each in self.statistics.values())
 
 
 def compile_cuda(source: str, arch: str) -> CompiledCuda:

@@ -74,3 +74,48 @@ class Gpu:
         numbers: dict[str, Any] = {name: value for name, value in found.items() if name in known}
         flags = {name: bool(numbers.get(name)) for name in ("processor", "tensor", "groups")}
         return Gpu(**{**numbers, **flags})
+
+
+REGISTERS, MOST_REGISTERS = 65536, 255
+"""Of a multiprocessor of any CUDA GPU of the table, and of a thread."""
+
+
+@dataclass(frozen=True)
+class KernelStatistics:
+    """Resources that a kernel takes: as its compiler says, or estimated.
+
+    Args:
+        registers: of a thread.
+        spill_stores: bytes that a thread stores because registers do not suffice.
+        spill_loads: bytes that it loads for that.
+        shared: bytes of a block.
+    """
+
+    registers: int
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+
+    @property
+    def spills(self) -> int:
+        """Return the bytes that a thread stores and loads because registers do not suffice."""
+        return self.spill_stores + self.spill_loads
+
+    def occupancy(self, block_size: int, gpu: Gpu) -> float:
+        """Return the share of a multiprocessor's threads that run at the same time, from 0 to 1.
+
+        Args:
+            block_size: threads of a block.
+            gpu: whose registers, threads and shared memory count; what is not known does not limit.
+        """
+        warps = -(-block_size // gpu.warp)
+        # Registers are given to warps in pieces of 256.
+        of_warp = -(-self.registers * gpu.warp // 256) * 256
+        blocks = 32
+        if gpu.threads:
+            blocks = min(blocks, gpu.threads // (warps * gpu.warp))
+        if gpu.registers:
+            blocks = min(blocks, gpu.registers // max(1, of_warp * warps))
+        if self.shared:
+            blocks = min(blocks, gpu.shared // self.shared)
+        return min(1.0, blocks * warps * gpu.warp / (gpu.threads or 32 * warps * gpu.warp))

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, Failed, Outcome, PlanishError, StageClock, Target, TargetError
+from planish.core import (
+    Candidate,
+    Failed,
+    Outcome,
+    PlanishError,
+    ScheduleError,
+    StageClock,
+    Target,
+    TargetError,
+)
 from planish.levels.loops.backends import library_of
 from planish.levels.loops.evaluator import LoopsEvaluator
 from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path, cuda_target
@@ -104,7 +113,7 @@ class GpuEvaluator(LoopsEvaluator):
             return self._outcomes[source]
         with clock("build"):
             self._release()
-            compiled = self._compiled(kernels, source)
+            compiled = self._compiled(kernels, source, spills=not candidate.steps)
             runs = compiled.bind(self._verifier.inputs, self._verifier.outputs)
             self._runs = runs
         try:
@@ -116,12 +125,16 @@ class GpuEvaluator(LoopsEvaluator):
         self._outcomes[source] = outcome
         return outcome
 
-    def _compiled(self, kernels: GpuProgram, source: str) -> CompiledKernels:
-        """Compile kernels; the finalists, which are measured again and again, once."""
+    def _compiled(self, kernels: GpuProgram, source: str, *, spills: bool) -> CompiledKernels:
+        """Compile kernels; the finalists, which are measured again and again, once.
+
+        Raises:
+            ScheduleError: they spill registers, and must not.
+        """
         if source not in self._made:
             if len(self._made) >= KEPT:
                 self.close()
-            compiled = compiled_for(self._program, kernels, source, self._target, self._folder)
+            compiled = compiled_for(self._program, kernels, source, self._target, self._folder, spills=spills)
             self._made[source] = compiled
         return self._made[source]
 
@@ -160,12 +173,27 @@ def source_for(kernels: GpuProgram, target: Target) -> str:
 
 
 def compiled_for(
-    program: Program, kernels: GpuProgram, source: str, target: Target, folder: Path | None = None
+    program: Program,
+    kernels: GpuProgram,
+    source: str,
+    target: Target,
+    folder: Path | None = None,
+    *,
+    spills: bool = True,
 ) -> CompiledKernels:
     """Compile kernels for a target, or load what was compiled before.
 
+    Args:
+        program: what they compute.
+        kernels: to compile.
+        source: of the kernels.
+        target: that executes them.
+        folder: where they may be that were compiled before.
+        spills: whether kernels of CUDA may spill registers, which makes them slow: no launch is worth it.
+
     Raises:
         TargetError: the target cannot execute them.
+        ScheduleError: they spill registers, and must not.
     """
     kind, name = kind_and_name(target)
     gpu = Gpu.of(target)
@@ -173,8 +201,14 @@ def compiled_for(
     if kind == "opencl":
         return CompiledKernels(program, kernels, OpenClDevice(source, name, target.cores))
     path = cubin_path(folder, source) if folder else None
-    cubin = path.read_bytes() if path and path.is_file() else compile_cuda(source, name).cubin
-    return CompiledKernels(program, kernels, CudaDevice(cubin))
+    if path and path.is_file():
+        return CompiledKernels(program, kernels, CudaDevice(path.read_bytes()))
+    compiled = compile_cuda(source, name)
+    if compiled.spills and not spills:
+        raise ScheduleError(
+            f"a thread spills {compiled.spills} bytes of registers", "Use smaller tiles or fewer threads."
+        )
+    return CompiledKernels(program, kernels, CudaDevice(compiled.cubin))
 
 
 def has_device(target: Target) -> bool:

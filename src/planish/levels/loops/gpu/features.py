@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planish.core import FeatureSchema
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import MOST_REGISTERS, Gpu, KernelStatistics
 from planish.levels.loops.gpu.kernels import (
     Barrier,
     Compute,
@@ -31,6 +31,7 @@ from planish.levels.loops.gpu.kernels import (
     shared_bytes,
 )
 from planish.levels.loops.ir.tree import LoopId, Ref, refs
+from planish.levels.loops.lang.program import DTYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ BANKS = 32
 """Of shared memory, of 4 bytes each."""
 SCHEMA = FeatureSchema(
     "loops/gpu",
-    2,
+    3,
     (
         "kernels",  # no logarithm; the others are logarithms where nothing else is said
         "blocks",
@@ -65,8 +66,13 @@ SCHEMA = FeatureSchema(
         "by tensor cores",  # share of elements; no logarithm
         "raster",
         "resident blocks",  # that were asked for; no logarithm
+        "registers of a thread",  # estimated
+        "bytes spilled by a thread",  # estimated
+        "share of the threads at once",  # occupancy, by these registers; no logarithm
     ),
 )
+_BESIDE_SUMS = 36
+"""Registers of addresses, counters and operands beside what a thread sums up: about, by `ptxas` for sm_90."""
 
 
 @dataclass
@@ -174,11 +180,27 @@ def gpu_features(programs: Sequence[GpuProgram], gpu: Gpu) -> NDArray[np.float32
     return found
 
 
+def estimate_statistics(kernel: GpuKernel, gpu: Gpu) -> KernelStatistics:
+    """Estimate what a kernel takes: a compiler needs 100 times as long for it as all features do.
+
+    Args:
+        kernel: what a thread has for itself is in registers, as far as they suffice.
+        gpu: the device.
+    """
+    words = sum(-(-b.size * DTYPES[b.dtype] // 4) for b in kernel.private)
+    most = MOST_REGISTERS
+    if gpu.registers:
+        most = min(most, gpu.registers // (kernel.launched * max(1, kernel.resident)) // 8 * 8)
+    needed = words + _BESIDE_SUMS
+    spilled = 4 * max(0, needed - most)
+    return KernelStatistics(min(needed, most), spilled, spilled, shared_bytes(kernel))
+
+
 def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
     counted = [(_count(kernel), kernel) for kernel in program.kernels]
     main, kernel = max(counted, key=lambda one: one[0].computed * one[1].grid_size * one[1].block_size)
     private = sum(b.size for b in kernel.private)
-    shared = shared_bytes(kernel)
+    taken = estimate_statistics(kernel, gpu)
     accessed = max(main.in_global, 1e-9)
     warps = -(-kernel.block_size // gpu.warp)
     return [
@@ -188,8 +210,8 @@ def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
         _log(kernel.grid_size / gpu.units),
         1 - kernel.block_size / (warps * gpu.warp),
         _log(private),
-        _log(shared),
-        shared / max(1, gpu.shared),
+        _log(taken.shared),
+        taken.shared / max(1, gpu.shared),
         _log(main.computed),
         main.lanes,
         _log(main.barriers),
@@ -206,6 +228,9 @@ def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
         main.in_tensor / max(main.computed, 1e-9),
         _log(kernel.raster),
         kernel.resident,
+        _log(taken.registers),
+        _log(taken.spills),
+        taken.occupancy(kernel.launched, gpu),
     ]
 
 
