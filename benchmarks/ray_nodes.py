@@ -4,9 +4,9 @@
 
 The first table is of real hosts with an evaluator that waits, and so needs no processor: it shows how much of
 the time of several machines the head can use. The second is of simulated hosts, some hundred in a process,
-which exchange the same messages by Ray: it shows what the head spends where there are many. `head` is its
-processor time for a trial, without the time that the connection to Ray takes where nothing is measured; the
-searcher and the store come on top: see `fleet_simulation.py`.
+which exchange the same messages by Ray: it shows what the head spends where there are many. `head` is the
+processor time of its process for a trial, without the time that the connection to Ray takes where nothing is
+measured. The third table is of the same hosts with a search, its searcher and its store.
 """
 
 from __future__ import annotations
@@ -17,19 +17,27 @@ import itertools
 import math
 import os
 import pickle
+import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from fleet_simulation import LatticeLevel
 from planish.core import Measured, evaluate
+from planish.levels.loops.lang.parse import parse
 from planish.measure.ray_cluster import RayCluster
 from planish.measure.ray_connection import RESOURCE, connect, disconnect
 from planish.measure.ray_executor import RayExecutor, TaskHosts
 from planish.measure.ray_host import Description, Message, Report, Versions
 from planish.measure.ray_hosts import Host, HostPool
 from planish.sandbox.protocol import EvaluationReply
+from planish.store import open_store
 from planish.testing.synthetic import ScriptedEvaluator, action
+from planish.tuning.api import tune_program
+from planish.tuning.settings import Budget, Settings
 
 IDLE_S = 3.0
 TOGETHER = 250
@@ -69,7 +77,7 @@ class SimulatedHosts:
         await asyncio.sleep(max(0.0, min(until, began + sent.wait_s) - began))
         replies, now = list[EvaluationReply](), time.monotonic()
         while ends and ends[0][0] <= now:
-            outcome, seconds = Measured({"cost": 1.0}, {"cost": (1.0, 1.0)}), {"run": self._seconds}
+            outcome, seconds = Measured({"time_s": 1.0}, {"time_s": (1.0, 1.0)}), {"run": self._seconds}
             replies.append(EvaluationReply(ends.popleft()[1], outcome, seconds, f"host-{host}"))
         return pickle.dumps(Report(replies, max(2, math.ceil(2 * sent.report_s / self._seconds))))
 
@@ -85,6 +93,10 @@ class SimulatedHost:
 
     def __init__(self, actor: Any, number: int, method: Any = None) -> None:
         self._actor, self._number, self._method = actor, number, method
+
+    def __reduce__(self) -> tuple[type[SimulatedHost], tuple[Any, int, Any]]:
+        """Have the collector receive it."""
+        return SimulatedHost, (self._actor, self._number, self._method)
 
     def __getattr__(self, name: str) -> SimulatedHost:
         return SimulatedHost(self._actor, self._number, getattr(self._actor, name))
@@ -108,7 +120,7 @@ class SimulatedPool(HostPool):
         made: Any = ray.remote(SimulatedHosts).options(num_cpus=0, enable_task_events=False)
         actors = [made.remote(seconds) for _ in range(-(-count // TOGETHER))]
         ray.get([actor.begin.remote() for actor in actors])
-        self.stall_s, self._keys = 60.0, itertools.count()
+        self.stall_s, self._keys, self._collector = 60.0, itertools.count(), None
         self._hosts: dict[str, Host] = {}
         for number in range(count):
             handle = SimulatedHost(actors[number // TOGETHER], number)
@@ -127,7 +139,7 @@ class SimulatedPool(HostPool):
         """End the actors."""
         import ray  # pyright: ignore[reportMissingImports]
 
-        for actor in self._actors:
+        for actor in (*self._actors, self.collector()):
             ray.kill(actor)
 
 
@@ -157,18 +169,43 @@ def real(address: str, nodes: int, trials: int, seconds: float) -> tuple[float, 
             return rate(executor, trials * nodes, seconds)
 
 
-def simulated(address: str, hosts: int, trials: int, seconds: float) -> tuple[float, float]:
-    """Return the rate and the cost of simulated hosts, once each of them has measured something."""
+@contextmanager
+def fleet(address: str, hosts: int, seconds: float) -> Generator[RayExecutor]:
+    """Start an executor on simulated hosts, each of which has measured something."""
     connect(address)
     try:
         pool = SimulatedPool(hosts, seconds)
         with RayExecutor(TaskHosts(pool), ScriptedEvaluator, workers=1) as executor:
             rate(executor, 2 * hosts, seconds)
-            found = rate(executor, trials * hosts, seconds)
+            yield executor
         pool.close()
-        return found
     finally:
         disconnect()
+
+
+def simulated(address: str, hosts: int, trials: int, seconds: float) -> tuple[float, float]:
+    """Return the rate and the cost of simulated hosts."""
+    with fleet(address, hosts, seconds) as executor:
+        return rate(executor, trials * hosts, seconds)
+
+
+def searched(address: str, hosts: int, trials: int, seconds: float) -> tuple[float, float]:
+    """Return the rate and the cost of a search on simulated hosts, which stores its trials in a file."""
+    program = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 192, "n": 192, "k": 192}, {}, "float32")
+    budget, settings = Budget(trials=trials * hosts), Settings(searcher="random", seed=0)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "planish.db") as store,
+        fleet(address, hosts, seconds) as executor,
+    ):
+        began, used = time.perf_counter(), time.process_time()
+        found = tune_program(
+            LatticeLevel(), program, budget=budget, settings=settings, store=store, executor=executor,
+            compares=False,
+        )  # fmt: skip
+        took, used = time.perf_counter() - began, time.process_time() - used
+        assert found.run.trials == budget.trials
+        return trials * hosts / took, 1e3 * (used - idle() * took) / (trials * hosts)
 
 
 def main() -> None:
@@ -185,16 +222,20 @@ def main() -> None:
     made: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     first, running = 0.0, 0
     try:
-        for title, counts in (("nodes", asked.nodes), ("hosts", asked.hosts)):
-            print(f"{title:>5}{'trials/s':>10}{'of the first':>14}{'head, ms':>10}")
+        tables = (
+            ("nodes", real, asked.nodes),
+            ("hosts", simulated, asked.hosts),
+            ("search", searched, asked.hosts),
+        )
+        for title, run, counts in tables:
+            print(f"{title:>6}{'trials/s':>10}{'of the first':>14}{'head, ms':>10}")
             for count in sorted(counts):
                 for _ in range(count - running if title == "nodes" else 0):
                     made.add_node(num_cpus=1, resources={RESOURCE: 1})
                     running += 1
-                run = real if title == "nodes" else simulated
                 found, head_ms = run(made.address, count, asked.trials, asked.seconds)
                 first = first or found
-                print(f"{count:>5}{found:>10.2f}{found / first:>13.2f}x{head_ms:>10.2f}", flush=True)
+                print(f"{count:>6}{found:>10.2f}{found / first:>13.2f}x{head_ms:>10.2f}", flush=True)
             first = 0.0
     finally:
         made.shutdown()

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,17 @@ def pids(pool: HostPool) -> list[int]:
     """Return the processes of the actors; also in a thread, which must not look for hosts."""
     hosts = [*pool._hosts.values()]  # pyright: ignore[reportPrivateUsage]
     return [host.description.pid for host in hosts if host.description]
+
+
+def collectors() -> list[int]:
+    """Return the processes of this process's clusters that collect reports."""
+    return [pid for pid in descendants(os.getpid()) if "ray::Collector" in _command(pid)]
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):  # it ended meanwhile
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
 
 
 def children(pid: int) -> set[int]:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
@@ -32,7 +33,7 @@ from planish.measure.ray_hosts import Canary
 from planish.sandbox import Limits
 from planish.testing.executors import ExecutorConformance
 from planish.testing.synthetic import Action, ScriptedEvaluator, action
-from ray_fleet import NEEDS_RAY, QUIET, Fleet, children, gone, pids
+from ray_fleet import NEEDS_RAY, QUIET, Fleet, children, collectors, gone, pids
 
 pytest.importorskip("ray", reason=NEEDS_RAY)
 
@@ -106,6 +107,39 @@ def test_an_actor_that_dies_or_is_silent_loses_no_candidate(
     assert gone({victim, *orphans})
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_collector_that_dies_or_is_silent_costs_no_host(
+    cluster: RayCluster, number: signal.Signals
+) -> None:
+    batch = [action("sleep", 0.1 + index / 10_000) for index in range(60)]
+    before = pids(cluster.hosts)
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        executor.submit(batch)
+        results = executor.results()
+        found = {result.candidate: result.outcome for result in islice(results, 5)}
+        (victim,) = collectors()
+        os.kill(victim, number)
+        found |= {result.candidate: result.outcome for result in results}
+        assert set(found) == set(batch)
+        assert all(isinstance(outcome, Measured) for outcome in found.values())
+        assert not executor.losses
+    assert pids(cluster.hosts) == before
+    assert gone({victim})
+
+
+def test_hosts_are_not_silent_while_the_searcher_is_at_work(
+    cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster.hosts, "stall_s", 2.0)
+    with cluster(ScriptedEvaluator, workers=1) as executor:
+        executor.submit([action("sleep", 0.1 + index / 10_000) for index in range(20)])
+        results = executor.results()
+        next(results)
+        time.sleep(2.5)
+        assert len(list(results)) == 19
+        assert not executor.losses
+
+
 def test_a_node_that_is_removed_loses_no_candidate_and_one_that_joins_is_used(
     fleet: Fleet, cluster: RayCluster
 ) -> None:
@@ -157,9 +191,12 @@ class Deadly:
         return ScriptedEvaluator().evaluate(candidate, clock)
 
 
-def test_a_candidate_that_ends_its_hosts_costs_those_before_and_after_it_nothing(cluster: RayCluster) -> None:
+def test_a_candidate_that_ends_its_hosts_costs_neither_other_candidates_nor_the_last_node(
+    fleet: Fleet, cluster: RayCluster
+) -> None:
     batch = [action(value=float(value)) for value in range(30)]
     hosts = TaskHosts(cluster.hosts)
+    fleet.remove(fleet.nodes[0])
     with RayExecutor(hosts, Deadly, workers=1, limits=Limits(attempts=1)) as executor:
         found = {result.candidate: result.outcome for result in evaluate(executor, batch)}
     assert set(found) == set(batch)
@@ -214,6 +251,10 @@ def test_a_host_that_becomes_slower_is_set_aside_unless_it_is_the_last(cluster: 
         while len(notes) < 2 and time.monotonic() < end:  # none is timed twice in 15 s
             found += evaluate(executor, batch)
             notes = list(executor.notes)
+        (left,) = executor._slots.values()  # pyright: ignore[reportPrivateUsage]
+        (other,) = {first, second} - {left.host}
+        assert other.description
+        assert gone(children(other.description.pid))
     first.canary, second.canary = Canary(), Canary()
     assert {each.candidate for each in found} == set(batch)
     assert all(isinstance(each.outcome, Measured) for each in found)

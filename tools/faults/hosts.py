@@ -18,7 +18,7 @@ from planish.core import LostError, Measured, Trial
 from planish.core.registry import level_named
 from planish.measure.ray_cluster import RayCluster
 from planish.tuning.verdict import verdict_of
-from ray_fleet import Fleet, children, gone, pids
+from ray_fleet import Fleet, children, collectors, gone, pids
 
 PROGRAM, SIZE = "C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16}
 TRIALS = 60
@@ -70,6 +70,9 @@ class _Striker:
                 self._fleet.remove(self._dice.choice(nodes))
             case 3 if len(nodes) > 1:
                 nodes.pop(self._dice.randrange(len(nodes))).kill_raylet()
+            case 4:
+                for pid in collectors():
+                    os.kill(pid, signal.SIGKILL)
             case _:
                 os.kill(self._dice.choice(found), signal.SIGKILL)
 

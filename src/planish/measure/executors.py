@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -52,12 +53,14 @@ class Queue(Generic[Item]):
         attempts: how often one is evaluated that is lost each time.
     """
 
+    # Of all queues: a late answer to one must not be taken for another's.
+    _positions: ClassVar[Iterator[int]] = itertools.count()
+
     def __init__(self, attempts: int = 1) -> None:
         self._attempts = attempts
         self._open: dict[int, Item] = {}
         self._queue: deque[int] = deque()
         self._losses: Counter[int] = Counter()
-        self._added = 0
 
     def __len__(self) -> int:
         """Count those that wait for a worker."""
@@ -71,9 +74,9 @@ class Queue(Generic[Item]):
     def add(self, items: Iterable[Item]) -> None:
         """Have more evaluated, after all others."""
         for item in items:
-            self._open[self._added] = item
-            self._queue.append(self._added)
-            self._added += 1
+            position = next(self._positions)
+            self._open[position] = item
+            self._queue.append(position)
 
     def take(self, count: int) -> tuple[list[int], list[Item]]:
         """Return the next items, with their positions."""

@@ -1,12 +1,14 @@
 """Executors on the measuring hosts of a Ray cluster.
 
 The head, which is the process that searches, keeps the queue of candidates and everything that is stored.
-A host receives candidates and returns outcomes; what it does between is `planish.measure.ray_host`. A host
-that dies or falls silent costs nothing but time: its candidates are evaluated elsewhere.
+A host receives candidates and returns outcomes; what it does between is `planish.measure.ray_host`. Both pass
+through a collector (`planish.measure.ray_collector`). A host or a collector that dies or falls silent costs
+nothing but time: its candidates are evaluated elsewhere, or again.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import pickle
@@ -46,6 +48,7 @@ _WAIT_S = 0.5  # how long a host waits for a result before it answers without on
 _REPORT_S = 0.2  # how long a host collects results before it reports them, while it has more to do
 _MESSAGES = 400  # reports a second that are asked for at most, from all hosts together
 _HOSTS = 3  # hosts that may be lost with an item for each of its attempts: most are lost for other reasons
+_AWAY_S = 1.0  # a pause between two looks in which answers may have come that nobody has taken
 
 _log = logging.getLogger("planish")
 
@@ -102,9 +105,11 @@ class _Slot(Generic[Item]):
 
     Args:
         host: where its actor is.
-        call: result of what the actor does for the executor just now; None: it does nothing.
+        call: result of what the actor does for the executor just now, or the number of the message whose
+            report is awaited; None: it does nothing.
         take: handles the result of the call.
         since: when the call began.
+        collector: that knows the actor.
         serial: of the spec by which the host evaluates; -1: none yet.
         capacity: as the host reported last.
         pending: what it is to evaluate, by number, in order.
@@ -113,9 +118,10 @@ class _Slot(Generic[Item]):
     """
 
     host: Host
-    call: Future[Any] | None = None
+    call: Future[Any] | int | None = None
     take: Callable[[Any], None] = field(default=lambda _: None)
     since: float = 0.0
+    collector: Any = None
     serial: int = -1
     capacity: int = 1
     pending: dict[int, Item] = field(default_factory=dict[int, Item])
@@ -148,7 +154,12 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         self._single, self._workers, self._given = workers is None, workers or 1, limits
         self._slots: dict[str, _Slot[Item]] = {}
         self._capacity = 0
-        self._answers: SimpleQueue[tuple[_Slot[Item], Future[Any]]] = SimpleQueue()
+        self._answers: SimpleQueue[Callable[[], None]] = SimpleQueue()  # each handles what has come
+        self._numbers = itertools.count()  # of messages
+        self._outgoing: list[tuple[int, _Slot[Item], bytes]] = []
+        self._sent: dict[int, _Slot[Item]] = {}
+        self._exchanges = 0  # calls of collectors that have not returned
+        self._away_s, self._left, self._heard = 0.0, time.monotonic(), 0.0
         self._suspects: set[int] = set()  # numbers of items that were not reported by a host that was lost
         self._next_look = 0.0
         self._serial = -1
@@ -189,9 +200,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         self._suspects.clear()
         for slot in self._slots.values():
             if slot.pending:
-                slot.pending.clear()
-                # After the call that is under way, whose result is of no use any more.
-                self._call(slot, slot.host.actor.cancel.remote(self._key))
+                self._abandon(slot)
 
     def close(self) -> None:
         """End the workers on all hosts; harmless when called twice."""
@@ -201,6 +210,11 @@ class _HostQueue(QueuedExecutor[Item, Found]):
                 slot.host.actor.end.remote(self._key)
         self._slots.clear()
         self._capacity = 0
+
+    def _abandon(self, slot: _Slot[Item]) -> None:
+        """Abandon what is pending on a host, after the call that is under way, whose result is ignored."""
+        slot.pending.clear()
+        self._call(slot, slot.host.actor.cancel.remote(self._key))
 
     def _set_spec(self, spec: Any) -> None:
         pickled(spec)
@@ -216,26 +230,37 @@ class _HostQueue(QueuedExecutor[Item, Found]):
 
     def _advance(self) -> None:
         """Send hosts what they can do, and handle what they have answered."""
+        if (away := time.monotonic() - self._left) > _AWAY_S:
+            self._away_s += away
         if time.monotonic() >= self._next_look or not self._slots:
             self._next_look = time.monotonic() + TICK_S
             self._update_slots()
         for slot in self._slots.values():
             if slot.call is None:
                 self._give_work(slot)
+        self._exchange()
         if all(slot.call is None for slot in self._slots.values()):
             self._pool.pause()
-            return
-        with suppress(Empty):
-            self._handle(*self._answers.get(timeout=TICK_S))
-            while True:  # others may have answered, too
-                self._handle(*self._answers.get_nowait())
+        else:
+            with suppress(Empty):
+                self._answers.get(timeout=TICK_S)()
+                while True:  # others may have answered, too
+                    self._answers.get_nowait()()
+        self._left = time.monotonic()
+
+    def _now(self) -> float:
+        """Return the time of a clock that stands while this process does other work than to take answers."""
+        return time.monotonic() - self._away_s
 
     def _update_slots(self) -> None:
         usable = self._hosts.usable()
+        # Before the hosts whose reports it has: it answers after half a second at the latest.
+        if self._exchanges and self._now() - self._heard > self._pool.stall_s / 2:
+            self._lose_collector(self._pool.collector(), "no answer")
         for node, slot in [*self._slots.items()]:
             if usable.get(node) is not slot.host:  # lost to another executor of this cluster
                 self._requeue(slot, "its actor is gone")
-            elif slot.call is not None and time.monotonic() - slot.since > self._pool.stall_s:
+            elif slot.call is not None and self._now() - slot.since > self._pool.stall_s:
                 self._lose(slot, f"no answer for {self._pool.stall_s:g} s")
         for node, host in usable.items():
             is_wanted = not self._single or all(slot.error for slot in self._slots.values())
@@ -258,7 +283,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         if slot.error:
             return
         # One of those that were lost may have ended its host: at its next loss it is to be the only one.
-        room = (self._workers if self._suspects else slot.capacity) - len(slot.pending)
+        room = (1 if self._suspects else slot.capacity) - len(slot.pending)
         batch: Sequence[tuple[int, Item]] = ()
         if room > 0 and len(self._queue):
             share = -(-len(self._queue) // len(self._slots))
@@ -268,9 +293,59 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             left = self._until - time.monotonic()
             report_s = 0.0 if self._suspects else max(_REPORT_S, len(self._slots) / _MESSAGES)
             message = Message(self._key, batch, left, max(_WAIT_S, report_s), report_s)
+            number = next(self._numbers)
+            slot.call, slot.since = number, self._now()
             # Ray takes several times as long to pickle it, and each argument apart.
-            report = actor.exchange.remote(pickle.dumps(message))
-            self._call(slot, report, lambda report: self._on_report(slot, pickle.loads(report)))
+            self._outgoing.append((number, slot, pickle.dumps(message)))
+
+    def _exchange(self) -> None:
+        """Pass messages to the collector, and have it return the next reports."""
+        if not self._outgoing and (self._exchanges or not self._sent):
+            return
+        outgoing, self._outgoing = self._outgoing, []
+        began = time.monotonic()
+        collector = self._pool.collector()
+        self._away_s += time.monotonic() - began  # it may have been started
+        joining = {s.host.node: s.host.actor for _, s, _ in outgoing if s.collector is not collector}
+        for number, slot, _ in outgoing:
+            self._sent[number], slot.collector = slot, collector
+        messages = pickle.dumps([(number, slot.host.node, message) for number, slot, message in outgoing])
+        if not self._exchanges:
+            self._heard = self._now()
+        self._exchanges += 1
+        answer: Future[bytes] = collector.exchange.remote(self._key, messages, joining).future()
+        answer.add_done_callback(
+            lambda answer: self._answers.put(partial(self._on_reports, collector, answer))
+        )
+
+    def _on_reports(self, collector: Any, answer: Future[bytes]) -> None:
+        self._exchanges -= 1
+        self._heard = self._now()
+        try:
+            reports: Sequence[tuple[int, bytes | str]] = pickle.loads(answer.result())
+        except Exception as error:  # noqa: BLE001  (its process died)
+            self._lose_collector(collector, last_line(error))
+            return
+        for number, report in reports:
+            slot = self._sent.pop(number, None)
+            if slot is None or slot.call != number:
+                continue  # canceled, or lost meanwhile
+            if isinstance(report, str):
+                self._lose(slot, report)
+            else:
+                slot.call = None
+                self._on_report(slot, pickle.loads(report))
+
+    def _lose_collector(self, collector: Any, why: str) -> None:
+        """Have what was under way by a collector evaluated again."""
+        self._pool.lose_collector(collector, why)
+        self._heard = self._now()
+        for number, slot in [*self._sent.items()]:
+            if slot.collector is collector:
+                del self._sent[number]
+                if slot.call == number:
+                    self._queue.put_back([*slot.pending])
+                    self._abandon(slot)
 
     def _evaluates(self, slot: _Slot[Item]) -> bool:
         """Return whether a host has begun to evaluate by the spec."""
@@ -279,12 +354,9 @@ class _HostQueue(QueuedExecutor[Item, Found]):
     def _call(self, slot: _Slot[Item], reference: Any, take: Callable[[Any], None] = lambda _: None) -> None:
         # A wait for references takes as long as there are references; futures come by themselves.
         answer: Future[Any] = reference.future()
-        slot.call, slot.take, slot.since = answer, take, time.monotonic()
-        answer.add_done_callback(partial(self._on_answer, slot))
-
-    def _on_answer(self, slot: _Slot[Item], answer: Future[Any]) -> None:
-        """Note an answer, in a thread of Ray."""
-        self._answers.put((slot, answer))
+        slot.call, slot.take, slot.since = answer, take, self._now()
+        # In a thread of Ray.
+        answer.add_done_callback(lambda answer: self._answers.put(partial(self._handle, slot, answer)))
 
     def _handle(self, slot: _Slot[Item], answer: Future[Any]) -> None:
         if slot.call is not answer:
@@ -316,6 +388,9 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             self._begins_alone = False
             self._pool.answered(slot.host)
         for reply in report.replies:
+            # A message that the collector passed on may arrive after what canceled it.
+            if reply.position not in slot.pending:
+                continue
             del slot.pending[reply.position]
             self._suspects.discard(reply.position)
             self._ready.append(self._result(self._queue.finish(reply.position), reply))
@@ -344,10 +419,10 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             dict.fromkeys((*self.notes, f"{note}; times may be too long" if is_last else note))
         )
         if not is_last:
-            slot.host.actor.cancel.remote(self._key)
             self._exclude(slot, why)
 
     def _exclude(self, slot: _Slot[Item], why: str) -> None:
+        slot.host.actor.end.remote(self._key)
         self._queue.put_back([*slot.pending])
         self._remove(slot)
         self._hosts.exclude(slot.host, why)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planish.core import LostError, PlanishError, Target, TargetError
+from planish.measure.ray_collector import start_collector
 from planish.measure.ray_connection import RESOURCE, last_line
 from planish.measure.ray_host import THREADS, Description, MeasuringHost, Versions
 
@@ -23,7 +24,8 @@ STALL_S = 30.0
 TICK_S = 0.1
 """Seconds between two looks at what the hosts do, where they answer nothing meanwhile."""
 _LOOK_S = 1.0  # how often hosts are looked for
-_MOST_LOSSES = 3  # actors in a row that are lost on a node before any of them has answered with a result
+_MOST_STARTS = 3  # actors in a row that do not start on a node
+_MOST_LOSSES = 10  # actors in a row that are lost on a node without a result: more than a candidate may end
 _START = f"""Start one: ray start --address=... --resources='{{"{RESOURCE}": 1}}'."""
 
 _log = logging.getLogger("planish")
@@ -107,9 +109,12 @@ class HostPool:
         self._next_look = 0.0
         self._busy_since = time.monotonic()
         self._keys = itertools.count()
+        self._collector: Any = None
         if not _nodes():
             raise PlanishError(f"no host of the Ray cluster has the resource '{RESOURCE}'", _START)
         try:
+            self.ready()
+            self.collector()  # starts beside the hosts
             self.wait_for(1, stall_s)  # so that its start is not part of a search's time
         except BaseException:
             self.close()
@@ -122,6 +127,9 @@ class HostPool:
         hosts, self._hosts = [*self._hosts.values()], {}
         if not ray.is_initialized():
             return
+        if self._collector is not None:
+            ray.kill(self._collector)
+            self._collector = None
         if leaving := [host.actor.leave.remote() for host in hosts if host.description]:
             ray.wait(leaving, num_returns=len(leaving), timeout=2.0)
         for host in hosts:
@@ -135,6 +143,26 @@ class HostPool:
     def next_key(self) -> int:
         """Return a number for an executor, which no other one of this cluster has."""
         return next(self._keys)
+
+    def collector(self) -> Any:
+        """Return the handle of the collector of reports, which is started where there is none.
+
+        Raises:
+            LostError: it does not start.
+        """
+        if self._collector is None:
+            self._collector = start_collector()
+        return self._collector
+
+    def lose_collector(self, collector: Any, why: str) -> None:
+        """End a collector; another one is started when it is needed."""
+        import ray  # pyright: ignore[reportMissingImports]
+
+        if collector is self._collector:
+            self._collector = None
+            _log.warning("the collector of reports was lost: %s", why)
+            with suppress(Exception):  # it is dead already
+                ray.kill(collector)
 
     def ready(self) -> Mapping[str, Host]:
         """Look for hosts, and return those that are ready by the ids of their nodes.
@@ -184,8 +212,9 @@ class HostPool:
         self._reasons[host.node] = f"{host.name} was lost: {why}"
         _log.warning("measuring host %s was lost: %s", host.name, why)
         self._losses[host.node] += 1
-        if self._losses[host.node] >= _MOST_LOSSES:
-            self._refuse(host, f"lost {_MOST_LOSSES} times in a row: {why}")
+        most = _MOST_LOSSES if host.description else _MOST_STARTS
+        if self._losses[host.node] >= most:
+            self._refuse(host, f"lost {most} times in a row: {why}")
         self._next_look = 0.0
 
     def answered(self, host: Host) -> None:
