@@ -6,7 +6,9 @@ Schedules of GPUs have loops, too: "schedules" describes those of processors and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import astuple
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,22 +54,24 @@ SCHEMAS = {
 }
 
 
-class Represented(TemplateSpace):
-    """A template space that describes its candidates in one of these ways.
+class HasRepresentation:
+    """Has one of several ways to describe the candidates of a space.
 
-    Args:
-        program: what is scheduled.
-        target: where.
-        representation: one of `REPRESENTATIONS`.
+    Attributes:
+        representation: name of the way.
     """
 
-    def __init__(self, program: Program, target: Target, representation: str = "all") -> None:
-        super().__init__(program, target)
-        self.representation, self._made_for = representation, (program, target)
+    representation = "all"
 
-    def by(self, representation: str) -> Represented:
+    def by(self, representation: str) -> Self:
         """Give the space with another representation."""
-        return Represented(*self._made_for, representation)
+        made = copy(self)
+        made.representation = representation
+        return made
+
+
+class Represented(HasRepresentation, TemplateSpace):
+    """A template space that describes its candidates in one of `REPRESENTATIONS`."""
 
     @property
     def knob_names(self) -> Sequence[str]:
@@ -100,23 +104,20 @@ class Represented(TemplateSpace):
         return found
 
 
-class GpuRepresented(GpuSpace):
+class GpuRepresented(HasRepresentation, GpuSpace):
     """A space of GPU schedules that describes its candidates in one of three ways.
+
+    They are "configuration", the numbers of all knobs; "schedules", what the level gives for processors; and
+    "all", what it gives for GPUs.
 
     Args:
         program: what is scheduled.
         target: a device.
-        representation: "configuration", the numbers of all knobs; "schedules", what the level gives for
-            processors; or "all", what it gives for GPUs.
     """
 
-    def __init__(self, program: Program, target: Target, representation: str = "all") -> None:
+    def __init__(self, program: Program, target: Target) -> None:
         super().__init__(program, target)
-        self.representation, self._made_for = representation, (program, target)
-
-    def by(self, representation: str) -> GpuRepresented:
-        """Give the space with another representation."""
-        return GpuRepresented(*self._made_for, representation)
+        self._made_for = program, target
 
     @property
     def knob_names(self) -> Sequence[str]:

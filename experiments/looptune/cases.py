@@ -16,8 +16,8 @@ from planish.levels.loops.level import LoopsEvaluatorSpec, LoopsLevel
 from planish.search.factory import make_searcher
 
 SEARCHES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "greedy, record-ahead 1": ("greedy1", {}),
-    "greedy, record-ahead 2": ("greedy2", {}),
+    "greedy, look-ahead 1": ("greedy1", {}),
+    "greedy, look-ahead 2": ("greedy2", {}),
     "beam 2, depth first": ("beam-dfs", {"width": 2}),
     "beam 4, depth first": ("beam-dfs", {"width": 4}),
     "beam 2, breadth first": ("beam-bfs", {"width": 2}),

@@ -19,7 +19,7 @@ def test_a_schedule_of_a_gpu_has_the_columns_of_a_processor(monkeypatch: pytest.
     recorded, represented = (import_module(name) for name in ("recorded", "representations"))
     product, backend = matmul(48, 64, 40), recorded.OPENCL
     device = Target("", recorded.DEVICES[backend].features | {"avx512"}, 1, {"backend": backend})
-    gpu = represented.GpuRepresented(replace(product, backend=backend), device, "schedules")
+    gpu = represented.GpuRepresented(replace(product, backend=backend), device).by("schedules")
     processor = represented.Represented(
         product, Target("", frozenset({"avx512"}), 1, {"backend": "portable"})
     )
