@@ -10,7 +10,9 @@ from typing import cast
 
 import pytest
 
+from planish.levels.loops.backends import this_machine
 from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import matmul
 from planish.models import model_files
 from planish.models.model_files import load_model
@@ -42,6 +44,9 @@ def test_recording_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
         assert [(one.program, one.programs) for one in again] == [(SMALL[2], 3)]
         assert [*record_programs(LEVEL, SMALL, LOOPS, 8, store, seconds=1e-9)] == []
         assert len(store.runs()) == 3
+        spaces = [task.space(TemplateSpace) for task in known_tasks(store, LEVEL)]
+    # Else what is learnt has features by other caches than those of the searches that ask it.
+    assert [space and space.facts.machine for space in spaces] == [this_machine(1).machine] * 3
 
 
 def test_programs_of_other_levels_and_versions_are_not_counted(tmp_path: Path) -> None:

@@ -89,8 +89,9 @@ def learn(
     elif stopped:
         remark("Stopped. Run the same command again to continue.")
     elif fitted is None:
-        fewest = f"{count} programs are recorded, and nothing is fitted to fewer than {plan.first}."
-        remark(f"{fewest} Run the same command again, or name more programs.")
+        known = "1 program is recorded" if count == 1 else f"{count} programs are recorded"
+        what = f"{known}, and nothing is fitted to fewer than {plan.first}."
+        remark(f"{what} Run the same command again, or name more programs.")
 
 
 def judged(fitted: Fitted) -> str:

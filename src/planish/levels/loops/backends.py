@@ -221,8 +221,24 @@ def this_machine(cores: int, backend: str = "") -> Target:
         )
     made = backend_named(chosen)
     toolchain = {"backend": chosen} | {name: version(name) for name in made.packages}
-    machine = made.machine if made.machine.caches else replace(made.machine, caches=caches())
-    return Target(processor(), frozenset({chosen}), cores, toolchain, machine)
+    return Target(processor(), frozenset({chosen}), cores, toolchain, _machine_of(chosen))
+
+
+def _machine_of(backend: str) -> Machine:
+    """Return this machine's registers, as a back end uses them, and caches."""
+    known = backend_named(backend).machine
+    return known if known.caches else replace(known, caches=caches())
+
+
+def with_machine(target: Target) -> Target:
+    """Return a stored target with what its processor has, where that is this machine's; else as it is.
+
+    Otherwise, the features of stored trials would differ from those of the same candidates in a search.
+    """
+    backend = target.toolchain.get("backend", "")
+    if target.machine or target.processor != processor() or backend not in backend_names():
+        return target
+    return replace(target, machine=_machine_of(backend))
 
 
 # Other processors

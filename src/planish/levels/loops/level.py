@@ -157,7 +157,7 @@ class LoopsLevel(Level["TensorProgram"]):
         "template" is AutoTVM's, by knobs; "steps" is LoopTune's, by a cursor; "marked-steps" has the back
         end's decisions among the cursor's actions.
         """
-        from planish.levels.loops.backends import vector_builds
+        from planish.levels.loops.backends import vector_builds, with_machine
         from planish.levels.loops.space.cursor import AnnotationSpace, CursorSpace
         from planish.levels.loops.space.facts import machine_of
         from planish.levels.loops.space.template import TemplateSpace
@@ -169,6 +169,7 @@ class LoopsLevel(Level["TensorProgram"]):
             if name != self.spaces[0]:
                 raise unknown("a GPU has no space", name, self.spaces[:1])
             return GpuSpace(program, target)
+        target = with_machine(target)
         if name == "template":
             return TemplateSpace(program, target, vector_builds(target))
         if name == "steps":
