@@ -31,14 +31,19 @@ def compile_(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", help="Tune the kernels for so long; without, by default schedules."),
+        typer.Option(
+            "--seconds",
+            help="Choose algorithms and tune the kernels for so long; without, by estimates and default "
+            "schedules. Reading, linking, verification and the comparison (20 s at most, peers besides) are "
+            "not included; their times are printed.",
+        ),
     ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
             "--tolerance",
             help="Largest difference from ONNX Runtime, as a share of an output's largest number; 1e-4, "
-            "with --precision bf16 0.03.",
+            "with --precision bf16 0.03, with int8 0.05.",
         ),
     ] = None,
     inputs: Annotated[
@@ -49,8 +54,9 @@ def compile_(
         str,
         typer.Option(
             "--precision",
-            metavar="float32|bf16",
-            help="bf16 stores weights that a call reads a few times as bfloat16.",
+            metavar="float32|bf16|int8",
+            help="How weights that a call reads a few times are stored: int8 with a scale for each channel. "
+            "Arithmetic is in float32.",
         ),
     ] = "float32",
     cores: given.Cores = 1,
@@ -100,6 +106,8 @@ def compile_(
         f"Verified: differs from ONNX Runtime without optimizations by {found.difference:.1e} at most "
         f"(tolerance {found.tolerance:g})."
     )
+    phases = ", ".join(f"{name} {amount(taken, 's')}" for name, taken in found.phases.items())
+    say(f"Time: {phases}.")
     say(f"Written: {', '.join(str(output / name) for name in ('model.so', 'model.h', 'manifest.json'))}")
 
 

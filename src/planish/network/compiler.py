@@ -37,7 +37,7 @@ from planish.network.library.schedule import Schedule, is_foreign, runs_here, sc
 from planish.network.library.variants import concrete_shapes, join_variants
 from planish.network.placing import place_tensors
 from planish.network.rewrites.pipeline import rewrite
-from planish.network.rewrites.precision import narrow_weights, narrowed
+from planish.network.rewrites.precision import BFLOAT16, INT8, narrow_weights, narrowed
 from planish.sandbox.scratch import shared_folder
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ MODULE_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 CHOICES_SHARE = 0.5
 """Share of the time for tuning that measuring algorithms, strips and placements takes at most."""
 
-PRECISIONS = ("float32", "bf16")
-"""Types in which weights may be stored."""
+PRECISIONS: Mapping[str, str] = {"float32": "", "bf16": BFLOAT16, "int8": INT8}
+"""Names of precisions, and the types of weights that a call reads a few times; empty for float32."""
 
-NARROW_TOLERANCE = 0.03
-"""Largest difference that is accepted by default where weights are bfloat16."""
+TOLERANCES: Mapping[str, float] = {BFLOAT16: 0.03, INT8: 0.05}
+"""Largest difference that is accepted by default with narrow weights."""
 
 MOST_BATCHES = 8
 """Batches of the user's inputs on which answers are compared."""
@@ -86,6 +86,7 @@ class Compilation:
         tolerance: what was accepted.
         tuned: kernels that were tuned.
         kernels: distinct kernels.
+        phases: what the compilation did to the seconds that it took; of all variants.
         variants: those of the library, where it is for several shapes; the other figures are the first one's,
             and the difference is the largest.
     """
@@ -101,6 +102,7 @@ class Compilation:
     tolerance: float
     tuned: int
     kernels: int
+    phases: Mapping[str, float]
     variants: Sequence[Compilation] = ()
 
     @property
@@ -125,7 +127,7 @@ def compile(  # noqa: A001 (of `planish.compile`)
     tolerance: float | None = None,
     inputs: str | Path | None = None,
     store: Store | str | Path | None = None,
-    precision: str = PRECISIONS[0],
+    precision: str = "float32",
 ) -> CompiledNetwork:
     """Compile an ONNX model or a StableHLO module to one shared library, and verify its answers.
 
@@ -135,12 +137,14 @@ def compile(  # noqa: A001 (of `planish.compile`)
         shape: of inputs whose shape is open: `"x=1x3x224x224"`, or `{"x": (1, 3, 224, 224)}`. With a range,
             `"x=1..8x3x224x224"` or `"x=1x3x48x160..320:32"`, the library has a variant for each shape.
         cores: threads of the library, the calling one included.
-        seconds: for tuning the kernels; without, the default schedules are taken.
+        seconds: for choosing algorithms and for tuning the kernels; reading, linking and verification are not
+            included. Without, algorithms follow from estimates, and kernels have default schedules.
         tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
-            of the largest number of an output; 1e-4 by default, with "bf16" 0.03.
+            of the largest number of an output; 1e-4 by default, with "bf16" 0.03, with "int8" 0.05.
         inputs: an `.npz` file of real inputs, on which the library is verified too; see `numpy.savez`.
         store: an open store, or its location, where tuned kernels are kept; None for the user's own.
-        precision: "float32", or "bf16": weights that a call reads a few times are stored as bfloat16.
+        precision: "float32", "bf16" or "int8": weights that a call reads a few times are stored as bfloat16,
+            or as int8 with a scale for each channel. Arithmetic is in float32.
 
     Returns:
         The network, which takes and returns NumPy arrays.
@@ -189,7 +193,7 @@ def compile_model(
     measures: bool = True,
     fuse: bool = True,
     target: str = "",
-    precision: str = PRECISIONS[0],
+    precision: str = "float32",
     on_progress: Progress | None = None,
     start: ExecutorFactory = LocalExecutor,
 ) -> Compilation:
@@ -241,7 +245,7 @@ def compile_model(
         COMPARISON_S / len(shapes),
         start,
         module,
-        narrow=precision == PRECISIONS[1],
+        narrow=PRECISIONS[precision],
     )
     found = list[Compilation]()
     for number, each in enumerate(shapes, 1):
@@ -265,7 +269,7 @@ class _Request:
         comparison_s: seconds of the comparison with ONNX Runtime.
         start: starts the workers that tune.
         module: text of the StableHLO module that the model was read from; empty for a model of ONNX.
-        narrow: whether weights may be bfloat16.
+        narrow: type of weights that a call reads a few times; empty for float32.
     """
 
     target: Target
@@ -279,11 +283,12 @@ class _Request:
     comparison_s: float
     start: ExecutorFactory
     module: str = ""
-    narrow: bool = False
+    narrow: str = ""
 
 
 def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
     """Compile a model for one set of shapes, to a library of its own."""
+    clock = _Phases()
     read_network, source = _importer()
     options = {"shape": shape} if shape else {}
     options |= {"inputs": str(request.inputs)} if request.inputs else {}
@@ -295,7 +300,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     from planish.network.tuning import DefaultTimes, choose
     from planish.network.verification import INPUT_SETS, TOLERANCE
 
-    limit = request.tolerance or (NARROW_TOLERANCE if request.narrow else TOLERANCE)
+    limit = request.tolerance or TOLERANCES.get(request.narrow, TOLERANCE)
     own = _read_feeds(program) if request.inputs else []
     feeds = [*own, *make_feeds(network, INPUT_SETS)]
     if request.module:
@@ -303,6 +308,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
 
         on_progress(verify_translation(request.module, network, model, feeds))
     feeds.append(make_extreme_feed(network))
+    clock.end("reading")
     begun, seconds = time.monotonic(), request.seconds
     defaults = DefaultTimes(target, seconds and CHOICES_SHARE * seconds)
     network, kernels = _arrange(network, min(limit, TOLERANCE), request, defaults)
@@ -311,11 +317,14 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     distinct = {kernel.program.text for kernel in kernels}
     on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
     schedules, tuned = choose(network, kernels, defaults, seconds, request.store, on_progress, request.start)
+    clock.end("algorithms and schedules")
     built = build(network, kernels, schedules, target, weights)
     folder = _working_folder()
     write_library(built, folder)
     worst = _verify_library(network, model, limit, kernels, schedules, request, built, folder, feeds)
+    clock.end("linking and verification")
     layers, matches, comparison = _measure(network, model, kernels, request, folder, feeds[0])
+    clock.end("times of layers and comparison")
     facts = {"difference": worst, "tolerance": limit, "matches": [asdict(each) for each in matches]}
     described = [
         facts_of | (asdict(layer) if layers else {})
@@ -325,8 +334,22 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     write_manifest(built.manifest, folder)
     loaded = None if is_foreign(target) else CompiledNetwork(folder)
     return Compilation(
-        built.manifest, built, folder, loaded, layers, matches, comparison, worst, limit, tuned, len(distinct)
-    )
+        built.manifest, built, folder, loaded, layers, matches, comparison, worst, limit, tuned,
+        len(distinct), clock.seconds,
+    )  # fmt: skip
+
+
+class _Phases:
+    """Seconds that each phase of a compilation takes."""
+
+    def __init__(self) -> None:
+        self.seconds = dict[str, float]()
+        self._begun = time.monotonic()
+
+    def end(self, name: str) -> None:
+        """End a phase, and begin the next one."""
+        self.seconds[name] = time.monotonic() - self._begun
+        self._begun += self.seconds[name]
 
 
 def _measure(
@@ -360,9 +383,9 @@ def _arrange(
     else:
         network = rewrite(network, tolerance, target)
     if request.narrow:
-        network = narrow_weights(network)
-        count, fewer = narrowed(network)
-        on_progress(f"{count} weights are bfloat16, which saves {amount(fewer, 'B')}")
+        whole, network = network, narrow_weights(network, request.narrow)
+        count, fewer = narrowed(whole, network)
+        on_progress(f"{count} weights are {request.narrow}, which saves {amount(fewer, 'B')}")
     if measured:
         return choose_placements(network, defaults, on_progress, fuse=request.fuse)
     return place_tensors(network, fuse=request.fuse)
@@ -408,7 +431,7 @@ def _join_variants(found: Sequence[Compilation]) -> Compilation:
     loaded = None if found[0].loaded is None else CompiledNetwork(folder)
     return replace(
         found[0], manifest=built.manifest, built=built, folder=folder, loaded=loaded, difference=worst,
-        variants=found,
+        phases={name: sum(each.phases[name] for each in found) for name in found[0].phases}, variants=found,
     )  # fmt: skip
 
 
@@ -444,7 +467,7 @@ def _verify_library(
     except ProgramError as error:
         if not request.narrow:
             raise
-        hint = 'Nothing was written. Give a larger tolerance=, or leave out precision="bf16".'
+        hint = "Nothing was written. Give a larger tolerance=, or leave out precision=."
         raise ProgramError(error.message, hint) from error
     request.on_progress(
         f"verified{by}: differs from ONNX Runtime without optimizations by {worst:.1e} at most"

@@ -56,6 +56,8 @@ BEST = 3
 """Schedules of a kernel that are compared in the library: the best of many trials is often best by chance."""
 FINALISTS = 2
 """Choices of schedules for all kernels that are compared by whole runs, beside that of each by itself."""
+LIBRARIES = BEST + FINALISTS + 1
+"""Libraries that are built and timed to compare tuned schedules, at most."""
 GAP_S = 1.0
 """Seconds that a search takes between two trials, or before the first, at most."""
 MIN_SEARCH_S, MAX_SEARCH_S = 2.0, 20.0
@@ -212,7 +214,8 @@ def choose(
         network: what is computed.
         kernels: its kernels.
         defaults: the default schedules, and the machine.
-        seconds: for tuning; None or 0 for none.
+        seconds: for tuning, and for building and timing the libraries that compare schedules; with 0, of the
+            stored schedules; None for the default ones.
         store: where trials are kept.
         on_progress: is called with lines on the progress.
         start: starts the workers that tune.
@@ -224,15 +227,21 @@ def choose(
     distinct = {kernel.program.text: kernel for kernel in tunable}
     schedules = defaults.schedules(kernels)
     options, tuned = [schedules], dict[str, Sequence[Candidate]]()
-    if seconds:
-        calls = Counter(kernel.program.text for kernel in tunable)
+    if seconds is not None:
+        begun, calls = time.monotonic(), Counter(kernel.program.text for kernel in tunable)
         times = _kernel_times(network, kernels, schedules, target)
         each = {text: whole / calls[text] for text, whole in times.items()}
-        tuned = tune(tunable, each, seconds, store, target, on_progress, start)
-        for rank in range(BEST):
+        # The libraries of tuned schedules take as long as this one.
+        library_s = time.monotonic() - begun
+        left = seconds - library_s
+        tuned = tune(
+            tunable, each, left - min(left / 2, LIBRARIES * library_s), store, target, on_progress, start
+        )
+        left = seconds - (time.monotonic() - begun)
+        for rank in range(max(1, min(BEST, int(left / library_s) - FINALISTS))):
             ranked = {text: best[rank] for text, best in tuned.items() if rank < len(best)}
             made = {text: compile_schedule(distinct[text], steps, target) for text, steps in ranked.items()}
-            options.append({**schedules, **made})
+            options += [{**schedules, **made}] if made else []
     if not is_foreign(target) and any(s.is_shared for option in options for s in option.values()):
         # On one core, the schedules are the same, or the default ones for one core.
         one = this_machine(1)
@@ -384,12 +393,13 @@ class DefaultTimes:
     def __init__(self, target: Target, seconds: float | None = None) -> None:
         self.target = target
         self._end = None if seconds is None else time.monotonic() + seconds
+        self._last_s = 0.0
         self._compiled: dict[str, Schedule] = {}
 
     @property
     def is_over(self) -> bool:
-        """Return whether the time for measurements is over."""
-        return self._end is not None and time.monotonic() > self._end
+        """Return whether the time is over, or would be after a measurement as long as the last one."""
+        return self._end is not None and time.monotonic() + self._last_s > self._end
 
     def schedules(self, kernels: Kernels) -> dict[str, Schedule]:
         """Return the default schedule of each distinct kernel."""
@@ -401,4 +411,7 @@ class DefaultTimes:
 
     def measure(self, network: Network, kernels: Kernels) -> Sequence[float]:
         """Return the seconds of each kernel of a network."""
-        return time_kernels(network, kernels, self.schedules(kernels), self.target)
+        begun = time.monotonic()
+        found = time_kernels(network, kernels, self.schedules(kernels), self.target)
+        self._last_s = time.monotonic() - begun
+        return found

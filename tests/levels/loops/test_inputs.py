@@ -78,7 +78,7 @@ def test_they_are_as_fine_as_exact_sums_allow(text: str, sizes: dict[str, int], 
     assert finest_levels(program, dict.fromkeys(program.inputs, 1.0)) == levels
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "qint8"])
 @pytest.mark.parametrize("rank", [1, 2, 3, 5])
 def test_numbers_of_every_style_are_finite(dtype: str, rank: int) -> None:
     axes = "abcde"[:rank]

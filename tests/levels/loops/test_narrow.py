@@ -57,6 +57,8 @@ def test_sums_of_narrow_tensors_are_kept_wide() -> None:
         ("A=float16", {"A": "float16", "B": "float32", "C": "float32", "D": "float32"}),
         ("bfloat16,B=float16", {"A": "bfloat16", "B": "float16", "C": "float32", "D": "bfloat16"}),
         ("float16, D=float32", {"A": "float16", "B": "float16", "C": "float32", "D": "float32"}),
+        ("qint8", {"A": "qint8", "B": "qint8", "C": "float32", "D": "float32"}),
+        ("float16,B=qint8", {"A": "float16", "B": "qint8", "C": "float32", "D": "float16"}),
         ("float64", {"A": "float64", "B": "float64", "C": "float64", "D": "float64"}),
     ],
 )
@@ -91,6 +93,8 @@ def test_parts_of_a_concatenation_that_are_reduced() -> None:
             "C=float16",
             "C is written and read, so it cannot be float16. Give float16 to inputs and outputs; what",
         ),
+        ("D=qint8", "D is written, so it cannot be qint8: inputs alone are"),
+        ("B=qint8,D=int32", "the tensors have types int32, qint8"),
         ("A=float16,B=float64", "the tensors have types float16, float64. Give all of them one; float16,"),
     ],
 )
@@ -175,6 +179,19 @@ def test_all_numbers_are_widened_as_numpy_does(name: str, text: str, dtype: str)
     )
 
 
+@pytest.mark.parametrize("text", SHAPES)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_all_numbers_of_qint8_are_widened_as_numpy_does(name: str, text: str) -> None:
+    made = parse(text, {"i": 131, "j": 37} if "j" in text else {"i": 131}, dtype="A=qint8")
+    a = np.resize(np.arange(256, dtype=np.uint8), made.type["A"].shape).view(np.int8)
+    got = outputs_of(unscheduled(made), BUILDERS[name], {"A": a})["C"]
+    wide = a.astype(np.float32)
+    expected = {"C[j,i] = A[i,j]": wide.T, "C[i] = A[2*i]": wide[::2]}.get(text, wide)
+    np.testing.assert_array_equal(
+        got, np.broadcast_to(expected[:, None], got.shape) if "A[i]" in text else expected
+    )
+
+
 @settings(max_examples=80)
 @given(programs(points=1200, dtypes=NARROW), st.data())
 def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject) -> None:
@@ -196,7 +213,26 @@ def test_numpy_and_the_interpreter_agree_with_the_reference(made: Program) -> No
     assert wrong_in_tree(lower(unscheduled(made)), made) is None
 
 
+@settings(max_examples=40)
+@given(
+    programs(
+        points=400, dtypes=["qint8"], functions=("abs", "relu", "max", "sub"), reductions=("add", "max")
+    ),
+    st.data(),
+)
+def test_any_schedule_of_any_program_of_qint8_is_right(made: Program, data: st.DataObject) -> None:
+    schedule = data.draw(schedules(made.with_constants(made.inputs)))
+    name = data.draw(st.sampled_from(list(BUILDERS)))
+    assert wrong(schedule, BUILDERS[name]) is None
+    assert wrong_in_tree(lower(unscheduled(made)), made) is None
+
+
 # Verification
+
+
+def test_padding_of_qint8_is_one_of_its_numbers() -> None:
+    with pytest.raises(ProgramError, match="is not a value of int8"):
+        parse("C[m] = pad(A[m-1], 0.5)", {"m": 4}, dtype="A=qint8")
 
 
 @pytest.mark.parametrize("dtype", NARROW)
@@ -215,7 +251,7 @@ def test_an_element_that_was_cut_off_instead_of_rounded_fails(dtype: str) -> Non
 TILED = (Split("m", 6), Split("n", 16), Reorder(("m:6", "n:16", "k", "m", "n")))
 
 
-@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, (*NARROW, "int8"))))
+@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, (*NARROW, "int8", "qint8"))))
 def test_default_schedules_and_copies_are_right(backend: str, dtype: str) -> None:
     """Copies of integers are as small as the tensor; the steps are those of a tile, operands packed."""
     made = parse(GEMM, {"m": 30, "n": 50, "k": 70}, dtype=dtype)
@@ -228,7 +264,7 @@ def test_default_schedules_and_copies_are_right(backend: str, dtype: str) -> Non
         assert copies <= {"int8" if dtype == "int8" else "float32"}
 
 
-@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, NARROW)))
+@pytest.mark.parametrize(("backend", "dtype"), list(product(BACKENDS, (*NARROW, "qint8"))))
 def test_copies_made_ahead_are_narrow_where_they_are_read_a_few_times(backend: str, dtype: str) -> None:
     steps = Split("n", 16), Pack("B", "root", ahead=True)
     for rows, kind in ((3, dtype), (70, "float32")):
@@ -239,13 +275,13 @@ def test_copies_made_ahead_are_narrow_where_they_are_read_a_few_times(backend: s
 
 
 @pytest.mark.parametrize("candidate", [Candidate(), Candidate((Library("numpy"),))])
-@pytest.mark.parametrize("dtype", [*NARROW, "int8"])
+@pytest.mark.parametrize("dtype", [*NARROW, "int8", "qint8"])
 def test_a_function_takes_and_returns_such_arrays(dtype: str, candidate: Candidate) -> None:
     made = parse(GEMM, SIZES, dtype=dtype)
     call = function_of(made, candidate, Target("", frozenset({BACKENDS[0]}), 1, {"backend": BACKENDS[0]}))
     inputs = make_inputs(made)
     result = call(inputs["A"], inputs["B"])
-    assert result.dtype == numpy_type("int32" if dtype == "int8" else dtype)
+    assert result.dtype == {"int8": "int32", "qint8": "float32"}.get(dtype, numpy_type(dtype))
     assert check(made, {"C": result}, reference(made, inputs)) is None
-    with pytest.raises(PlanishError, match=f"A is float32.*this was made for {dtype}"):
+    with pytest.raises(PlanishError, match=f"A is float32.*this was made for {numpy_type(dtype)}"):
         call(inputs["A"].astype(np.float32), inputs["B"])

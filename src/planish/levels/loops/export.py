@@ -90,6 +90,7 @@ _C_TYPES = {
     "bfloat16": "uint16_t",
     "int32": "int32_t",
     "int8": "int8_t",
+    "qint8": "int8_t",
     "int64": "int64_t",
 }
 """C has no name for the narrow ones that all compilers know, so there it is their bits."""

@@ -129,13 +129,16 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def target(self, program: TensorProgram, cores: int) -> Target:
         """Describe this machine, or a device; raises TargetError where it lacks what is asked of it."""
+        from planish.levels.loops.lang.program import QINT8, TF32
+
+        dtypes = {kind.dtype for _, kind in program.types}
         if is_gpu(program.backend):
             from planish.levels.loops.gpu.evaluator import gpu_target
 
+            if QINT8 in dtypes:
+                raise TargetError(f"element type '{QINT8}' is for CPUs", "Use bfloat16, or int8 with int32.")
             return gpu_target(program.backend, cores)
-        from planish.levels.loops.lang.program import TF32
-
-        if any(kind.dtype == TF32 for _, kind in program.types):
+        if TF32 in dtypes:
             what = f"element type '{TF32}' is for the tensor cores of GPUs"
             raise TargetError(what, "Choose the target cuda:sm_80, or use float32.")
         return this_machine(cores, program.backend)

@@ -9,7 +9,7 @@ from math import prod
 
 from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.parse import parse
-from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lang.program import QINT8, Program
 from planish.network.ir import Network, Node, Shape
 
 OUTPUT = "O"
@@ -252,7 +252,11 @@ class KernelBuilder:
             for local, (tensor, _) in self.operands.items()
             if local in named
         }
-        narrow = {local: dtype for local, dtype in dtypes.items() if dtype != "float32"}
+        narrow = {
+            local: QINT8 if dtype == "int8" else dtype
+            for local, dtype in dtypes.items()
+            if dtype != "float32"
+        }
         made = parse(text, sizes, shapes, narrow or "float32")
         constant = [n for n in made.inputs if self.operands[n][0] in self.network.constants]
         return made.with_constants(n for n in constant if n not in made.integer_indices)

@@ -32,7 +32,9 @@ from planish.levels.loops.lang.program import (
     COMPARISONS,
     DTYPES,
     INDICES,
+    INPUTS_ONLY,
     POSITIONS,
+    QINT8,
     TF32,
     Access,
     Apply,
@@ -61,7 +63,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype("float32" if dtype == TF32 else dtype)
+    return np.dtype({TF32: "float32", QINT8: "int8"}.get(dtype, dtype))
 
 
 # Integers
@@ -97,6 +99,8 @@ def check_numbers(program: Program) -> None:
     """Refuse numbers that the type of a program's arithmetic does not reach; raises ProgramError."""
     for expr in (part for s in program.statements for part in parts(s.value)):
         number = expr.value if isinstance(expr, Const) else getattr(expr, "pad", None)
+        if isinstance(expr, Access) and number is not None and program.type[expr.tensor].dtype == QINT8:
+            _check_number(number, "int8")
         if number is None or isinf(number):
             continue
         if isnan(number):
@@ -178,7 +182,7 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
     inner = {POSITIONS, *(t for t in read if t in written)}
     # A narrow type lacks most integers: bfloat16 has those to 256.
     inner |= index_tensors(statements)
-    results = arithmetic if arithmetic == INTEGER or usual == TF32 else usual
+    results = arithmetic if arithmetic == INTEGER or usual in INPUTS_ONLY else usual
     types = {t: arithmetic if t in inner else usual for t in read if t not in written}
     types |= {t: arithmetic if t in inner else results for t in written}
     for tensor, dtype in given.items():
@@ -192,8 +196,8 @@ def stored_types(statements: Sequence[Statement], given: Mapping[str, str]) -> d
                 f"{tensor} is written and read, so it cannot be {dtype}",
                 f"Give {dtype} to inputs and outputs; what is between them stays {arithmetic}.",
             )
-        if dtype != arithmetic and tensor in written and (arithmetic == INTEGER or dtype == TF32):
-            why = "inputs alone are" if dtype == TF32 else "integers are not rounded to fewer bits"
+        if dtype != arithmetic and tensor in written and (arithmetic == INTEGER or dtype in INPUTS_ONLY):
+            why = "inputs alone are" if dtype in INPUTS_ONLY else "integers are not rounded to fewer bits"
             raise ProgramError(
                 f"{tensor} is written, so it cannot be {dtype}: {why}",
                 f"Give {dtype} to inputs; {arithmetic} is written.",
@@ -227,7 +231,7 @@ def _arithmetic(given: Mapping[str, str]) -> str:
     if len(found) > 1:
         raise ProgramError(
             f"the tensors have types {', '.join(sorted(types))}",
-            "Give all of them one; float16, bfloat16 and tf32 go with float32, int8 with int32.",
+            "Give all of them one; float16, bfloat16, tf32 and qint8 go with float32, int8 with int32.",
         )
     return found.pop()
 

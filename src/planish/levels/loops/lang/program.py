@@ -18,6 +18,7 @@ DTYPES: Mapping[str, int] = {
     "tf32": 4,
     "int32": 4,
     "int8": 1,
+    "qint8": 1,
     "int64": 8,
 }
 """Element types and their sizes in bytes."""
@@ -26,6 +27,12 @@ TF32 = "tf32"
 """The type of inputs that tensor cores may round to TF32; they are stored as float32."""
 TF32_BITS = 10
 """Of its fractions."""
+
+QINT8 = "qint8"
+"""The type of inputs that are int8, in programs that compute in float32."""
+
+INPUTS_ONLY = (TF32, QINT8)
+"""Types that nothing is written in."""
 
 INDICES = ("int32", "int64")
 """Types of integers that a tensor of indices may have, whatever the program computes in."""
@@ -36,6 +43,7 @@ ARITHMETIC: Mapping[str, str] = {
     "float16": "float32",
     "bfloat16": "float32",
     TF32: "float32",
+    QINT8: "float32",
     "int32": "int32",
     "int8": "int32",
 }

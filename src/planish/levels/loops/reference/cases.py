@@ -71,8 +71,9 @@ def _special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small:
     slices = any(s.reduce in _EXTREMES for s in program.statements)
     sums = any(s.reduce == "add" for s in program.statements)
     ranges = index_ranges(program)
+    floats = [name for name in made if made[name].dtype.kind != "i"]
     for i, (name, array) in enumerate(made.items()):
-        if name in program.integer_indices:
+        if name not in floats:
             continue
         generator = rng(seed, i, 1 << 19)
         own = [kind for kind in kinds if kind != LARGEST or i == 0]
@@ -84,7 +85,7 @@ def _special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small:
         elif slices and list(kinds) == [ZERO]:
             _fill_slices(array, _TINY.get(program.type[name].dtype, _USUAL_TINY)[-1], generator)
         _strew(array, values, generator)
-    _make_some_equal([a for n, a in made.items() if n not in ranges], rng(seed, len(made), 1 << 19))
+    _make_some_equal([made[n] for n in floats if n not in ranges], rng(seed, len(made), 1 << 19))
     return made
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from planish.core.hashing import rng
 from planish.levels.loops.lang.draft import index_ranges
-from planish.levels.loops.lang.element_types import INTEGER, numpy_type
+from planish.levels.loops.lang.element_types import numpy_type
 from planish.levels.loops.lang.program import COMPARISONS, Apply, Expr, Program, TensorType, applied
 from planish.levels.loops.reference.cases import (
     SOME,
@@ -91,9 +91,7 @@ def _varied_inputs(program: Program, seed: int, number: int) -> Arrays:
     for name in (n for n in program.inputs if n not in index_ranges(program)):
         kind = common or kinds[int(generator.integers(len(kinds)))]
         drawn = _drawn(generator, kind, program.type[name].shape, values)
-        made[name] = _stored(
-            np.abs(drawn) + 2.0**-8 if name in positive else drawn, program.type[name], program
-        )
+        made[name] = _stored(np.abs(drawn) + 2.0**-8 if name in positive else drawn, program.type[name])
     # Of many random indices each occurs several times: to read one of them wrong changes no greatest element.
     for name, extent in index_ranges(program).items():
         if name in made and generator.random() < _SHARED:
@@ -124,7 +122,7 @@ def extreme_inputs(program: Program, seed: int, number: int, count: int) -> Arra
         for j, value in enumerate((2.0**-8, scale, -scale / 2)):
             drawn[_planned(rng(seed, i, 1 << 25), shape, (number + j) % count, count)] = value
         drawn *= 2.0 ** generator.uniform(-1, 1)
-        made[name] = _stored(np.abs(drawn) if name in positive else drawn, program.type[name], program)
+        made[name] = _stored(np.abs(drawn) if name in positive else drawn, program.type[name])
     return made
 
 
@@ -145,11 +143,11 @@ def _planned(
     )
 
 
-def _stored(drawn: Array, kind: TensorType, program: Program) -> Array:
+def _stored(drawn: Array, kind: TensorType) -> Array:
     """Round to the tensor's type; integers are some times as large, so that not all are 0."""
     array = aligned(kind)
-    if program.arithmetic == INTEGER:
-        info = np.iinfo(kind.dtype)
+    if array.dtype.kind == "i":
+        info = np.iinfo(array.dtype)
         array[...] = np.clip(np.round(drawn * 8), info.min, info.max)
     else:
         array[...] = np.clip(drawn, -_MOST, _MOST).astype(numpy_type(kind.dtype))

@@ -20,6 +20,7 @@ from planish.levels.loops.lang.element_types import INTEGER, numpy_type
 from planish.levels.loops.lang.program import (
     COMPARISONS,
     POSITIONS,
+    QINT8,
     TF32,
     TF32_BITS,
     Access,
@@ -392,6 +393,7 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     chosen = usual_styles(program) if styles is None else styles
     if program.arithmetic == INTEGER:
         return {n: _integers(program.type[n], chosen[n], rng(seed, i)) for i, n in enumerate(program.inputs)}
+    chosen = {name: _style_of(program.type[name].dtype, style) for name, style in chosen.items()}
     peaks = {name: style.peak ** len(program.type[name].shape) for name, style in chosen.items()}
     highs = {
         name: 2.0 ** np.ceil(np.log2(style.high)) * max(1, peaks[name]) for name, style in chosen.items()
@@ -408,10 +410,18 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
             _fill_indices(array, ranges[name], rng(seed, i))
             continue
         own = min(levels, chosen[name].levels or levels)
-        _fill(array, chosen[name], highs[name] / own / min(1, peaks[name]), rng(seed, i))
+        filled = np.empty(array.shape) if array.dtype.kind == "i" else array
+        _fill(filled, chosen[name], highs[name] / own / min(1, peaks[name]), rng(seed, i))
+        if filled is not array:
+            array[...] = filled
         for dimension in range(array.ndim if peaks[name] != 1 else 0):
             array[(*[slice(None)] * dimension, chosen[name].at)] *= chosen[name].peak
     return rounded_tf32(program, result)
+
+
+def _style_of(dtype: str, style: Style) -> Style:
+    """Return the style that inputs of a type have: those of qint8 are whole numbers below 128."""
+    return Style(32, 128, style.signs, levels=style.levels) if dtype == QINT8 else style
 
 
 def rounded_tf32(program: Program, inputs: dict[str, Array]) -> dict[str, Array]:

@@ -101,7 +101,7 @@ class ArraySpec:
         )
 
     def __str__(self) -> str:
-        return f"{self.dtype}{list(self.shape)} of strides {list(self.strides)}"
+        return f"{numpy_type(self.dtype)}{list(self.shape)} of strides {list(self.strides)}"
 
 
 # Memory of NumPy's arrays

@@ -578,8 +578,9 @@ def _check(name: str, array: NDArray[Any], wanted: TensorType) -> None:
     if array.shape != wanted.shape:
         raise ProgramError(f"{name} has shape {array.shape}, the program says {wanted.shape}")
     if array.dtype != numpy_type(wanted.dtype):
-        hint = f"Convert it: {name}.astype('{wanted.dtype}')."
-        raise ProgramError(f"{name} is of type {array.dtype}, the program says {wanted.dtype}", hint)
+        dtype = numpy_type(wanted.dtype)
+        hint = f"Convert it: {name}.astype('{dtype}')."
+        raise ProgramError(f"{name} is of type {array.dtype}, the program says {dtype}", hint)
     if not array.flags.c_contiguous:
         hint = f"Copy it: numpy.ascontiguousarray({name})."
         raise ProgramError(f"{name} is not contiguous in memory", hint)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from planish.levels.loops.codegen.llvm.ir_writer import Lines, Val, Writer
 from planish.levels.loops.ir.tree import Buffer, LoopId, Ref
-from planish.levels.loops.lang.program import DTYPES, INDICES
+from planish.levels.loops.lang.program import DTYPES, INDICES, QINT8
 
 # Narrow elements
 
@@ -33,6 +33,8 @@ def widen(writer: Writer, dtype: str, bits: str, lanes: int, at: Lines | None = 
     short, integer, wide = of_lanes(f"i{8 * DTYPES[dtype]}", lanes), writer.integer(lanes), writer.type(lanes)
     if dtype == "int8":
         return writer.define(f"sext {short} {bits} to {wide}", at)
+    if dtype == QINT8:
+        return writer.define(f"sitofp {short} {bits} to {wide}", at)
     if dtype == "float16":
         half = of_lanes("half", lanes)
         return writer.define(
@@ -49,6 +51,8 @@ def narrow(writer: Writer, dtype: str, value: str, lanes: int) -> str:
     short = of_lanes(f"i{8 * DTYPES[dtype]}", lanes)
     if dtype == "int8":
         return w.define(f"trunc {wide} {value} to {short}")
+    if dtype == QINT8:
+        return w.define(f"fptosi {wide} {value} to {short}")
     if dtype == "float16":
         half = of_lanes("half", lanes)
         return w.define(f"bitcast {half} {w.define(f'fptrunc {wide} {value} to {half}')} to {short}")

@@ -8,8 +8,8 @@ Elements narrower than the arithmetic are widened as they are loaded, and rounde
 has instructions for both. bfloat16 is the upper half of a float32: it is shifted into position, and rounded
 to the nearest, ties to even, by AVX512_BF16's instruction where the processor has it (which takes subnormal
 numbers for zero), else by adding what carries into the upper half. NaN stays NaN, and is quiet. Of integers
-the lowest bits are stored. A gathered element's index is clamped to the table, so that no element outside it
-is read.
+the lowest bits are stored; those of qint8 are converted to floats. A gathered element's index is clamped to
+the table, so that no element outside it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from planish.levels.loops.codegen.x86.isa import K7, MINMAX, UNORDERED, Isa, min
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
 from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
 from planish.levels.loops.lang.element_types import nearest_integer
-from planish.levels.loops.lang.program import DTYPES
+from planish.levels.loops.lang.program import DTYPES, QINT8
 
 # Loads of every second element
 
@@ -121,6 +121,9 @@ _WIDEN = {
     "bfloat16": (Code.VEX_VPMOVZXWD_YMM_XMMM128, Code.EVEX_VPMOVZXWD_ZMM_K1Z_YMMM256),
     "int8": (Code.VEX_VPMOVSXBD_YMM_XMMM64, Code.EVEX_VPMOVSXBD_ZMM_K1Z_XMMM128),
 }
+_WIDEN[QINT8] = _WIDEN["int8"]
+_TO_FLOATS = Code.VEX_VCVTDQ2PS_YMM_YMMM256, Code.EVEX_VCVTDQ2PS_ZMM_K1Z_ZMMM512B32_ER
+_TO_INTEGERS = Code.VEX_VCVTPS2DQ_YMM_YMMM256, Code.EVEX_VCVTPS2DQ_ZMM_K1Z_ZMMM512B32_ER
 
 
 def _load_narrow(transfers: Transfers, register: int, element: Element) -> None:
@@ -146,6 +149,8 @@ def _load_narrow(transfers: Transfers, register: int, element: Element) -> None:
     if dtype == "bfloat16":
         shift = Code.EVEX_VPSLLD_ZMM_K1Z_ZMMM512B32_IMM8 if isa.wide else Code.VEX_VPSLLD_YMM_YMM_IMM8
         emit(shift, vector, vector, Imm(16))
+    elif dtype == QINT8:
+        emit(_TO_FLOATS[isa.wide], vector, vector)
     elif element.word:
         words = Code.EVEX_VPANDD_ZMM_K1Z_ZMM_ZMMM512B32 if isa.wide else Code.VEX_VPAND_YMM_YMM_YMMM256
         data = struct.pack("<I", 0xFFFF) * (1 if isa.wide else 8)
@@ -182,7 +187,18 @@ def _lane(element: Element, lane: int) -> Element:
 
 def _store_narrow(transfers: Transfers, register: int, element: Element) -> None:
     """Round the lanes of a vector and store them; the vector stays as it is."""
-    isa, emit, dtype = transfers.isa, transfers.asm.emit, element.pointer.dtype
+    if element.pointer.dtype != QINT8:
+        _store_as(transfers, register, element, element.pointer.dtype)
+        return
+    isa, integers = transfers.isa, transfers.registers.take()
+    transfers.asm.emit(_TO_INTEGERS[isa.wide], isa.vector(integers), isa.vector(register))
+    _store_as(transfers, integers, element, "int8")
+    transfers.registers.release(integers)
+
+
+def _store_as(transfers: Transfers, register: int, element: Element, dtype: str) -> None:
+    """Round the lanes of a vector to a type and store them."""
+    isa, emit = transfers.isa, transfers.asm.emit
     part = transfers.registers.take()
     narrow, vector = _part(isa, part, dtype), isa.vector(register)
     if dtype == "float16":
