@@ -720,6 +720,28 @@ def magika(path: Path, length: int = 2048, width: int = 64, kinds: int = 214) ->
     return w.save(path, w.add("Softmax", w.dense(x, 4 * width, kinds), axis=-1))
 
 
+def wav2vec(
+    path: Path, samples: int = 16000, layers: int = 4, width: int = 256, heads: int = 4, filters: int = 256
+) -> Path:
+    """Write an encoder of speech as wav2vec 2.0 is built, smaller: convolutions of samples, and attention."""
+    w = ModelWriter()
+    x, inner, length = w.add("Unsqueeze", w.input("x", (1, samples)), w.whole(1)), 1, samples
+    for index, (window, stride) in enumerate(((10, 5), (3, 2), (3, 2), (3, 2), (3, 2), (2, 2), (2, 2))):
+        x = w.add("Conv", x, w.weight(filters, inner, window), strides=[stride])
+        x = w.add("InstanceNormalization", x, w.positive(filters), w.weight(filters)) if not index else x
+        x, inner, length = w.gelu(x), filters, (length - window) // stride + 1
+    x = w.dense(w.layer_norm(w.add("Transpose", x, perm=[0, 2, 1]), filters), filters, width)
+    weights = w.weight(width, width // 16, 128), w.weight(width)
+    y = w.add("Conv", w.add("Transpose", x, perm=[0, 2, 1]), *weights, pads=[64, 64], group=16)
+    y = w.gelu(w.add("Slice", y, w.whole(0), w.whole(-1), w.whole(2)))
+    x = w.layer_norm(w.add("Add", x, w.add("Transpose", y, perm=[0, 2, 1])), width)
+    for _ in range(layers):
+        x = w.layer_norm(w.add("Add", x, w.attention(x, width, heads)), width)
+        y = w.dense(w.gelu(w.dense(x, width, 4 * width)), 4 * width, width)
+        x = w.layer_norm(w.add("Add", x, y), width)
+    return w.save(path, w.dense(x, width, 32))
+
+
 NETWORKS: Mapping[str, Callable[[Path], Path]] = {
     "resnet18": resnet18,
     "resnet50": resnet50,
@@ -748,6 +770,7 @@ NETWORKS: Mapping[str, Callable[[Path], Path]] = {
     "dlrm": dlrm,
     "silero": silero,
     "magika": magika,
+    "wav2vec": wav2vec,
 }
 """Name of a network to what writes its model at its usual size."""
 
