@@ -20,7 +20,13 @@ from planish.levels.hlo import program_from
 from planish.levels.hlo.ir.mlir import context, ir
 from planish.levels.hlo.workload.arguments import signature
 from planish.network.reader import read_network
-from planish.network.stablehlo.source import RULES, read_module, verify_translation, write_translation
+from planish.network.stablehlo.source import (
+    RULES,
+    read_module,
+    verify_translation,
+    write_translation,
+    xla_answers,
+)
 
 needs_jax = pytest.mark.skipif(
     find_spec("jax") is None and os.environ.get("CI") != "true", reason="JAX is not installed"
@@ -134,6 +140,81 @@ func.func @main(%x: tensor<2x5x6x3xf32>) -> (tensor<5x3xf32>, tensor<2x3x3x3xf32
 """
 
 
+LOOP = """
+func.func @main(%x: tensor<5x2x3xf32>, %w: tensor<3x3xf32>)
+    -> (tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<2x3xf32>) {
+  %i = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<5> : tensor<i32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %h = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+  %ys = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<5x2x3xf32>
+  %r:3 = stablehlo.while(%k = %i, %s = %h, %o = %ys) : tensor<i32>, tensor<2x3xf32>, tensor<5x2x3xf32>
+    cond {
+      %c = stablehlo.compare LT, %k, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %xt = stablehlo.dynamic_slice %x, %k, %i, %i, sizes = [1, 2, 3]
+        : (tensor<5x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2x3xf32>
+      %xr = stablehlo.reshape %xt : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
+      %p = stablehlo.dot_general %s, %w, contracting_dims = [1] x [0]
+        : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+      %a = stablehlo.add %p, %xr : tensor<2x3xf32>
+      %t = stablehlo.tanh %a : tensor<2x3xf32>
+      %tr = stablehlo.reshape %t : (tensor<2x3xf32>) -> tensor<1x2x3xf32>
+      %u = stablehlo.dynamic_update_slice %o, %tr, %k, %i, %i
+        : (tensor<5x2x3xf32>, tensor<1x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
+      %m = stablehlo.add %k, %one : tensor<i32>
+      stablehlo.return %m, %t, %u : tensor<i32>, tensor<2x3xf32>, tensor<5x2x3xf32>
+    }
+  %mid = stablehlo.slice %r#1 [1:2, 0:2] : (tensor<2x3xf32>) -> tensor<1x2xf32>
+  %mids = stablehlo.reshape %mid : (tensor<1x2xf32>) -> tensor<1x1x2xf32>
+  %v = stablehlo.dynamic_update_slice %x, %mids, %n, %i, %one
+    : (tensor<5x2x3xf32>, tensor<1x1x2xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<5x2x3xf32>
+  return %r#2, %v, %r#1 : tensor<5x2x3xf32>, tensor<5x2x3xf32>, tensor<2x3xf32>
+}
+"""
+
+SORTS = """
+func.func @main(%x: tensor<4x6xf32>, %i: tensor<4x6xi32>)
+    -> (tensor<4x6xf32>, tensor<4x6xi32>, tensor<4x6xi32>) {
+  %0:2 = "stablehlo.sort"(%x, %i) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %e = stablehlo.compare EQ, %a, %z : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %f = stablehlo.select %e, %z, %a : tensor<i1>, tensor<f32>
+    %t = stablehlo.compare LT, %f, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %t : tensor<i1>
+  }) : (tensor<4x6xf32>, tensor<4x6xi32>) -> (tensor<4x6xf32>, tensor<4x6xi32>)
+  %1 = "stablehlo.sort"(%i) <{dimension = 0 : i64}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %t = stablehlo.compare GT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %t : tensor<i1>
+  }) : (tensor<4x6xi32>) -> tensor<4x6xi32>
+  return %0#0, %0#1, %1 : tensor<4x6xf32>, tensor<4x6xi32>, tensor<4x6xi32>
+}
+"""
+
+SCATTERS = """
+func.func @main(%x: tensor<7x3xf32>, %y: tensor<2x3xf32>) -> (tensor<7x3xf32>, tensor<7x3xf32>) {
+  %i = stablehlo.constant dense<[[5], [2]]> : tensor<2x1xi32>
+  %0 = "stablehlo.scatter"(%x, %i, %y) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+    index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<7x3xf32>, tensor<2x1xi32>, tensor<2x3xf32>) -> tensor<7x3xf32>
+  %1 = "stablehlo.scatter"(%x, %i, %y) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+    index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<7x3xf32>, tensor<2x1xi32>, tensor<2x3xf32>) -> tensor<7x3xf32>
+  return %0, %1 : tensor<7x3xf32>, tensor<7x3xf32>
+}
+"""
+
 MODULES = {
     "elements": ELEMENTS,
     "moves": MOVES,
@@ -144,6 +225,7 @@ MODULES = {
     "maxima": reduction("maximum", "-0.5"),
     "minima": reduction("minimum", "0x7F800000"),
 }
+FLOWS = {"loop": LOOP, "sorts": SORTS, "scatters": SCATTERS}
 
 
 def drawn(text: str) -> list[NDArray[Any]]:
@@ -170,6 +252,58 @@ def test_translations_compute_what_the_interpreter_does(tmp_path: Path, name: st
     for mine, right in zip(found, wanted, strict=True):
         assert mine.dtype == right.dtype
         np.testing.assert_allclose(mine, right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_control_flow_is_that_of_xla(tmp_path: Path, name: str) -> None:
+    path, arguments = tmp_path / "m.mlir", drawn(FLOWS[name])
+    path.write_text(FLOWS[name])
+    found = planish.compile(path)(*arguments)
+    (wanted,) = xla_answers(FLOWS[name], [arguments])
+    for mine, right in zip(found, wanted, strict=True):
+        assert mine.dtype == right.dtype
+        np.testing.assert_allclose(mine, right, rtol=1e-5, atol=1e-6)
+
+
+def test_results_of_iterations_are_joined_once(tmp_path: Path) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(LOOP)
+    nodes = [node.op_type for node in read_module(path)[0].graph.node]
+    # One for the results of all iterations, and one for each dimension of the part that is replaced.
+    assert nodes.count("Concat") == 1 + 3
+    assert nodes.count("Tanh") == 5
+
+
+DATA_DEPENDENT = """
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %r = stablehlo.while(%y = %x) : tensor<f32>
+    cond {
+      %one = stablehlo.constant dense<1.0> : tensor<f32>
+      %c = stablehlo.compare GT, %y, %one : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %s = stablehlo.sqrt %y : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }
+  return %r : tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DATA_DEPENDENT, "a number of iterations that depends on data"),
+        (LOOP.replace("stablehlo.add %k, %one", "stablehlo.multiply %k, %one"), "more than 20,000 nodes"),
+        (SORTS.replace("%f, %b, TOTALORDER", "%f, %a, TOTALORDER"), "only the order of one operand"),
+        (SCATTERS.replace("stablehlo.add %a, %b", "stablehlo.add %b, %b"), "a body of stablehlo.add"),
+    ],
+)
+def test_control_flow_that_is_not_covered(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    with pytest.raises(ProgramError, match=message):
+        read_module(path)
 
 
 def test_transpositions_of_images_cancel(tmp_path: Path) -> None:

@@ -27,13 +27,14 @@ _COMBINED = {"ReduceSum": "Add", "ReduceProd": "Mul", "ReduceMax": "Max", "Reduc
 _PAIRS = "a reduction of two values other than argmax and argmin is not covered"
 
 
-def _body(op: ir.Operation) -> list[ir.Operation]:
+def body_of(op: ir.Operation) -> list[ir.Operation]:
+    """Return the operations of an operation's body, of which the last returns its result."""
     return [each.operation for each in op.regions[0].blocks[0].operations]
 
 
 def _reduction(op: ir.Operation) -> tuple[str, float]:
     """Return the reduction of ONNX that combines values as an operation does, and its neutral number."""
-    body = _body(op)
+    body = body_of(op)
     if len(body) != 2 or body[0].name not in _REDUCTIONS or len(op.results) != 1:
         raise refuse(op, f"a body of {', '.join(each.name for each in body[:-1])} is not covered")
     return _REDUCTIONS[body[0].name]
@@ -79,7 +80,7 @@ def _arg_extreme(
 ) -> Sequence[Tensor]:
     """Write the largest or smallest value along a dimension, and its index, as JAX's argmax computes them."""
     value, index = operands[:2]
-    tests = [each for each in _body(op) if each.name == "stablehlo.compare"]
+    tests = [each for each in body_of(op) if each.name == "stablehlo.compare"]
     direction = enumerated(tests[0].attributes["comparison_direction"]) if tests else ""
     known = w.known(index)
     if len(dimensions) != 1 or known is None or direction not in ("GT", "GE", "LT", "LE"):

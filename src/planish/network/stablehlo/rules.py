@@ -157,6 +157,8 @@ def as_wide(w: GraphWriter, tensor: Tensor, shape: Shape) -> Tensor:
 def _select(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     del op
     test, one, other = operands
+    if (known := w.known_scalar(test)) is not None:
+        return [one if known else other]
     test = as_wide(w, test, one.shape)
     if one.dtype != "bool":
         return [w.elementwise("Where", [test, one, other])]
@@ -214,14 +216,43 @@ def _slice(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequ
 
 def _dynamic_slice(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     value, sizes = operands[0], integers(op, "slice_sizes")
-    starts = list[int]()
-    for each, size, extent in zip(operands[1:], sizes, value.shape, strict=True):
+    starts = _known_starts(w, op, operands[1:], sizes, value.shape)
+    limits = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return [w.sliced(value, starts, limits, [1] * len(sizes))]
+
+
+def _known_starts(
+    w: GraphWriter, op: ir.Operation, starts: Sequence[Tensor], sizes: Sequence[int], shape: Shape
+) -> list[int]:
+    """Return where a part of a value begins, so that all of it is within the value."""
+    found = list[int]()
+    for each, size, extent in zip(starts, sizes, shape, strict=True):
         start = w.known_scalar(each)
         if start is None and size != extent:
             raise refuse(op, "a computed start is not covered")
-        starts.append(min(max(int(start or 0), 0), extent - size))
-    limits = [start + size for start, size in zip(starts, sizes, strict=True)]
-    return [w.sliced(value, starts, limits, [1] * len(sizes))]
+        found.append(min(max(int(start or 0), 0), extent - size))
+    return found
+
+
+def _dynamic_update_slice(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+    value, update, *starts = operands
+    return [_replaced(w, value, update, _known_starts(w, op, starts, update.shape, value.shape))]
+
+
+def _replaced(w: GraphWriter, value: Tensor, update: Tensor, starts: Sequence[int]) -> Tensor:
+    """Return a value, a part of which is another one."""
+    smaller = [d for d, extent in enumerate(update.shape) if extent < value.shape[d]]
+    if not smaller:
+        return update
+    d, *rest = smaller
+    first, last = starts[d], starts[d] + update.shape[d]
+    if rest:
+        bounds = [0] * len(starts), list(value.shape)
+        bounds[0][d], bounds[1][d] = first, last
+        inner = w.sliced(value, *bounds, [1] * len(starts))
+        update = _replaced(w, inner, update, [0 if e == d else start for e, start in enumerate(starts)])
+    before, after = w.parts(value, d, 0, first), w.parts(value, d, last, value.shape[d])
+    return w.join([*before, update, *after], d)
 
 
 def _reverse(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -255,11 +286,7 @@ def _pad(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequen
 
 
 def _concatenate(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    dimension, order = integer(op, "dimension"), operands[0].order
-    parts = [w.dense(each, order) for each in operands]
-    shape, dtype = result_type(op)
-    name = w.emit("Concat", parts, axis=order.index(dimension))
-    return [Tensor(name, shape, dtype, order, tuple(shape[d] for d in order))]
+    return [w.join(operands, integer(op, "dimension"))]
 
 
 def _gather(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -320,6 +347,7 @@ ELEMENT_RULES: Mapping[str, Rule] = {
     "stablehlo.convert": _convert,
     "stablehlo.divide": _binary("Div"),
     "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.exponential_minus_one": _exponential_minus_one,
     "stablehlo.gather": _gather,
     "stablehlo.iota": _iota,

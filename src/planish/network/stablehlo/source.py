@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from planish.levels.hlo.ir.normal import chosen_function, entry_text, load, name
 from planish.levels.hlo.program import program_from
 from planish.levels.hlo.workload.arguments import signature
 from planish.network.ir import Array, Network
+from planish.network.stablehlo.control_flow import FLOW_RULES, unroll
 from planish.network.stablehlo.products import PRODUCT_RULES
 from planish.network.stablehlo.reductions import REDUCTION_RULES
 from planish.network.stablehlo.rules import DTYPES, ELEMENT_RULES, HINT, Rule
@@ -26,7 +27,7 @@ from planish.network.verification import MOST_ROUNDING, difference
 from planish.sandbox.tool import run_tool
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
     from planish.network.reader import SourceModel
 
@@ -40,8 +41,9 @@ _MOST_DIFFERENCE = 1e-3
 
 Both sum in orders of their own, and a mistake in the translation makes a larger difference.
 """
-RULES: dict[str, Rule] = {**ELEMENT_RULES, **REDUCTION_RULES, **PRODUCT_RULES}
-"""Rule of each operation that is covered."""
+RULES: dict[str, Rule] = {**ELEMENT_RULES, **REDUCTION_RULES, **PRODUCT_RULES, **FLOW_RULES}
+"""Rule of each operation that is covered, but for loops."""
+_LOOP = "stablehlo.while"
 
 
 def read_module(path: Path) -> tuple[ModelProto, str]:
@@ -65,9 +67,7 @@ def _translate(function: ir.Operation, path: str, title: str) -> ModelProto:
     from onnx import helper, numpy_helper
 
     block, writer = function.regions[0].blocks[0], GraphWriter()
-    operations = [each.operation for each in block.operations]
-    *body, end = operations
-    if missing := sorted({_described(op) for op in body if op.name not in RULES}):
+    if missing := sorted({_described(op) for op in _operations(block) if op.name not in RULES}):
         raise ProgramError(f"operations of {path} are not covered: {', '.join(missing)}", HINT)
     if not len(block.arguments):
         raise ProgramError(f"the function of {path} takes no arguments", "Its results are constant.")
@@ -80,22 +80,66 @@ def _translate(function: ir.Operation, path: str, title: str) -> ModelProto:
         name = f"{name}.{index}" if name in {each.name for each in inputs} else name
         known[argument] = writer.plain(name, held.shape, DTYPES[held.element])
         inputs.append(_port(known[argument]))
-    for op in body:
-        writer.layer = named_location(op.location)
-        results = RULES[op.name](writer, op, [known[each] for each in op.operands])
-        known.update(zip(op.results, results, strict=True))
-    writer.layer, outputs = "", list[Any]()
-    for index, value in enumerate(end.operands):
-        tensor = known[value]
-        name = "output" if len(end.operands) == 1 else f"output{index}"
+    results, outputs = _run(writer, block, known), list[Any]()
+    writer.layer = ""
+    for index, tensor in enumerate(results):
+        name = "output" if len(results) == 1 else f"output{index}"
         writer.nodes.append(helper.make_node("Identity", [writer.dense(tensor)], [name], name=name))
         outputs.append(_port(writer.plain(name, tensor.shape, tensor.dtype)))
-    if sum(each.nbytes for each in writer.weights.values()) > _LARGEST:
+    nodes, read = _without_unread(writer.nodes, [each.name for each in outputs])
+    constants = {name: array for name, array in writer.weights.items() if name in read}
+    if sum(each.nbytes for each in constants.values()) > _LARGEST:
         raise ProgramError(f"the constants of {path} take more than 2 GiB", "Make them arguments.")
-    weights = [numpy_helper.from_array(array, name) for name, array in writer.weights.items()]
-    graph = helper.make_graph(writer.nodes, title, inputs, outputs, weights)
+    weights = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, title, inputs, outputs, weights)
     opset = helper.make_opsetid("", _OPSET)
     return helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION)
+
+
+def _operations(block: ir.Block) -> Iterator[ir.Operation]:
+    """List the operations of a block and of the loops in it, but for what ends a block, and the loops."""
+    *body, _ = (each.operation for each in block.operations)
+    for op in body:
+        if op.name != _LOOP:
+            yield op
+            continue
+        for region in op.regions:
+            yield from _operations(region.blocks[0])
+
+
+def _run(writer: GraphWriter, block: ir.Block, known: Mapping[ir.Value[Any], Tensor]) -> list[Tensor]:
+    """Write the operations of a block; return what it returns.
+
+    Args:
+        writer: writes nodes.
+        block: of a function or a loop.
+        known: values of its arguments, and of the blocks around it.
+    """
+    *body, end = (each.operation for each in block.operations)
+    found = dict(known)
+
+    def inner(other: ir.Block, values: Sequence[Tensor]) -> Sequence[Tensor]:
+        return _run(writer, other, {**found, **dict(zip(other.arguments, values, strict=True))})
+
+    for op in body:
+        writer.layer = named_location(op.location)
+        operands = [found[each] for each in op.operands]
+        if op.name == _LOOP:
+            results = unroll(writer, op, operands, inner)
+        else:
+            results = RULES[op.name](writer, op, operands)
+        found.update(zip(op.results, results, strict=True))
+    return [found[each] for each in end.operands]
+
+
+def _without_unread(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> tuple[list[NodeProto], set[str]]:
+    """Return the nodes whose results are read, and all names that are read."""
+    kept, read = list["NodeProto"](), set(outputs)
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.output):
+            kept.append(node)
+            read.update(node.input)
+    return kept[::-1], read
 
 
 def _described(op: ir.Operation) -> str:

@@ -7,7 +7,7 @@ are in another order, and which has one element along those that it is broadcast
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,15 @@ from planish.network.ir import Array, Shape
 
 if TYPE_CHECKING:
     from onnx import NodeProto
+
+
+_NUMBERS: Mapping[str, Callable[..., Any]] = {
+    "Add": np.add, "And": np.logical_and, "Equal": np.equal, "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal, "Less": np.less, "LessOrEqual": np.less_equal, "Max": np.maximum,
+    "Min": np.minimum, "Mul": np.multiply, "Not": np.logical_not, "Or": np.logical_or, "Sub": np.subtract,
+    "Where": np.where,
+}  # fmt: skip
+"""Operators that are computed where all operands are constant numbers, such as the counters of loops."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +57,20 @@ class Tensor:
 
 
 class GraphWriter:
-    """Writes nodes and weights of an ONNX graph."""
+    """Writes nodes and weights of an ONNX graph.
+
+    Attributes:
+        nodes: so far.
+        weights: constants by name.
+        joined: tensors that are joined of others: along which of their dimensions, and the parts with their
+            extents.
+        layer: name of the part of the module that is translated.
+    """
 
     def __init__(self) -> None:
         self.nodes = list["NodeProto"]()
         self.weights = dict[str, Array]()
+        self.joined = dict[str, tuple[int, Sequence[tuple[str, int]]]]()
         self.layer = ""
 
     def emit(self, operator: str, inputs: Sequence[str], **attributes: Any) -> str:
@@ -146,6 +164,13 @@ class GraphWriter:
             dtype: of the result; by default that of the last operand.
             attributes: of the operator.
         """
+        numbers = [self.known_scalar(each) for each in tensors]
+        if operator in _NUMBERS and None not in numbers:
+            kind = dtype or tensors[-1].dtype
+            values = [np.array(n, each.dtype) for n, each in zip(numbers, tensors, strict=True)]
+            with np.errstate(all="ignore"):
+                result = np.asarray(_NUMBERS[operator](*values), kind)
+            return self._filled(tensors[-1], result)
         largest = max(tensors, key=lambda each: prod(each.extents))
         same = [self.ordered(each, largest.order) for each in tensors]
         name = self.emit(operator, [each.name for each in same], **attributes)
@@ -154,9 +179,13 @@ class GraphWriter:
 
     def scalar_like(self, tensor: Tensor, number: float) -> Tensor:
         """Return a constant of a value's shape and type, all of whose elements are one number."""
-        rank = len(tensor.shape)
-        name = self.weight(np.full((1,) * rank, number, tensor.dtype))
-        return replace(tensor, name=name, extents=(1,) * rank)
+        return self._filled(tensor, np.array(number, tensor.dtype))
+
+    def _filled(self, tensor: Tensor, number: Array) -> Tensor:
+        """Return a constant of a value's shape, all of whose elements are one number."""
+        extents = (1,) * len(tensor.shape)
+        name = self.weight(number.reshape(extents))
+        return replace(tensor, name=name, dtype=number.dtype.name, extents=extents)
 
     def cast(self, tensor: Tensor, dtype: str) -> Tensor:
         """Convert a value to another element type."""
@@ -164,6 +193,8 @@ class GraphWriter:
 
         if tensor.dtype == dtype:
             return tensor
+        if (number := self.known_scalar(tensor)) is not None:
+            return self._filled(tensor, np.array(number, tensor.dtype).astype(dtype))
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return replace(tensor, name=self.emit("Cast", [tensor.name], to=kind), dtype=dtype)
 
@@ -217,9 +248,46 @@ class GraphWriter:
                 axes.append(d)
                 extents[axis] = shape[d]
         name = tensor.name
+        if tensor.name in self.joined and len(axes) == 1 and steps[axes[0]] == 1:
+            (d,) = axes
+            if self.joined[tensor.name][0] == tensor.axis(d):
+                parts = self.parts(tensor, d, starts[d], limits[d])
+                if len(parts) == 1:
+                    return parts[0]
         if axes:
             # ONNX counts a negative limit from the end.
             ends = [limits[d] if limits[d] >= 0 else -(1 << 31) for d in axes]
             lists = [starts[d] for d in axes], ends, [tensor.axis(d) for d in axes], [steps[d] for d in axes]
             name = self.emit("Slice", [name, *map(self.whole_numbers, lists)])
         return replace(tensor, name=name, shape=shape, extents=tuple(extents))
+
+    def join(self, parts: Sequence[Tensor], dimension: int) -> Tensor:
+        """Join values along a dimension."""
+        order, shape = parts[0].order, list(parts[0].shape)
+        shape[dimension] = sum(part.shape[dimension] for part in parts)
+        names, axis = [self.dense(part, order) for part in parts], order.index(dimension)
+        name = self.emit("Concat", names, axis=axis)
+        self.joined[name] = axis, list(zip(names, (part.shape[dimension] for part in parts), strict=True))
+        return Tensor(name, tuple(shape), parts[0].dtype, order, tuple(shape[d] for d in order))
+
+    def parts(self, tensor: Tensor, dimension: int, start: int, limit: int) -> list[Tensor]:
+        """Return values that are a range of a value, as far as possible those that it is joined of."""
+        axis, rank = tensor.axis(dimension), len(tensor.shape)
+        along, names = self.joined.get(tensor.name, (axis, ()))
+        found, at = list[Tensor](), 0
+        for name, extent in names if along == axis and names else ((tensor.name, tensor.shape[dimension]),):
+            first, last = max(start - at, 0), min(limit - at, extent)
+            at += extent
+            if first >= last:
+                continue
+            part = tensor
+            if name != tensor.name:
+                shape = (extent if d == dimension else n for d, n in enumerate(tensor.shape))
+                extents = (extent if d == axis else n for d, n in enumerate(tensor.extents))
+                part = replace(tensor, name=name, shape=tuple(shape), extents=tuple(extents))
+            if (first, last) != (0, extent):
+                starts, limits = [0] * rank, list(part.shape)
+                starts[dimension], limits[dimension] = first, last
+                part = self.sliced(part, starts, limits, [1] * rank)
+            found.append(part)
+        return found
