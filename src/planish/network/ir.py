@@ -227,6 +227,15 @@ class Network:
             raise node.refuse(f"input {index} is computed, which is not covered")
         return self.constants[name].reshape(self.shape(node.inputs[index]))
 
+    def without_unread(self) -> Network:
+        """Leave out nodes whose results nothing reads."""
+        read, kept = set(self.outputs), list[Node]()
+        for node in reversed(self.nodes):
+            if not read.isdisjoint((node.output, *node.more)):
+                kept.append(node)
+                read.update(node.inputs)
+        return replace(self, nodes=tuple(reversed(kept)))
+
     def with_constant(self, name: str, value: Array) -> Network:
         """Return a network with one constant more."""
         types = {**self.types, name: TensorType(value.shape, value.dtype.name)}

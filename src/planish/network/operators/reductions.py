@@ -183,9 +183,9 @@ def build_layer_normalization(network: Network, node: Node) -> KernelBuilder:
     x = _read(builder, node.inputs[0], axes)
     result = _normalize(builder, x, ["i"], ["k"], node.attributes.get("epsilon", 1e-5))
     builder.finish(shape, tuple(axis for axis in axes if axis.extent > 1), "")
-    scale = builder.broadcast(node.inputs[1])
+    scale = f"*{builder.broadcast(node.inputs[1])}" if node.has(1) else ""
     bias = f"+{builder.broadcast(node.inputs[2])}" if node.has(2) else ""
-    builder.result = f"({result}*{scale}{bias})"
+    builder.result = f"({result}{scale}{bias})"
     return builder
 
 

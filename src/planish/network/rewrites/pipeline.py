@@ -19,6 +19,7 @@ from planish.network.registry import is_elementwise
 from planish.network.rewrites.gates import fold_gates
 from planish.network.rewrites.layouts import store_channels_last
 from planish.network.rewrites.lifting import drop_transposes, join_views, lift_convolutions
+from planish.network.rewrites.normalizations import join_normalizations
 from planish.network.rewrites.strips import Chain, expect_rows, find_chains, rewrite_strips
 
 _SHAPED = ("Expand",)
@@ -35,7 +36,7 @@ def sink_views(network: Network) -> Network:
             source = node.inputs[0]
             sources[node.output] = sources.get(source, source)
         nodes += _sink(node, types, sources)
-    return _without_unread(replace(network, nodes=tuple(nodes), types=types))
+    return replace(network, nodes=tuple(nodes), types=types).without_unread()
 
 
 def _long_extents(shape: Shape) -> list[int]:
@@ -78,19 +79,9 @@ def _shape_before_view(shape: Shape, out: Shape, source: Shape) -> Shape:
     return tuple(next(own) if extent > 1 else 1 for extent in source)
 
 
-def _without_unread(network: Network) -> Network:
-    """Leave out views that nothing reads."""
-    read, kept = set(network.outputs), list[Node]()
-    for node in reversed(network.nodes):
-        if node.operator != VIEW or node.output in read:
-            kept.append(node)
-            read.update(node.inputs)
-    return replace(network, nodes=tuple(reversed(kept)))
-
-
 def rewrite_layouts(network: Network) -> Network:
     """Return a network with its layouts, whose convolutions are direct."""
-    network = join_views(sink_views(lift_convolutions(network)))
+    network = join_views(sink_views(lift_convolutions(join_normalizations(network))))
     network = drop_transposes(store_channels_last(trim_windows(network)))
     return rewrite_transposed_convolutions(fold_gates(network))
 
