@@ -1,5 +1,6 @@
 """Ray cluster on this machine, for tests: a head, and nodes that measure, come and go."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from planish.measure import ray_hosts
 from planish.measure.ray_cluster import RayCluster
 from planish.measure.ray_connection import RESOURCE, end_failed_node
 from planish.measure.ray_hosts import HostPool
@@ -92,8 +94,9 @@ def fleet() -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def cluster(fleet: Fleet) -> Iterator[RayCluster]:
+def cluster(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayCluster]:
     """Connect to two hosts."""
+    monkeypatch.setattr(ray_hosts, "SLOWER", math.inf)  # beside other tests they are
     fleet.restore()
     with RayCluster(fleet.address, stall_s=20.0) as made:
         assert made.hosts.wait_for(2, 60)

@@ -26,6 +26,7 @@ from planish.core import (
     TargetError,
     evaluate,
 )
+from planish.measure import ray_hosts
 from planish.measure.machine_lock import exclusive
 from planish.measure.ray_cluster import RayCluster
 from planish.measure.ray_executor import RayExecutor, TaskHosts
@@ -49,7 +50,8 @@ def shared(fleet: Fleet) -> Iterator[RayCluster]:
 
 
 @pytest.fixture
-def cluster(fleet: Fleet, shared: RayCluster) -> RayCluster:
+def cluster(fleet: Fleet, shared: RayCluster, monkeypatch: pytest.MonkeyPatch) -> RayCluster:
+    monkeypatch.setattr(ray_hosts, "SLOWER", math.inf)  # beside other tests they are
     fleet.restore()
     assert shared.hosts.wait_for(2, 60)
     return shared
