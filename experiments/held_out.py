@@ -5,7 +5,8 @@
 A row for each shipped file and each set of programs that its figures are made on, with how many programs
 each has, and how many both have. Programs are compared by the hash of their canonical text, functions of LLVM
 IR by that of their IR. The exit code is 1 where a file has seen what it is judged by. The lists of the search
-within modules (`lists.json`) have no row: on which modules they were found was not recorded.
+within modules (`lists.json`) have no row: on which modules they were found was not recorded. What could
+replace them is in `within_modules/results.md`.
 """
 
 from __future__ import annotations

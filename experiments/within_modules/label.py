@@ -13,10 +13,14 @@ import argparse
 import hashlib
 import platform
 import subprocess
+import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from opcodes import NAMES, VERSION, opcode_counts
@@ -41,13 +45,15 @@ from planish.levels.llvm.passes.catalogue import MERGES, drop_unsafe_passes
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.levels.llvm.source import compiler_of
 from planish.sandbox import ExitStatus
-from planish.sandbox.fork_pool import in_child
+from planish.sandbox.fork_pool import ForkLimits, in_child
 from planish.train.corpus.programs import open_apt
+from planish.train.corpus.sources import SourceTree
 from planish.train.cost_tables import Columns, CostRow, empty_table, read_costs, write_costs
 
 ROOT = Path("build/modules").absolute()
 OBJECTIVE = "text_bytes"
 _FLAGS = ("-Oz", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-w")
+LIMITS = ForkLimits(seconds=120.0)
 _LARGEST = 4 << 20
 """Bytes of bitcode: larger modules have more functions than one package should have."""
 PACKAGES = (
@@ -68,7 +74,7 @@ PACKAGES = (
     ("kissfft", "train", "*.c", "-I."),
     ("duktape", "train", "src/duktape.c", "-Isrc"),
 )
-"""Package, what it is for, its sources, and flags."""
+"""Package, what it is for, its sources, and flags besides those with which a corpus compiles them."""
 _PLUS = "-std=c++17 -fPIC"
 PLUS = (
     ("re2", "train", "re2/[!f]*.cc util/rune.cc util/strutil.cc", f"{_PLUS} -I."),
@@ -87,9 +93,11 @@ def main() -> None:
     given.add_argument("--table", type=Path, default=Path("experiments/labels/modules.npz"))
     asked = given.parse_args()
     over = time.monotonic() + 60 * asked.minutes
-    bindings, lists = open_bindings(), tuple(passes for passes, _ in shipped_lists().first[1:])
-    columns = Columns(bindings.version, platform.machine(), (OBJECTIVE,), lists, NAMES, VERSION)
+    bindings, (usual, *lists) = open_bindings(), [passes for passes, _ in shipped_lists().first]
+    columns = Columns(bindings.version, platform.machine(), (OBJECTIVE,), tuple(lists), NAMES, VERSION)
     table = read_costs(asked.table) if asked.table.exists() else empty_table(columns)
+    if table.columns != columns:
+        sys.exit(f"{asked.table} has other lists, or is of another LLVM: name another file with --table.")
     done = ROOT / "done"
     done.mkdir(parents=True, exist_ok=True)
     for package, split, patterns, flags in PACKAGES:
@@ -98,7 +106,8 @@ def main() -> None:
             enough = np.count_nonzero(table.packages == package) >= asked.functions
             if enough or mark.exists() or time.monotonic() > over:
                 continue
-            rows = in_child(partial(rows_of, path.read_bytes(), package, split), list[CostRow])
+            work = partial(rows_of, path.read_bytes(), package, split, usual, lists)
+            rows = in_child(work, list[CostRow], LIMITS)
             found = [] if isinstance(rows, ExitStatus) else rows
             known = set(table.identities.tolist())
             new = {row.identity: row for row in found if row.identity not in known}
@@ -109,22 +118,29 @@ def main() -> None:
 
 
 def compiled(package: str, patterns: str, flags: str) -> list[Path]:
-    """Compile a package's files to unoptimized bitcode, once."""
+    """Compile a package's files to unoptimized bitcode, once; those that do not compile are reported."""
     folder = ROOT / package
     tree = folder / "tree"
     if not tree.exists():
         folder.mkdir(parents=True, exist_ok=True)
         open_apt(cache_folder("apt")).unpack(package, folder)
     compiler = compiler_of(open_bindings())
-    found: list[Path] = []
+    guessed = SourceTree(tree, compiler.header_folders(), folder / "stubs")
+    found, failures = list[Path](), list[str]()
     for source in sorted(path for pattern in patterns.split() for path in tree.glob(pattern)):
-        path = folder / f"{'-'.join(source.relative_to(tree).with_suffix('').parts)}.bc"
+        name = source.relative_to(tree)
+        path = folder / f"{'-'.join(name.with_suffix('').parts)}.bc"
         if not path.exists():
-            command = [*compiler.command, *_FLAGS, *flags.split(), str(source), "-o", str(path)]
-            if subprocess.run(command, cwd=tree, check=False, stderr=subprocess.DEVNULL).returncode:
+            others = guessed.flags(name.as_posix()) if source.suffix == ".c" else ()
+            command = [*compiler.command, *_FLAGS, *flags.split(), *others, str(source), "-o", str(path)]
+            ran = subprocess.run(command, cwd=tree, check=False, capture_output=True, text=True)
+            if ran.returncode:
+                failures.append(f"{name}: {ran.stderr.splitlines()[0] if ran.stderr else 'no message'}")
                 continue
         if path.stat().st_size <= _LARGEST:
             found.append(path)
+    if failures:
+        print(f"{package}: {len(failures)} files do not compile, first {failures[0]}", flush=True)
     return found
 
 
@@ -142,43 +158,84 @@ def made_by(code: bytes, recipe: ModuleRecipe, trier: FunctionCosts) -> tuple[by
         return begun, module.bitcode(), trier.measure(module)[0]
 
 
-def rows_of(code: bytes, package: str, split: str) -> list[CostRow]:
-    """Try every list on every function of a module."""
-    lists, trier = shipped_lists().first, FunctionCosts(OBJECTIVE)
-    usual = ModuleRecipe(initial_pipeline(whole_bindings()), ((print_pipeline(lists[0][0]), ()),), LAST)
+@dataclass(frozen=True)
+class Tried:
+    """Functions of a module, on each of which every list was tried.
+
+    Args:
+        before: text of each by name, before lists are run.
+        after: the same, after the usual list.
+        sizes: costs by the usual list.
+        costs: of each function, after each list; None where LLVM refuses it.
+    """
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    sizes: Mapping[str, int]
+    costs: Mapping[str, Sequence[int | None]]
+
+
+def tried(
+    code: bytes, usual: Sequence[str], lists: Sequence[Sequence[str]], objective: str, most: int = 0
+) -> Tried | None:
+    """Try lists on the functions of a module, a group at a time as the search does.
+
+    Args:
+        code: the module's bitcode, unoptimized.
+        usual: what all functions have, which have no list of their own.
+        lists: what is tried.
+        objective: what is counted.
+        most: functions that are drawn; 0: all.
+
+    Returns:
+        What was found; None where LLVM refuses the module.
+    """
+    trier = FunctionCosts(objective)
+    recipe = ModuleRecipe(initial_pipeline(whole_bindings()), ((print_pipeline(usual), ()),), LAST)
     try:
-        begun, ended, sizes = made_by(code, usual, trier)
+        begun, ended, sizes = made_by(code, recipe, trier)
     except (PassError, IRError):
-        return []
+        return None
     with closing(single(whole_bindings().parse(ended))) as module:
         after = module.definitions().texts()
     with closing(single(whole_bindings().parse(begun))) as module:
         before = module.definitions().texts()
         breaking = {MERGES}.difference(drop_unsafe_passes([MERGES], module.text()))
-    counts = {name: float(size) for name, size in sizes.items() if name in before and name in after}
-    costs = {name: list[tuple[int] | None]() for name in counts}
-    prepared = PreparedFunctions(begun, costs=counts)
-    with closing(prepared):
-        for group in groups_of(counts, OBJECTIVE):
-            part = prepared.group(whole_bindings(), group.parts, OBJECTIVE)
-            for passes, _ in lists[1:]:
+    names = [name for name in sizes if name in before and name in after]
+    names = Random(0).sample(names, min(most, len(names))) if most else names
+    counts = {name: float(sizes[name]) for name in names}
+    costs = {name: list[int | None]() for name in counts}
+    with closing(PreparedFunctions(begun, costs=counts)) as prepared:
+        for group in groups_of(counts, objective):
+            part = prepared.group(whole_bindings(), group.parts, objective)
+            for passes in lists:
                 kept = [text for text in passes if text not in breaking]
-                tried = trier.try_list(part, print_pipeline(kept)) or {}
+                found = trier.try_list(part, print_pipeline(kept)) or {}
                 for name in group.parts:
-                    costs[name].append((tried[name],) if name in tried else None)
-    names = [name for name in counts if costs[name]]
-    features = np.stack([opcode_counts(texts[name] for name in names) for texts in (before, after)], axis=1)
+                    costs[name].append(found.get(name))
+    return Tried(before, after, sizes, {name: each for name, each in costs.items() if each})
+
+
+def rows_of(
+    code: bytes, package: str, split: str, usual: Sequence[str], lists: Sequence[Sequence[str]]
+) -> list[CostRow]:
+    """Try every list on every function of a module."""
+    found = tried(code, usual, lists, OBJECTIVE)
+    if found is None or not found.costs:
+        return []
+    texts = (found.before, found.after)
+    features = np.stack([opcode_counts(each[name] for name in found.costs) for each in texts], axis=1)
     return [
         CostRow(
-            hashlib.sha256(before[name].encode(errors="surrogateescape")).hexdigest()[:32],
+            hashlib.sha256(found.before[name].encode(errors="surrogateescape")).hexdigest()[:32],
             package,
             split,
-            (sizes[name],),
-            (sizes[name],),
-            costs[name],
-            features[place],
+            (found.sizes[name],),
+            (found.sizes[name],),
+            [None if cost is None else (cost,) for cost in costs],
+            features[index],
         )
-        for place, name in enumerate(names)
+        for index, (name, costs) in enumerate(found.costs.items())
     ]
 
 

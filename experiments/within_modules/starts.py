@@ -18,7 +18,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from label import PACKAGES, PLUS, compiled, made_by
+from label import LIMITS, PACKAGES, PLUS, compiled, made_by
 
 from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.levels.llvm.modules.function_costs import FunctionCosts
@@ -33,12 +33,11 @@ from planish.levels.llvm.modules.transform import (
     whole_bindings,
 )
 from planish.levels.llvm.passes.pipeline import print_pipeline
-from planish.sandbox.fork_pool import ForkLimits, in_child
+from planish.sandbox.fork_pool import in_child
 
 COUNTS = 1, 2, 3, 5, 8, 12, 25
 _LARGEST = 700_000
 """Bytes of bitcode."""
-_LIMITS = ForkLimits(seconds=120.0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def modules(packages: Sequence[tuple[str, str, str, str]], most: int, over: floa
         paths = [path for path in compiled(package, patterns, flags) if path.stat().st_size < _LARGEST]
         for path in sorted(paths, key=lambda path: -path.stat().st_size)[:most]:
             if time.monotonic() < over:
-                found = in_child(partial(measured, path.read_bytes()), _LIMITS)
+                found = in_child(partial(measured, path.read_bytes()), LIMITS)
                 if isinstance(found, Module):
                     yield found
 

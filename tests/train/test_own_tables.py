@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,13 +23,25 @@ from planish.levels.llvm.passes.pipeline import candidate_of
 from planish.levels.llvm.passes.space import OWN_LISTS, own_lists
 from planish.models.provenance import HeldOut
 from planish.store import open_store
-from planish.train.background import FIRST, OwnTable, fit_gains, fit_lists, plan_of, programs_of
+from planish.train.background import FIRST, OwnTable, fit_gains, fit_lists, improve, plan_of, programs_of
 from planish.tuning.api import task_of
 from planish.tuning.batch import record_programs
 from planish.tuning.settings import Settings
 from planish.tuning.transfer import KnownTask, known_tasks
 
 FUNCTION = "define i32 @f{0}(i32 %a) {{\n  %b = add i32 %a, {0}\n  %c = add i32 %b, 0\n  ret i32 %c\n}}\n"
+LAYERS = """
+func.func public @main(%x: tensor<64x{0}xf32>, %v: tensor<{0}x{0}xf32>, %w: tensor<{0}x8xf32>)
+    -> tensor<64x8xf32> {{
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
+      : (tensor<64x{0}xf32>, tensor<{0}x{0}xf32>) -> tensor<64x{0}xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<64x{0}xf32>
+  %1 = stablehlo.maximum %0, %zero : tensor<64x{0}xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+      : (tensor<64x{0}xf32>, tensor<{0}x8xf32>) -> tensor<64x8xf32>
+  return %2 : tensor<64x8xf32>
+}}
+"""
 BETTER = HeldOut(9, "share saved", 0.5, "what searches begin with now", 0.25)
 SCALED, LESS = Candidate((ScaleConstant("1", 2.0),)), Candidate((DeleteOp("3", ()),))
 
@@ -111,6 +124,27 @@ def test_gains_are_fitted_to_what_was_recorded_and_order_the_patches_of_a_search
     assert gains[("ScaleConstant",)] == 0.0
     assert any("modules of yours" in what for what in HloLevel().known_beforehand())
     assert len(outcomes) <= FIRST
+
+
+@pytest.mark.slow
+def test_gains_are_fitted_to_modules_that_were_searched(tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib", reason="the level hlo is not installed")
+    for width in (24, 32, 40):
+        (tmp_path / f"{width}.mlir").write_text(LAYERS.format(width))
+        (tmp_path / f"{width}.toml").write_text("[inputs]\n")
+    level, sources = HloLevel(), [str(path) for path in sorted(tmp_path.glob("*.mlir"))]
+    plan = replace(plan_of("hlo"), trials=8, first=3)
+    with open_store(tmp_path / "store.db") as store:
+        programs = programs_of("hlo", sources)
+        recorded = record_programs(level, programs, plan.settings, plan.trials, store)
+        found = [new for _, new in improve(recorded, partial(known_tasks, store, level), plan)]
+        table = fit_gains(known_tasks(store, level))
+    assert [fitted and fitted.programs for fitted in found] == [None, None, 3]
+    assert [row["operations"].keys() >= {"dot_general", "maximum"} for row in table.rows] == [True] * 3
+    # Kinds of patches that the structure of such modules suggests, each with its gain.
+    kinds = {kind for row in table.rows for kinds, _ in row["gains"] for kind in kinds}
+    assert "Narrow" in kinds
+    assert all(gain >= 0 for row in table.rows for _, gain in row["gains"])
 
 
 def test_programs_are_the_users_or_those_of_the_sample_that_are_not_held_out() -> None:

@@ -47,7 +47,7 @@ class Lists:
 
 @cache
 def shipped_lists() -> Lists:
-    """Read the lists that come with planish; `experiments` says how they were found."""
+    """Read the lists that come with planish."""
     data = json.loads((files("planish.levels.llvm.modules") / "lists.json").read_text(encoding="utf-8"))
     first = tuple((tuple(each["passes"]), float(each["saves"])) for each in data["first"])
     return Lists(tuple(data["simplify"]), tuple(data["more"]), first)
@@ -59,19 +59,38 @@ def usual_pipeline() -> str:
     return print_pipeline(shipped_lists().first[0][0])
 
 
-@cache
-def coreset_lists() -> tuple[Passes, ...]:
-    """Return the coreset of single functions as lists for functions within modules, the most useful first.
+def within_modules(passes: Passes) -> Passes:
+    """Return a list for single functions as one for functions within modules.
 
     Pipelines of whole modules become what they run on functions. Passes whose code may differ from run to run
     are left out: what was measured of a list is to be what it makes in the end.
     """
+    texts = ("function-simplification<Oz>" if text.startswith("default<") else text for text in passes)
+    return tuple(text for text in texts if not vary([text]))
 
-    def within(passes: Passes) -> Passes:
-        texts = ("function-simplification<Oz>" if text.startswith("default<") else text for text in passes)
-        return tuple(text for text in texts if not vary([text]))
 
-    return tuple(map(within, load_coreset()))
+def in_turns(first: Sequence[tuple[Passes, float]]) -> list[tuple[Passes, float]]:
+    """Return the usual list, then the coreset of single functions by turns with other lists.
+
+    What a list of the coreset saves beside those before it is not known within modules: it counts as the
+    list whose turn is next (`experiments/within_modules/compare_lists.py`).
+    """
+    usual, *others = first
+    found = dict([usual])
+    for one, (passes, saves) in zip(load_coreset(), others, strict=False):
+        found.setdefault(within_modules(one), saves)
+        found.setdefault(passes, saves)
+    return [*found.items()]
+
+
+def drawn_list(random: Random) -> Passes:
+    """Draw a list: what -Oz runs on a function, without some of it, and with few passes more."""
+    lists = shipped_lists()
+    kept = random.choice(_KEPT)
+    passes = [text for text in lists.simplify if random.random() < kept]
+    for _ in range(random.randint(0, _MOST_MORE)):
+        passes.insert(random.randint(0, len(passes)), random.choice(lists.more))
+    return tuple(passes)
 
 
 _BYTES = 4.0
@@ -212,26 +231,15 @@ class FunctionSpace(Space):
         return Candidate((*marked, *lists, FunctionPasses(usual_pipeline(), ())))
 
     def transformations(self) -> Sequence[tuple[str, float]]:
-        """List the shipped lists as pipelines, by turns with the coreset, with the share that each saves.
-
-        What a list of the coreset saves beside those before it is not known within modules: it counts as the
-        list whose turn is next (`experiments/within_modules/first_lists.py`).
-        """
-        (usual, share), *others = shipped_lists().first
-        found = {self._printed(usual): share}
-        for first, (passes, saves) in zip(coreset_lists(), others, strict=False):
-            found.setdefault(self._printed(first), saves)
+        """List the shipped lists as pipelines, by turns with the coreset, with the share that each saves."""
+        found = dict[str, float]()
+        for passes, saves in in_turns(shipped_lists().first):
             found.setdefault(self._printed(passes), saves)
         return [*found.items()]
 
     def draw(self, random: Random) -> str:
-        """Draw a list: what -Oz runs on a function, without some of it, and with few passes more."""
-        lists = shipped_lists()
-        kept = random.choice(_KEPT)
-        passes = [text for text in lists.simplify if random.random() < kept]
-        for _ in range(random.randint(0, _MOST_MORE)):
-            passes.insert(random.randint(0, len(passes)), random.choice(lists.more))
-        return self._printed(passes)
+        """Draw a list; see `drawn_list`."""
+        return self._printed(drawn_list(random))
 
     def groups(self, costs: Mapping[str, float]) -> Sequence[PartGroup]:
         """Group the functions; see `groups_of`."""

@@ -1,0 +1,111 @@
+"""What the lists of the search within modules save on functions that nothing has learnt from.
+
+    python experiments/within_modules/compare_lists.py [--objective instructions] [--beside FILE ...]
+
+Functions are of packages that no list and no policy was made from (those of the sample), each by itself after
+the initial pipeline. The table has what is saved over -Oz's own simplification of a function after each
+number of lists, the usual one first: of the shipped lists, and of files as `find_lists.py` writes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planish.levels.llvm.bindings.c_module import CModule
+from planish.levels.llvm.bindings.protocol import IRError, PassError
+from planish.levels.llvm.ir.attributes import for_size
+from planish.levels.llvm.modules.function_costs import FunctionCosts
+from planish.levels.llvm.modules.space import Passes, in_turns, shipped_lists
+from planish.levels.llvm.modules.transform import begin, initial_pipeline, single, whole_bindings
+from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
+from planish.levels.llvm.passes.pipeline import print_pipeline
+from planish.sandbox.fork_pool import Watchdog, forked
+from planish.train.background import HELD_OUT
+from planish.train.corpus.reader import read_corpus
+from planish.train.corpus.shards import Row
+
+OBJECTIVES = ("text_bytes", "instructions")
+COUNTS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 48
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Runs lists on functions.
+
+    Args:
+        lists: the first is -Oz's own.
+        objective: what is counted.
+    """
+
+    lists: Sequence[Passes]
+    objective: str
+
+    def __call__(self, row: Row, watchdog: Watchdog) -> list[int | None] | None:
+        """Return what a function costs after each list; None where LLVM cannot read it."""
+        del watchdog
+        bindings, ir, costs = whole_bindings(), for_size(row.ir), FunctionCosts(self.objective)
+
+        def cost(module: CModule, passes: Passes) -> int | None:
+            found = costs.try_list(module, print_pipeline(drop_unsafe_passes(passes, ir)))
+            return None if found is None else sum(found.values())
+
+        with suppress(IRError, PassError), closing(single(bindings.parse(ir))) as module:
+            begin(module, (), initial_pipeline(bindings))
+            return [cost(module, passes) for passes in self.lists]
+        return None
+
+
+def costs_on(rows: Sequence[Row], lists: Sequence[Passes], objective: str) -> Floats:
+    """Return what functions cost after each list, infinite where it failed; those that fail after the first
+    list are left out."""
+    done = forked(rows, Listed(lists, objective), list[int | None] | None, 1, at_once=25)
+    found = [each.answer for each in done if each.answer and each.answer[0]]
+    return np.array([[np.inf if cost is None else cost for cost in each] for each in found])
+
+
+def lists_of(file: Path) -> list[Passes]:
+    """Read the lists of a file, by turns with the coreset, as the search has them."""
+    first = json.loads(file.read_text(encoding="utf-8"))["first"]
+    return [passes for passes, _ in in_turns([(tuple(each["passes"]), each["saves"]) for each in first])]
+
+
+def saved(costs: Floats, order: Sequence[int]) -> Iterator[float]:
+    """Yield the share that is saved after each number of lists."""
+    best = np.minimum.accumulate(costs[:, order], axis=1).sum(axis=0)
+    yield from (1 - float(best[min(count, len(order)) - 1] / costs[:, 0].sum()) for count in COUNTS)
+
+
+def main() -> None:
+    """Print the table."""
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--objective", choices=OBJECTIVES, default=OBJECTIVES[0])
+    given.add_argument("--functions", type=int, default=250)
+    given.add_argument("--beside", type=Path, nargs="+", default=())
+    asked = given.parse_args()
+    orders = {"shipped": [passes for passes, _ in in_turns(shipped_lists().first)]}
+    orders |= {str(file): lists_of(file) for file in asked.beside}
+    lists = [
+        *dict.fromkeys([shipped_lists().simplify, *(each for order in orders.values() for each in order)])
+    ]
+    rows = [row for row in read_corpus() if row.package in HELD_OUT]
+    rows = random.Random(0).sample(rows, min(asked.functions, len(rows)))
+    costs = costs_on(rows, lists, asked.objective)
+    print(f"{len(costs):,} functions, by {asked.objective}\n")
+    print(f"| lists | {' | '.join(map(str, COUNTS))} |\n|---{'|--:' * len(COUNTS)}|")
+    for name, order in orders.items():
+        shares = saved(costs, [lists.index(passes) for passes in order])
+        print(f"| {name} | {' | '.join(f'{share:.2%}' for share in shares)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
