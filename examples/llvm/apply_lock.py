@@ -21,12 +21,6 @@ from typing import Any
 
 CLANG, OPT = os.environ.get("CLANG", "clang-22"), os.environ.get("OPT", "opt-22")
 IN_MEMORY = "-preserve-bc-uselistorder"  # what the next pass reads is as if no file were between them
-OUTLINER = {
-    "": [],
-    "always": ["-mllvm", "-enable-machine-outliner=always"],
-    "never": ["-mllvm", "-enable-machine-outliner=never"],
-    "repeated": ["-mllvm", "-enable-machine-outliner=always", "-mllvm", "-machine-outliner-reruns=4"],
-}
 UNOPTIMIZED = ("-Xclang", "-disable-llvm-passes")
 SECTIONS = ("-ffunction-sections", "-fdata-sections", "-fno-lto")  # as linkers have it
 OF_LINKER = ("-flto", "-Wl,", "-fuse-ld", "-l", "-L", "-shared", "-static")
@@ -109,7 +103,7 @@ def apply(entry: Mapping[str, Any], module: Module) -> None:
 def make_object(entry: Mapping[str, Any], source: str, made: str, options: list[str], folder: Path) -> None:
     """Compile a source."""
     if entry["result"] != "passes":
-        level = [] if entry["result"] == "clang" else [entry["result"], *OUTLINER[entry.get("outliner", "")]]
+        level = [] if entry["result"] == "clang" else [entry["result"], *of_llvm(entry)]
         subprocess.run([CLANG, *options, *level, "-c", source, "-o", made], check=True)
         return
     module = Module(folder)
@@ -139,9 +133,13 @@ def make_program(entry: Mapping[str, Any], made: str, words: list[str], folder: 
 
 def make_code(entry: Mapping[str, Any], module: Module, options: list[str], made: str) -> None:
     """Make code of a module, by clang."""
-    outliner = OUTLINER[entry.get("outliner", "")]
-    words = [*options, *outliner, *UNOPTIMIZED, "-w", "-c", "-x", "ir", module.path, "-o", made]
+    words = [*options, *of_llvm(entry), *UNOPTIMIZED, "-w", "-c", "-x", "ir", module.path, "-o", made]
     subprocess.run([CLANG, *words], check=True)
+
+
+def of_llvm(entry: Mapping[str, Any]) -> list[str]:
+    """Return the words for clang of an entry's options of LLVM."""
+    return [word for option in entry.get("llvm", ()) for word in ("-mllvm", option)]
 
 
 def is_bitcode(word: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from planish.cc.clang import Compiler, find_compiler
 from planish.levels.llvm.bindings.elf import code_bytes
 
 WORDS = Path(__file__).parents[2] / "examples" / "llvm" / "words.c"
+APPLY_LOCK = Path(__file__).parents[2] / "examples" / "llvm" / "apply_lock.py"
 CC = [sys.executable, "-c", "from planish.cc.command import cc; cc()"]
 CXX = [sys.executable, "-c", "from planish.cc.command import cxx; cxx()"]
 SMALLER = """
@@ -147,3 +149,21 @@ def words(place: Place) -> Place:
 def text(path: Path) -> int:
     """Return the bytes of an object's code."""
     return code_bytes(path.read_bytes())
+
+
+def compile_unoptimized(place: Place, *names: str) -> None:
+    """Compile sources as `apply_lock.py` needs the objects of a program."""
+    for name in names:
+        words = ("-Oz", "-flto", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", f"{name}.c")
+        assert place.as_clang(*words, "-o", f"{name}.o").returncode == 0
+
+
+def repeat_without_planish(place: Place, made: str, source: str, *words: str) -> None:
+    """Make an object or a program from the lock file by clang and opt alone: it is what planish made."""
+    if shutil.which("opt-22") is None or "clang-22" not in place.clang.path:
+        pytest.skip("opt-22 and clang-22 are needed")
+    script = [sys.executable, "-S", str(APPLY_LOCK), "planish.lock", source, "alone", "-Oz", *words]
+    done = place.run(script)
+    assert done.returncode == 0, done.stderr
+    files = place.files()
+    assert files["alone"] == files[made]

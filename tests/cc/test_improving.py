@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cc.conftest import CXX, REPEATED, Place, text
+from cc.conftest import CXX, Place, text
 from planish.cc.arguments import Invocation
 from planish.cc.clang import Unit
 from planish.cc.job import CompileJob
@@ -83,20 +83,6 @@ def test_code_is_no_larger_than_clang_makes_it_by_either_level(place: Place, tar
     if target in TARGETS[:2]:  # on others the search finds what -Os has, or less
         assert ("by -Os" in made.stderr) == (sizes["-Os"] < sizes["-Oz"])
     assert (place.folder / "sum.d").read_text().startswith("sum.o: sum.c")
-
-
-@pytest.mark.parametrize("target", [TARGETS[0], TARGETS[3]])
-def test_code_is_no_larger_than_clangs_with_the_outliner_or_without(place: Place, target: str) -> None:
-    place.write("repeated.c", REPEATED.replace("#include <stdio.h>", "int printf(const char *, ...);"))
-    aimed, sizes = f"--target={target}".split(), list[int]()
-    for outliner in ("always", "never"):
-        words = ("-mllvm", f"-enable-machine-outliner={outliner}", "-c", "repeated.c")
-        if (done := place.as_clang(*aimed, "-Oz", *words)).returncode:
-            pytest.skip(done.stderr)
-        sizes.append(text(place.folder / "repeated.o"))
-    done = place.cc(*aimed, "-Oz", "-c", "repeated.c", "--planish-strict")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert text(place.folder / "repeated.o") <= min(sizes) < max(sizes)
 
 
 TABLE = "const unsigned char t[256] = {1}; int f(unsigned char x) { return t[x]; }\n"

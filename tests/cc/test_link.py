@@ -11,7 +11,14 @@ from pathlib import Path
 import llvmlite.binding
 import pytest
 
-from cc.conftest import CXX, REPEATED, SMALLER, Place
+from cc.conftest import (
+    CXX,
+    REPEATED,
+    SMALLER,
+    Place,
+    compile_unoptimized,
+    repeat_without_planish,
+)
 from cc.test_cache import small_disk
 from fuzz_cc import TARGETS, clang_link_words, run_program
 from planish.cc.clang import Compiler
@@ -107,12 +114,17 @@ def parts(tmp_path_factory: pytest.TempPathFactory, clang: Compiler) -> Place:
         done = place.cc("-Oz", *more, "-c", name)
         assert (done.returncode, done.stderr) == (0, "")
     assert place.as_clang("-c", "asm.s").returncode == 0
+    archive(place)
+    assert (place.folder / "main.o").read_bytes().startswith(b"BC")
+    return place
+
+
+def archive(place: Place) -> None:
+    """Put the objects of the archive into it."""
     archiver = shutil.which("llvm-ar-22") or shutil.which("llvm-ar") or shutil.which("ar")
     assert archiver
     done = place.run([archiver, "rcs", "libparts.a", "archived.o", "never.o", "native.o"])
     assert done.returncode == 0, done.stderr
-    assert (place.folder / "main.o").read_bytes().startswith(b"BC")
-    return place
 
 
 @pytest.fixture
@@ -172,9 +184,11 @@ def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(place: Place)
     done = place.cc("-Oz", "-flto", "repeated.c", "-o", "program", *lock, "--planish-strict", **FEW)
     assert (done.returncode, done.stderr) == (0, "")
     (entry,) = json.loads((place.folder / "planish.lock").read_text())["sources"]["program"]
-    assert entry["outliner"] == "always"
+    assert "-enable-machine-outliner=always" in entry["llvm"]
     assert code_bytes((place.folder / "program").read_bytes()) <= min(sizes) < sizes[0]
     assert {place.run(["./program"]).stdout, *answers} == {answers[0]}
+    compile_unoptimized(place, "repeated")
+    repeat_without_planish(place, "program", "program", "-flto", "repeated.o")
 
 
 def test_equal_functions_are_merged_by_passes_after_the_lists(place: Place) -> None:
@@ -196,6 +210,8 @@ def test_equal_functions_are_merged_by_passes_after_the_lists(place: Place) -> N
     again = place.cc(*words, PLANISH_CACHE=str(place.folder.parent / "other"), PLANISH_SECONDS="0")
     assert (again.returncode, again.stderr, len(answers)) == (0, "", 1)
     assert (place.folder / "program").read_bytes() == found
+    compile_unoptimized(place, "equal")
+    repeat_without_planish(place, "program", "program", "-flto", "equal.o")
 
 
 @pytest.mark.slow
@@ -226,7 +242,8 @@ def test_sources_are_compiled_and_linked_at_once(place: Place) -> None:
 def test_a_lock_file_has_programs_too(program: Place) -> None:
     if not links(program, "bfd"):
         pytest.skip("clang does not link bitcode here")
-    words = ("-Oz", "-flto", "main.o", "mixed.o", "asm.o", "-L.", "-lparts", "--planish-lock", "planish.lock")
+    linked = ("-flto", "main.o", "mixed.o", "asm.o", "-L.", "-lparts")
+    words = ("-Oz", *linked, "--planish-lock", "planish.lock")
     assert program.cc(*words, "-o", "program", **FEW).returncode == 0
     first = program.files()
     assert json.loads(first["planish.lock"])["sources"].keys() == {"program"}
@@ -237,6 +254,9 @@ def test_a_lock_file_has_programs_too(program: Place) -> None:
     done = program.cc(*words, "-o", "program", "--planish-strict", **elsewhere)
     assert (done.returncode, done.stderr) == (0, "")
     assert program.files() == first
+    compile_unoptimized(program, "main", "mixed", "archived")
+    archive(program)
+    repeat_without_planish(program, "program", "program", *linked)
 
 
 def test_what_a_link_with_an_object_may_do_otherwise_is_clangs(program: Place) -> None:

@@ -6,17 +6,16 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from cc.conftest import CC, Place, text
+from cc.conftest import CC, Place, compile_unoptimized, repeat_without_planish, text
 from planish.levels.llvm.bindings.elf import loaded_bytes
 
 COUNTED = {"PLANISH_EVALUATIONS": "30", "PLANISH_SECONDS": ""}
 LOCK = ("--planish-lock", "planish.lock")
 COMPILED = ("-Oz", "-c", "words.c")
-SCRIPT = Path(__file__).parents[2] / "examples" / "llvm" / "apply_lock.py"
+ALONE = ("words.o", "words.c")
 
 
 def elsewhere(place: Place) -> Place:
@@ -57,7 +56,7 @@ def test_attributes_for_code_generation_are_locked(words: Place) -> None:
     done = other.cc(*COMPILED, *LOCK, *flash, "-o", "again.o", "--planish-strict")
     assert (done.returncode, done.stderr) == (0, "")
     assert other.files()["again.o"] == words.files()["words.o"]
-    repeat_without_planish(words)
+    repeat_without_planish(words, *ALONE)
 
 
 def test_unknown_attributes_of_a_lock_file_leave_clangs_result(locked: Place) -> None:
@@ -135,45 +134,37 @@ def test_processes_that_compile_at_once_all_enter_what_they_chose(place: Place) 
 
 
 def test_planish_is_not_needed_to_repeat_a_build(locked: Place) -> None:
-    repeat_without_planish(locked)
+    repeat_without_planish(locked, *ALONE)
 
 
-def repeat_without_planish(place: Place, *words: str) -> None:
-    opt = shutil.which("opt-22")
-    if opt is None or "clang-22" not in place.clang.path:
-        pytest.skip("opt-22 and clang-22 are needed")
-    script = [sys.executable, "-S", str(SCRIPT), "planish.lock", "words.c", "alone.o", "-Oz", *words]
-    done = place.run(script)
-    assert done.returncode == 0, done.stderr
-    files = place.files()
-    assert files["alone.o"] == files["words.o"]
-
-
-def test_no_level_of_clang_is_smaller_with_the_outliner_or_without_for_a_microcontroller(
-    place: Place,
+@pytest.mark.parametrize(
+    ("target", "copies"), [((), 6), (("--target=thumbv7em-none-eabi", "-mcpu=cortex-m4"), 2)]
+)
+def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(
+    place: Place, target: tuple[str, ...], copies: int
 ) -> None:
-    """The outliner makes this object larger, and so does the search."""
+    """The search makes this object larger, and so does the outliner for the microcontroller alone."""
     stores = " ".join(f"t[{2 * i + 1}] = {71 + i};" for i in range(5))
     pair = "".join(
         f"void f{n}(int *t, int x) {{ t[x] = {n}; {stores} t[30] = x; t[x + {n}] = {n * 3}; }}\n"
         "__attribute__((noinline)) static int "
         f"g{n}(const int *x, int n) {{ int s = n; while (n--) s = s * 31 + (x[n] ^ s >> 3); return s; }}\n"
-        for n in range(2)
+        for n in range(copies)
     )
-    place.write("words.c", f"{pair}int v[] = {{4, 5, 6}}; int all(int n) {{ return g0(v, n) + g1(v, n); }}\n")
-    thumb = ("--target=thumbv7em-none-eabi", "-mcpu=cortex-m4")
+    calls = " + ".join(f"g{n}(v, n)" for n in range(copies))
+    place.write("words.c", f"{pair}int v[] = {{4, 5, 6}}; int all(int n) {{ return {calls}; }}\n")
     sizes: list[int] = []
     for level in ("-Oz", "-Os"):
         for outliner in ("always", "never"):
             outlined = ("-mllvm", f"-enable-machine-outliner={outliner}")
-            if place.as_clang(*thumb, level, *outlined, "-c", "words.c", "-o", "own.o").returncode:
+            if place.as_clang(*target, level, *outlined, "-c", "words.c", "-o", "own.o").returncode:
                 pytest.skip("this clang is not for thumb")
             sizes.append(loaded_bytes((place.folder / "own.o").read_bytes()))
-    words = (*thumb, *COMPILED, *LOCK, "--planish-objective", "flash", "--planish-strict")
+    words = (*target, *COMPILED, *LOCK, "--planish-objective", "flash", "--planish-strict")
     done = place.cc(*words, PLANISH_EVALUATIONS="1", PLANISH_SECONDS="")
     assert (done.returncode, done.stderr) == (0, "")
-    assert loaded_bytes((place.folder / "words.o").read_bytes()) <= min(sizes) < sizes[0]
-    repeat_without_planish(place, *thumb)
+    assert loaded_bytes((place.folder / "words.o").read_bytes()) <= min(sizes) < max(sizes)
+    repeat_without_planish(place, *ALONE, *target)
     made = place.files()["words.o"]
     other = elsewhere(place)
     assert other.cc(*words).returncode == 0
@@ -182,23 +173,17 @@ def test_no_level_of_clang_is_smaller_with_the_outliner_or_without_for_a_microco
 
 @pytest.mark.slow
 def test_planish_is_not_needed_to_repeat_a_link(place: Place) -> None:
-    if shutil.which("opt-22") is None or "clang-22" not in place.clang.path or not shutil.which("ld.lld-22"):
-        pytest.skip("opt-22, clang-22 and lld-22 are needed")
-    words = ("-Oz", "-flto", "-fuse-ld=lld", "-Wl,--gc-sections", "main.o", "mixed.o")
+    if not shutil.which("ld.lld-22"):
+        pytest.skip("lld-22 is needed")
+    words = ("-flto", "-fuse-ld=lld", "-Wl,--gc-sections", "main.o", "mixed.o")
     assert place.cc("-Oz", "-flto", "-c", "main.c", "mixed.c").returncode == 0
     few = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
     lock = ("--planish-lock", "planish.lock", "--planish-strict")
-    done = place.cc(*words, "-o", "program", *lock, **few)
+    done = place.cc("-Oz", *words, "-o", "program", *lock, **few)
     assert (done.returncode, done.stderr) == (0, "")
     assert '"passes"' in (place.folder / "planish.lock").read_text()
-    unoptimized = ("-Xclang", "-disable-llvm-passes", "-emit-llvm")
-    for name in ("main", "mixed"):
-        made = ("-c", f"{name}.c", "-o", f"{name}.o")
-        assert place.as_clang("-Oz", "-flto", *unoptimized, *made).returncode == 0
-    done = place.run([sys.executable, "-S", str(SCRIPT), "planish.lock", "program", "alone", *words])
-    assert done.returncode == 0, done.stderr
-    files = place.files()
-    assert files["alone"] == files["program"]
+    compile_unoptimized(place, "main", "mixed")
+    repeat_without_planish(place, "program", "program", *words)
 
 
 @pytest.mark.slow

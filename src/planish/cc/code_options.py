@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from planish.cc.clang import CODE_ONLY, Compiler, run
 from planish.cc.settings import SearchError
@@ -15,19 +14,17 @@ from planish.levels.llvm.bindings.elf import machine
 from planish.levels.llvm.modules.function_costs import CHANGES, Attributes, with_attributes
 from planish.levels.llvm.modules.transform import survived
 
-Outliner = Literal["", "always", "never", "repeated"]
-"""Functions on which the machine outliner runs: all, none, or all repeatedly; empty: clang's own choice."""
-_OUTLINE = ("-mllvm", "-enable-machine-outliner=always")
-_WORDS: dict[Outliner, tuple[str, ...]] = {
-    "": (),
-    "always": _OUTLINE,
-    "never": ("-mllvm", "-enable-machine-outliner=never"),
-    "repeated": (*_OUTLINE, "-mllvm", "-machine-outliner-reruns=4"),
-}
+ALWAYS, NEVER = "-enable-machine-outliner=always", "-enable-machine-outliner=never"
+"""Have the machine outliner run on all functions, or on none; without them, clang decides."""
+REPEATED = (ALWAYS, "-machine-outliner-reruns=4")
+"""Have it run on all functions, and on what it made again."""
 _ARM, _X86_64, _AARCH64, RISCV = 40, 62, 183, 243
 _RUNS_FOR_SIZE = {_ARM, _AARCH64, RISCV}
 """Processors for which clang runs the outliner on `minsize` functions."""
 _OWN_WORDS = re.compile(r"-m(?:no-)?outline")
+SWITCHES: dict[int, tuple[str, ...]] = {}
+"""Options of LLVM's code generation by processor, those that save most first."""
+_KNOWN = (*REPEATED, NEVER, *(option for each in SWITCHES.values() for option in each))
 
 
 @dataclass(frozen=True)
@@ -36,16 +33,16 @@ class CodeOptions:
 
     Args:
         attributes: changes of attributes.
-        outliner: see `Outliner`.
+        llvm: options of LLVM, as clang takes each after `-mllvm`.
     """
 
     attributes: Attributes = ()
-    outliner: Outliner = ""
+    llvm: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
         """Return the words for clang, which attributes have none of."""
-        return _WORDS[self.outliner]
+        return tuple(word for option in self.llvm for word in ("-mllvm", option))
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the changes of a function's attributes."""
@@ -87,26 +84,30 @@ class CodeGenerator:
             raise SearchError(f"clang cannot compile the module that was found: {said.splitlines()[0]}")
         return path.read_bytes()
 
-    def outliners(self, code: bytes, level: str = "-Oz") -> tuple[Outliner, ...]:
-        """List clang's own choice of functions for the outliner, and the opposite where there is an outliner.
+    def outliners(self, code: bytes, level: str = "-Oz") -> tuple[tuple[str, ...], ...]:
+        """List options for clang's own choice of functions for the outliner, and for the opposite of it.
 
         Args:
-            code: an object or program for the processor.
+            code: an object or program for the processor, which may have no outliner.
             level: of the module of which code is made; with "-Os", no function of it is `minsize`.
         """
         if any(map(_OWN_WORDS.match, self.options)):
-            return ("",)
+            return ((),)
         if machine(code) in _RUNS_FOR_SIZE:
-            return ("", "always" if level == "-Os" else "never")
-        return ("", "always") if machine(code) == _X86_64 else ("",)
+            return (), (ALWAYS if level == "-Os" else NEVER,)
+        return ((), (ALWAYS,)) if machine(code) == _X86_64 else ((),)
+
+    def switches(self, code: bytes) -> tuple[str, ...]:
+        """List options of LLVM that make some programs for the processor of an object or program smaller."""
+        return SWITCHES.get(machine(code), ())
 
 
-def options_of(attributes: Attributes, outliner: str) -> CodeOptions:
+def options_of(attributes: Attributes, llvm: Sequence[str]) -> CodeOptions:
     """Return the options that a lock file names.
 
     Raises:
         SearchError: it names others than planish chooses.
     """
-    if outliner not in _WORDS or any(change not in CHANGES for change, _ in attributes):
+    if any(option not in _KNOWN for option in llvm) or any(it not in CHANGES for it, _ in attributes):
         raise SearchError("the lock file has options of code generation that are not known")
-    return CodeOptions(attributes, outliner)
+    return CodeOptions(attributes, tuple(llvm))

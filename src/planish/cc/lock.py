@@ -45,12 +45,10 @@ class LockEntry:
         lists: pipelines of function passes with their functions; one without functions is for all others.
         attributes: changes of attributes before code is made, with their functions: `KEY=VALUE`, or `-NAME`
             for one that is removed.
-        outliner: "always", "never" or "repeated", where it is not clang that decides.
+        llvm: options of LLVM for code generation, as clang takes each after `-mllvm`.
     """
 
-    __slots__ = (
-        *("attributes", "begin", "end", "inlining", "lists", "module", "options", "outliner", "result"),
-    )
+    __slots__ = (*("attributes", "begin", "end", "inlining", "lists", "llvm", "module", "options", "result"),)
 
     def __init__(
         self,
@@ -62,14 +60,14 @@ class LockEntry:
         inlining: Iterable[tuple[str, str]] = (),
         lists: Iterable[tuple[str, Sequence[str]]] = (),
         attributes: Iterable[tuple[str, Sequence[str]]] = (),
-        outliner: str = "",
+        llvm: Iterable[str] = (),
     ) -> None:
         self.module, self.options, self.begin, self.end = module, options, begin, end
         self.result: Result = result
         self.inlining = tuple((name, attribute) for name, attribute in inlining)
         self.lists = tuple((pipeline, tuple(names)) for pipeline, names in lists)
         self.attributes = tuple((change, tuple(names)) for change, names in attributes)
-        self.outliner = outliner
+        self.llvm = tuple(llvm)
 
     @property
     def digest(self) -> str:
@@ -84,8 +82,8 @@ class LockEntry:
             named |= {"begin": self.begin, **chosen, "end": self.end}
         if self.attributes:
             named["attributes"] = self.attributes
-        if self.outliner:
-            named["outliner"] = self.outliner
+        if self.llvm:
+            named["llvm"] = self.llvm
         return named
 
 
@@ -100,7 +98,7 @@ def entry_from_json(named: Mapping[str, Any]) -> LockEntry:
         named.get("inlining", ()),
         named.get("lists", ()),
         named.get("attributes", ()),
-        named.get("outliner", ""),
+        named.get("llvm", ()),
     )
 
 

@@ -11,11 +11,11 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 from planish.cc.arguments import code_options
 from planish.cc.clang import Compiler, Unit, run
-from planish.cc.code_options import CLANGS, CodeGenerator, CodeOptions, options_of
+from planish.cc.code_options import CLANGS, REPEATED, CodeGenerator, CodeOptions, options_of
 from planish.cc.job import CompileJob
 from planish.cc.lock import LockEntry
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
@@ -134,7 +134,7 @@ class Choice:
 
     def to_json(self) -> dict[str, object]:
         """Return how it is made, as `CompileJob.enter_in_lock` reads it."""
-        options = {"attributes": self.options.attributes, "outliner": self.options.outliner}
+        options = {"attributes": self.options.attributes, "llvm": self.options.llvm}
         if self.plan is None:
             return {"result": self.result, **options}
         begin = initial_pipeline(whole_bindings())
@@ -147,19 +147,21 @@ def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
     unit, choices = job.unit, [Choice(own, "clang")]
     with Scratch() as scratch:
         generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
-        outliners = generate.outliners(own) if _is_smallest(unit) else ("",)
+        outliners = generate.outliners(own) if _is_smallest(unit) else ((),)
         if found.bitcode:
             attributes = find_attributes(found.bitcode, job.settings)
-            repeated = ("repeated",) if len(outliners) > 1 else ()
+            repeated = (REPEATED,) if len(outliners) > 1 else ()
             changed = (CodeOptions(attributes, outliner) for outliner in (*outliners, *repeated))
             choices += [
                 Choice(generate(found.bitcode, options), "passes", found.plan, options)
                 for options in dict.fromkeys((CLANGS, *changed))
             ]
-        if _is_smallest(unit):
-            choices.append(_by_level(unit, scratch, "-Os"))
-        if "never" in outliners:
-            choices.append(_by_level(unit, scratch, "-Oz", CodeOptions(outliner="never")))
+        for level in get_args(Level) if _is_smallest(unit) else ():
+            choices += [
+                _by_level(unit, scratch, level, CodeOptions(llvm=outliner))
+                for outliner in generate.outliners(own, level)
+                if (level, outliner) != ("-Oz", ())  # clang's own object
+            ]
     choices = [choice for choice in choices if choice.code]
     return min(choices, key=lambda each: rank(each.code, own, for_flash=job.settings.for_flash))
 
@@ -220,7 +222,7 @@ def locked_plan(entry: LockEntry) -> FunctionPlan:
 
 def locked_options(entry: LockEntry) -> CodeOptions:
     """Return the options of code generation of an entry; raises SearchError where they are not known."""
-    return options_of(entry.attributes, entry.outliner)
+    return options_of(entry.attributes, entry.llvm)
 
 
 Rank = tuple[bool, int, int]

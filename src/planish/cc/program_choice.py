@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from planish.cc.code_options import RISCV, CodeGenerator, CodeOptions
+from planish.cc.code_options import REPEATED, RISCV, CodeGenerator, CodeOptions
 from planish.cc.object_cache import digest
 from planish.cc.optimize import Choice, Rank, find_attributes, rank
 from planish.cc.settings import CompileSettings, SearchError
@@ -89,15 +89,19 @@ class ProgramChoice:
         # Whatever the search finds, clang's passes at either level may be better.
         modules += [_Module(by_level(self.start, level), level) for level in levels]
         first = [
-            (module, CodeOptions(outliner=outliner))
+            (module, CodeOptions(llvm=outliner))
             for module in modules
-            for outliner in (self.generate.outliners(self.own, module.result) if "-Oz" in levels else ("",))
+            for outliner in (self.generate.outliners(self.own, module.result) if "-Oz" in levels else ((),))
         ]
         tried = [self._tried(module, options) for module, options in first]
         if found.plan:
             tried.append(self._with_other_passes(min(each for each in tried if each.module.plan)))
         best = self._with_attributes(min(tried))
-        return self._changed(best, outliner="repeated").choice if len(first) > len(modules) else best.choice
+        if len(first) > len(modules):
+            best = self._changed(best, llvm=REPEATED)
+        for switch in self.generate.switches(self.own) if "-Oz" in levels else ():
+            best = self._changed(best, llvm=(*best.choice.options.llvm, switch))
+        return best.choice
 
     def _with_other_passes(self, best: _Tried) -> _Tried:
         """Return the best program with more passes on the whole module after the lists of functions."""
