@@ -22,9 +22,22 @@ _ARM, _X86_64, _AARCH64, RISCV = 40, 62, 183, 243
 _RUNS_FOR_SIZE = {_ARM, _AARCH64, RISCV}
 """Processors for which clang runs the outliner on `minsize` functions."""
 _OWN_WORDS = re.compile(r"-m(?:no-)?outline")
-SWITCHES: dict[int, tuple[str, ...]] = {}
-"""Options of LLVM's code generation by processor, those that save most first."""
-_KNOWN = (*REPEATED, NEVER, *(option for each in SWITCHES.values() for option in each))
+SWITCHES = (
+    "-disable-machine-licm",
+    "-apply-ext-tsp-for-size",
+    "-grow-region-complexity-budget=0",
+    "-min-jump-table-entries=16",
+    "-disable-lsr",
+    "-phi-elim-split-all-critical-edges",
+    "-disable-machine-cse",
+    "-huge-size-for-split=1",
+)
+"""Options of LLVM that make the code of some modules smaller, those that save most first.
+
+They are about the order of blocks, code that is moved out of loops or kept for later, switches, and where the
+register allocator divides the lifetime of a value.
+"""
+_KNOWN = (*REPEATED, NEVER, *SWITCHES)
 
 
 @dataclass(frozen=True)
@@ -96,10 +109,6 @@ class CodeGenerator:
         if machine(code) in _RUNS_FOR_SIZE:
             return (), (ALWAYS if level == "-Os" else NEVER,)
         return ((), (ALWAYS,)) if machine(code) == _X86_64 else ((),)
-
-    def switches(self, code: bytes) -> tuple[str, ...]:
-        """List options of LLVM that make some programs for the processor of an object or program smaller."""
-        return SWITCHES.get(machine(code), ())
 
 
 def options_of(attributes: Attributes, llvm: Sequence[str]) -> CodeOptions:

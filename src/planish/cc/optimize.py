@@ -6,7 +6,8 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from planish.cc.arguments import code_options
 from planish.cc.clang import Compiler, Unit, run
-from planish.cc.code_options import CLANGS, REPEATED, CodeGenerator, CodeOptions, options_of
+from planish.cc.code_options import CLANGS, REPEATED, SWITCHES, CodeGenerator, CodeOptions, options_of
 from planish.cc.job import CompileJob
 from planish.cc.lock import LockEntry
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
@@ -144,26 +145,39 @@ class Choice:
 
 def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
     """Return the smallest object."""
-    unit, choices = job.unit, [Choice(own, "clang")]
+    unit, for_flash = job.unit, job.settings.for_flash
+
+    def key(choice: Choice) -> Rank:
+        return rank(choice.code, own, for_flash=for_flash)
+
     with Scratch() as scratch:
         generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
-        outliners = generate.outliners(own) if _is_smallest(unit) else ((),)
-        if found.bitcode:
-            attributes = find_attributes(found.bitcode, job.settings)
-            repeated = (REPEATED,) if len(outliners) > 1 else ()
-            changed = (CodeOptions(attributes, outliner) for outliner in (*outliners, *repeated))
-            choices += [
-                Choice(generate(found.bitcode, options), "passes", found.plan, options)
-                for options in dict.fromkeys((CLANGS, *changed))
-            ]
-        for level in get_args(Level) if _is_smallest(unit) else ():
-            choices += [
-                _by_level(unit, scratch, level, CodeOptions(llvm=outliner))
-                for outliner in generate.outliners(own, level)
-                if (level, outliner) != ("-Oz", ())  # clang's own object
-            ]
-    choices = [choice for choice in choices if choice.code]
-    return min(choices, key=lambda each: rank(each.code, own, for_flash=job.settings.for_flash))
+
+        def made(result: Result, options: CodeOptions) -> Choice:
+            if result == "passes":
+                return Choice(generate(found.bitcode, options), result, found.plan, options)
+            return _by_level(unit, scratch, result, options)
+
+        if not _is_smallest(unit):
+            return min([Choice(own, "clang"), *([made("passes", CLANGS)] if found.bitcode else [])], key=key)
+        attributes = find_attributes(found.bitcode, job.settings) if found.bitcode else ()
+        outliners = generate.outliners(own)
+        outliners = (*outliners, REPEATED) if len(outliners) > 1 else outliners
+        changed = (CodeOptions(attributes, outliner) for outliner in outliners)
+        options = dict.fromkeys((CLANGS, *changed)) if found.bitcode else ()
+        choices = [Choice(own, "-Oz"), *(made("passes", each) for each in options)]
+        for level in get_args(Level):
+            others = generate.outliners(own, level)[level == "-Oz" :]  # the first is clang's own object
+            choices += [made(level, CodeOptions(llvm=outliner)) for outliner in others]
+        best = min((choice for choice in choices if choice.code), key=key)
+        until = monotonic() + job.settings.seconds
+        for switch in SWITCHES:
+            if monotonic() > until:
+                break
+            with suppress(SearchError):  # an older LLVM may not have it
+                other = made(best.result, replace(best.options, llvm=(*best.options.llvm, switch)))
+                best = min((choice for choice in (best, other) if choice.code), key=key)
+    return replace(best, result="clang") if best.code == own else best
 
 
 def cost_of(settings: CompileSettings) -> str:
@@ -255,7 +269,7 @@ def _is_smallest(unit: Unit) -> bool:
     return [word for word in unit.options if word.startswith("-O")][-1:] == ["-Oz"]
 
 
-def _by_level(unit: Unit, scratch: Scratch, level: Level, options: CodeOptions = CLANGS) -> Choice:
+def _by_level(unit: Unit, scratch: Scratch, level: Result, options: CodeOptions = CLANGS) -> Choice:
     """Make the object by clang's passes; it is empty where clang makes none.
 
     -Oz leaves loops as they are written, which may take more code than -Os does; and the outliner, which

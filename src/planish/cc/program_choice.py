@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from planish.cc.code_options import REPEATED, RISCV, CodeGenerator, CodeOptions
+from planish.cc.code_options import REPEATED, RISCV, SWITCHES, CodeGenerator, CodeOptions
 from planish.cc.object_cache import digest
 from planish.cc.optimize import Choice, Rank, find_attributes, rank
 from planish.cc.settings import CompileSettings, SearchError
@@ -94,14 +95,25 @@ class ProgramChoice:
             for outliner in (self.generate.outliners(self.own, module.result) if "-Oz" in levels else ((),))
         ]
         tried = [self._tried(module, options) for module, options in first]
+        starts = [min(each for each in tried if not each.module.plan)]
         if found.plan:
-            tried.append(self._with_other_passes(min(each for each in tried if each.module.plan)))
-        best = self._with_attributes(min(tried))
+            starts.append(self._with_other_passes(min(each for each in tried if each.module.plan)))
+        starts = [self._with_attributes(each) for each in starts]
+        if "-Oz" not in levels:
+            return min(starts).choice
         if len(first) > len(modules):
-            best = self._changed(best, llvm=REPEATED)
-        for switch in self.generate.switches(self.own) if "-Oz" in levels else ():
-            best = self._changed(best, llvm=(*best.choice.options.llvm, switch))
-        return best.choice
+            starts = [self._changed(each, llvm=REPEATED) for each in starts]
+        # The smallest of them need not be the one of which the least code can be made.
+        until = monotonic() + self.settings.program_seconds
+        for switch in SWITCHES:
+            if monotonic() < until or self.settings.budget:
+                starts = [self._with_switch(each, switch) for each in starts]
+        return min(starts).choice
+
+    def _with_switch(self, best: _Tried, switch: str) -> _Tried:
+        with suppress(SearchError):  # an older LLVM may not have it
+            return self._changed(best, llvm=(*best.choice.options.llvm, switch))
+        return best
 
     def _with_other_passes(self, best: _Tried) -> _Tried:
         """Return the best program with more passes on the whole module after the lists of functions."""

@@ -37,7 +37,7 @@ class LlvmLevel(Level[IRProgram]):
     """Modules of LLVM IR; a candidate is a pass list, measured by the size of what it makes, or its time."""
 
     name = "llvm"
-    version = "6"
+    version = "7"
     objectives: Mapping[str, Objective] = {
         "instructions": Objective("instructions", exact=True),
         "text_bytes": Objective("text_bytes", "bytes", exact=True),

@@ -21,8 +21,9 @@ from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.levels.llvm.modules.stored_costs import StoredCosts, exact_names, plain_text
 from planish.levels.llvm.modules.transform import Sizes, single, whole_bindings
 
-_VARIANTS = {"loaded_bytes": (("-minsize",), ("frame-pointer=all",))}
-"""Changes of attributes by which functions are measured, too: those that decide most often."""
+_UNWINDING = ("-minsize",), ("frame-pointer=all",)
+"""Changes of attributes by which functions for x86 are measured, too, where unwind tables count."""
+_X86 = re.compile(r'^target triple = "(?:x86_64|i[3-6]86)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class FunctionCosts:
         if fresh:
             # Code generation takes most of the time, and most lists leave most functions as they were.
             keep_only(module, fresh)
-            made = best_code(module, self.objective, _VARIANTS.get(self.objective, ()))
+            has_tables = self.objective == "loaded_bytes" and _X86.search(printed)
+            made = best_code(module, self.objective, _UNWINDING if has_tables else ())
             sizes = {name: made.sizes[name] for name in sorted(fresh) if name in made.sizes}
             self.known.update((texts[name], size) for name, size in sizes.items())
             if self.stored:
