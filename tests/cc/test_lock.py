@@ -183,7 +183,6 @@ def test_planish_is_not_needed_to_repeat_a_link(place: Place) -> None:
     lock = ("--planish-lock", "planish.lock", "--planish-strict")
     done = place.cc("-Oz", *words, "-o", "program", *lock, **few)
     assert (done.returncode, done.stderr) == (0, "")
-    assert '"passes"' in (place.folder / "planish.lock").read_text()
     compile_unoptimized(place, "main", "mixed")
     repeat_without_planish(place, "program", *words)
     assert place.files()["alone"] == place.files()["program"]
