@@ -59,6 +59,27 @@ def test_attributes_for_code_generation_are_locked(words: Place) -> None:
     assert words.files()["alone"] == words.files()["words.o"]
 
 
+def test_options_of_code_generation_are_chosen_and_locked(place: Place) -> None:
+    """Addresses that are computed once before the loop need registers that have to be saved."""
+    calls = 's += g(i, "x") ^ g(s, "y") ^ g(s + i, "z");'
+    place.write(
+        "words.c",
+        "int g(int, const char *);\n"
+        f"int f(int n) {{ int s = 0; for (int i = 0; i < n; i++) {calls} return s; }}\n",
+    )
+    sizes: list[int] = []
+    for words in ((), ("-mllvm", "-disable-machine-licm")):
+        assert place.as_clang("-Oz", *words, "-c", "words.c", "-o", "own.o").returncode == 0
+        sizes.append(text(place.folder / "own.o"))
+    done = place.cc(*COMPILED, *LOCK, "--planish-strict", PLANISH_EVALUATIONS="1", PLANISH_SECONDS="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert text(place.folder / "words.o") <= sizes[1] < sizes[0]
+    (entry,) = json.loads((place.folder / "planish.lock").read_text())["sources"]["words.c"]
+    assert "-disable-machine-licm" in entry["llvm"]
+    repeat_without_planish(place, "words.c")
+    assert place.files()["alone"] == place.files()["words.o"]
+
+
 def test_unknown_attributes_of_a_lock_file_leave_clangs_result(locked: Place) -> None:
     path = locked.folder / "planish.lock"
     document = json.loads(path.read_text())
