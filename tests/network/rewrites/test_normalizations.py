@@ -35,7 +35,12 @@ def normalized(w: ModelWriter, x: str, form: str, other: str = "") -> str:
     rest = w.add("Sub", x, mean(w, x, by_sum=by_sum))
     apart = w.add("Sub", other, mean(w, other, by_sum=by_sum)) if other else rest
     square = w.add("Mul", apart, apart) if by_sum else w.add("Pow", apart, w.number(2))
-    root = w.add("Sqrt", w.add("Add", mean(w, square, by_sum=by_sum), w.number(1e-5)))
+    variance = mean(w, square, by_sum=by_sum)
+    if form == "flax":
+        middle = mean(w, x, by_sum=True)
+        less = w.add("Sub", mean(w, w.add("Mul", x, x), by_sum=True), w.add("Mul", middle, middle))
+        variance = w.add("Max", w.number(0), less)
+    root = w.add("Sqrt", w.add("Add", variance, w.number(1e-5)))
     if form == "flax":
         return w.add("Mul", rest, w.add("Mul", w.add("Reciprocal", root), scale))
     if form == "torch":

@@ -196,7 +196,8 @@ func.func @main(%x: tensor<4x6xf32>, %i: tensor<4x6xi32>)
 """
 
 SCATTERS = """
-func.func @main(%x: tensor<7x3xf32>, %y: tensor<2x3xf32>) -> (tensor<7x3xf32>, tensor<7x3xf32>) {
+func.func @main(%x: tensor<7x3xf32>, %y: tensor<2x3xf32>, %w: tensor<7x2xf32>)
+    -> (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>) {
   %i = stablehlo.constant dense<[[5], [2]]> : tensor<2x1xi32>
   %0 = "stablehlo.scatter"(%x, %i, %y) <{scatter_dimension_numbers = #stablehlo.scatter<
     update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
@@ -211,7 +212,15 @@ func.func @main(%x: tensor<7x3xf32>, %y: tensor<2x3xf32>) -> (tensor<7x3xf32>, t
     %c = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
   }) : (tensor<7x3xf32>, tensor<2x1xi32>, tensor<2x3xf32>) -> tensor<7x3xf32>
-  return %0, %1 : tensor<7x3xf32>, tensor<7x3xf32>
+  %j = stablehlo.constant dense<[[2], [0]]> : tensor<2x1xi32>
+  %2 = "stablehlo.scatter"(%x, %j, %w) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1],
+    index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.maximum %b, %a : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<7x3xf32>, tensor<2x1xi32>, tensor<7x2xf32>) -> tensor<7x3xf32>
+  return %0, %1, %2 : tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>
 }
 """
 

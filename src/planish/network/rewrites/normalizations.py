@@ -45,7 +45,7 @@ class _Parts:
         if power is None or rest is None:
             return []
         total = self._reduced(node.inputs[1], "ReduceSum")
-        most = self._reduced(self._without_least(rest.inputs[1]), "ReduceMax")
+        most = self._reduced(self._without_most(rest.inputs[1], -inf), "ReduceMax")
         if total is None or most is None or len(most[1]) != 1:
             return []
         same = total == (power.output, most[1]) and most[0] == rest.inputs[0]
@@ -90,10 +90,22 @@ class _Parts:
         for variance, number in (
             (added.inputs, added.inputs[::-1]) if added and self._fits(name, part) else ()
         ):
-            squares, epsilon = self._mean(variance), self._number(number)
-            if squares and squares[1] == part[1] and self._is_square(squares[0], part):
-                return epsilon
+            if self._is_variance(variance, part):
+                return self._number(number)
         return None
+
+    def _is_variance(self, name: str, part: _Reduced) -> bool:
+        """Return whether a tensor is a variance: mean((x - mean)^2), or mean(x^2) - mean^2, as in Flax."""
+        squares = self._mean(name)
+        if squares is not None:
+            return squares[1] == part[1] and self._is_square(squares[0], part)
+        node = self._viewed(self._without_most(name, 0), "Sub")
+        squares = self._mean(node.inputs[0]) if node else None
+        if node is None or squares is None or squares[1] != part[1]:
+            return False
+        square, product = self._producer(squares[0], "Mul"), self._viewed(node.inputs[1], "Mul")
+        is_square = square is not None and set(square.inputs) == {part[0]}
+        return is_square and product is not None and all(self._mean(each) == part for each in product.inputs)
 
     def _is_square(self, name: str, part: _Reduced) -> bool:
         """Return whether a tensor has the squares of the differences of another one from its mean."""
@@ -139,13 +151,13 @@ class _Parts:
         rank = len(self.network.shape(node.inputs[0]))
         return (node.inputs[0], tuple(sorted(d % rank for d in axes))) if axes else None
 
-    def _without_least(self, name: str) -> str:
-        """Return a tensor without a maximum with the least number, which changes nothing."""
+    def _without_most(self, name: str, least: float) -> str:
+        """Return a tensor whose maximum with a number another one is, where that changes nothing."""
         node = self._viewed(name, "Max")
         if node is None or len(node.inputs) != 2:
             return name
         numbers = [self._number(each) for each in node.inputs]
-        return node.inputs[1 - numbers.index(-inf)] if -inf in numbers else name
+        return node.inputs[1 - numbers.index(least)] if least in numbers else name
 
     def _fits(self, name: str, part: _Reduced) -> bool:
         """Return whether a tensor is broadcast along the dimensions along which another one is reduced."""

@@ -8,7 +8,7 @@ from typing import Any
 from planish.levels.hlo.ir.mlir import integer, ir, stablehlo
 from planish.network.onnx.control_flow import MOST_NODES
 from planish.network.stablehlo.reductions import body_of
-from planish.network.stablehlo.rules import Rule, enumerated, refuse, result_type
+from planish.network.stablehlo.rules import Rule, enumerated, refuse
 from planish.network.stablehlo.writer import GraphWriter, Tensor
 
 Run = Callable[[ir.Block, Sequence[Tensor]], Sequence[Tensor]]
@@ -113,7 +113,7 @@ _COMBINED: Mapping[str, str] = {
 
 
 def _scatter(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Write scattering of whole slices along the first dimensions."""
+    """Write scattering of whole slices, along dimensions that are moved to the front."""
     if len(operands) != 3:
         raise refuse(op, "several operands are not covered")
     value, indices, updates = operands
@@ -121,15 +121,17 @@ def _scatter(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Se
     along, last = list(numbers.scattered_dims_to_operand_dims), numbers.index_vector_dim
     if last == len(indices.shape):
         indices = w.with_shape(indices, (*indices.shape, 1))
-    batch = len(indices.shape) - 1
-    first = list(range(len(along)))
-    windows = list(range(batch, len(updates.shape)))
-    plain = along == list(numbers.inserted_window_dims) == first and last == batch
-    if not plain or list(numbers.update_window_dims) != windows or numbers.input_batching_dims:
-        raise refuse(op, "only whole slices along the first dimensions are covered")
-    shape, dtype = result_type(op)
+    windows, rest = list(numbers.update_window_dims), [d for d in range(len(value.shape)) if d not in along]
+    whole = [updates.shape[d] for d in windows] == [value.shape[d] for d in rest]
+    plain = sorted(along) == list(numbers.inserted_window_dims) and last == len(indices.shape) - 1
+    if not (whole and plain) or numbers.input_batching_dims:
+        raise refuse(op, "only whole slices are covered")
+    order = [*along, *rest]
+    value = w.transposed(value, order)
+    updates = w.transposed(updates, [*(d for d in range(len(updates.shape)) if d not in windows), *windows])
     inputs = [w.dense(value), w.dense(w.cast(indices, "int64")), w.dense(updates)]
-    return [w.plain(w.emit("ScatterND", inputs, reduction=_combination(op)), shape, dtype)]
+    made = w.plain(w.emit("ScatterND", inputs, reduction=_combination(op)), value.shape, value.dtype)
+    return [w.transposed(made, [order.index(d) for d in range(len(order))])]
 
 
 def _combination(op: ir.Operation) -> str:
