@@ -91,7 +91,10 @@ def measured(
     store = args.state.with_suffix(".db") if args.state else folder / "bench.db"
     began = time.perf_counter()
     try:
-        made = compile_model(path, output=None, shape=shape, cores=args.cores, seconds=seconds, store=store)
+        made = compile_model(
+            path, output=None, shape=shape, cores=args.cores, seconds=seconds, store=store,
+            precision=args.precision,
+        )  # fmt: skip
     except PlanishError as error:
         return f"{path.stem:<24} refused: {error}", None
     found = row(f"{path.stem}{' tuned' if seconds else ''}", made, time.perf_counter() - began)
@@ -110,14 +113,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0, help="tune each network for so long, too")
     parser.add_argument("--shape", default="", help="of open inputs of files")
     parser.add_argument("--cores", type=int, default=1, help="threads of both (default: 1)")
+    parser.add_argument("--precision", default="float32", help="bf16 or int8, of some weights")
     parser.add_argument("--profile", action="store_true", help="print layers, and ONNX Runtime's nodes")
     parser.add_argument("--state", type=Path, help="file of results, to continue; kernels are beside it")
     args = parser.parse_args()
-    settings = [args.seconds, args.cores, args.shape]
+    settings = [args.seconds, args.cores, args.shape, args.precision]
     known = json.loads(args.state.read_text()) if args.state and args.state.exists() else {}
     if known.setdefault("settings", settings) != settings:
         parser.error(
-            f"{args.state} has results of other settings (seconds, cores, shape): {known['settings']}"
+            f"{args.state} has results of other seconds, cores, shape or precision: {known['settings']}"
         )
     print(f"{'':<24} {'ORT, ms':>9} {'ours, ms':>9} {'ratio':>7}  {'95 %':<12} {'error':>9} {'made, s':>8}")
     ratios: dict[str, list[float]] = defaultdict(list)

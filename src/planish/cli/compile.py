@@ -12,6 +12,9 @@ from planish.cli import options as given
 if TYPE_CHECKING:
     from planish.network.compiler import Compilation
 
+_LEAST_PHASE_S = 0.001
+"""Seconds of a phase below which nothing was done in it."""
+
 
 def compile_(
     model: Annotated[
@@ -106,7 +109,8 @@ def compile_(
         f"Verified: differs from ONNX Runtime without optimizations by {found.difference:.1e} at most "
         f"(tolerance {found.tolerance:g})."
     )
-    phases = ", ".join(f"{name} {amount(taken, 's')}" for name, taken in found.phases.items())
+    # A library for another processor is not timed.
+    phases = ", ".join(f"{name} {amount(s, 's')}" for name, s in found.phases.items() if s > _LEAST_PHASE_S)
     say(f"Time: {phases}.")
     say(f"Written: {', '.join(str(output / name) for name in ('model.so', 'model.h', 'manifest.json'))}")
 
