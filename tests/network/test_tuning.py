@@ -9,11 +9,17 @@ import pytest
 import planish
 from network_models import ModelWriter
 from planish.core import Task
+from planish.levels.graph.source import read_model
+from planish.levels.loops.backends import this_machine
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
+from planish.measure.executors import LocalExecutor
+from planish.network import tuning
 from planish.network.compiler import compile_model
-from planish.network.tuning import MIN_SEARCH_S, Tuned, next_search
+from planish.network.placing import place_tensors
+from planish.network.reader import read_network
+from planish.network.tuning import MIN_SEARCH_S, DefaultTimes, Tuned, choose, next_search
 from planish.store import open_store
 from planish.tuning.api import task_of, tune_program
 from planish.tuning.settings import Budget, Settings
@@ -90,6 +96,16 @@ def test_the_same_command_measures_no_more_than_its_seconds(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_nothing_is_measured_where_no_time_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = ModelWriter()
+    path = w.save(tmp_path / "m.onnx", w.dense(w.input("x", (4, 16)), 16, 16))
+    network, kernels = place_tensors(read_network(read_model(path, {}))[0])
+    defaults = DefaultTimes(this_machine(1))
+    monkeypatch.delattr(tuning, "time_kernels")
+    found = choose(network, kernels, defaults, 0.0, tmp_path / "a.db", [].append, LocalExecutor)
+    assert found == (defaults.schedules(kernels), 0)
+
+
 def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
     def model(name: str, layers: int) -> Path:
         w = ModelWriter()

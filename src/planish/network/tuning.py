@@ -229,7 +229,7 @@ def choose(
     options, tuned = [schedules], dict[str, Sequence[Candidate]]()
     if seconds is not None:
         begun, calls = time.monotonic(), Counter(kernel.program.text for kernel in tunable)
-        times = _kernel_times(network, kernels, schedules, target)
+        times = _kernel_times(network, kernels, schedules, target) if seconds else {}
         each = {text: whole / calls[text] for text, whole in times.items()}
         # The libraries of tuned schedules take as long as this one.
         library_s = time.monotonic() - begun
@@ -238,7 +238,8 @@ def choose(
             tunable, each, left - min(left / 2, LIBRARIES * library_s), store, target, on_progress, start
         )
         left = seconds - (time.monotonic() - begun)
-        for rank in range(max(1, min(BEST, int(left / library_s) - FINALISTS))):
+        ranks = sum(left > (FINALISTS + count) * library_s for count in range(1, BEST + 1))
+        for rank in range(max(1, ranks)):
             ranked = {text: best[rank] for text, best in tuned.items() if rank < len(best)}
             made = {text: compile_schedule(distinct[text], steps, target) for text, steps in ranked.items()}
             options += [{**schedules, **made}] if made else []
