@@ -7,9 +7,10 @@ writes; and that some threads of a block wait at a barrier where others end.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from planish.levels.loops.gpu.kernels import (
     Serial,
     Single,
 )
-from planish.levels.loops.ir.tree import Call, LoopId, Ref, Value
+from planish.levels.loops.ir.tree import Call, Leaf, LoopId, Ref, Value
 from planish.levels.loops.lang.element_types import INTEGER, nearest_integer, numpy_type
 from planish.levels.loops.lang.program import ARITHMETIC, Const
 from planish.levels.loops.reference.bounds import VALUES
@@ -37,6 +38,12 @@ from planish.levels.loops.testing.interpreter import UNWRITTEN, TreeFault, looke
 
 At = Mapping[LoopId, int]
 """Iteration of each loop."""
+_ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
+"""Functions that Python's numbers have themselves: NumPy's take 10 times as long for one."""
 
 
 def execute(program: GpuProgram, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -72,10 +79,15 @@ class _Memory:
             raise TreeFault(f"{self.name}[{element}] is outside its {len(self.values)} elements")
         if thread is None:
             return
-        owner, written = self.touched.get(element, (thread, False))
+        before = self.touched.get(element)
+        if before is None:
+            self.touched[element] = (thread, write)
+            return
+        owner, written = before
         if owner != thread and (write or written):
             raise TreeFault(f"threads {owner} and {thread} race for {self.name}[{element}]")
-        self.touched[element] = (thread if owner == thread else -1, write or written)
+        if owner not in (thread, -1) or (write and not written):
+            self.touched[element] = (thread if owner == thread else -1, write or written)
 
 
 def _iterations(loops: Counts) -> Iterator[dict[LoopId, int]]:
@@ -87,14 +99,15 @@ def _iterations(loops: Counts) -> Iterator[dict[LoopId, int]]:
 class _Machine:
     def __init__(self, program: GpuProgram, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.tree = program.tree
-        self.number: Callable[[Any], Any] = np.float64
+        self.number: Callable[[Any], Any] = float
         if any(ARITHMETIC[b.dtype] == INTEGER for b in self.tree.buffers if b.kind != "input"):
             self.number = lambda x: np.int32(nearest_integer(x))
-        self.missing = self.number(np.nan if self.number is np.float64 else UNWRITTEN)
+        self.missing = self.number(np.nan if self.number is float else UNWRITTEN)
         self.memory = {b.name: _Memory(b.name, [self.missing] * b.size) for b in self.tree.buffers}
         for name, array in arrays.items():
             self.memory[name].values[:] = map(self.number, np.asarray(array).reshape(-1).tolist())
         self.thread = 0
+        self.made: dict[int, Callable[[At], None]] = {}
 
     def outputs(self) -> dict[str, NDArray[Any]]:
         """Return all outputs."""
@@ -107,8 +120,8 @@ class _Machine:
     def run(self, kernel: GpuKernel) -> None:
         """Launch a kernel."""
         self.kernel = kernel
-        self.shared = {b.name for b in kernel.shared}
         self.private = {b.name for b in kernel.private}
+        self.made.clear()
         for memory in self.memory.values():
             memory.touched = {}
         for block in range(kernel.grid_size):
@@ -165,8 +178,9 @@ class _Machine:
                 case Compute():
                     self._compute(item, at)
                 case Mma():
+                    compute = self._leaf(item.leaf)
                     for own in _iterations(item.walked):
-                        self._compute(Compute(item.leaf), {**at, **own})
+                        compute({**at, **own})
                 case Pipelined():
                     yield from self._pipelined(item, at)
                 case Serial() | Single() | Cooperative():
@@ -206,51 +220,82 @@ class _Machine:
         own, sharing = self.thread % self.kernel.launched, self.kernel.block_size
         if self.kernel.copying:
             own, sharing = own - sharing, self.kernel.copying
-        for number, chosen in enumerate(_iterations(item.loops)):
-            if number % sharing == own:
-                yield chosen
+        return islice(_iterations(item.loops), own, None, sharing)
 
     def _compute(self, item: Compute, at: At) -> None:
         if item.lanes:
             loop, width = item.lanes
             for i in range(width):
                 self._compute(Compute(item.leaf, item.conditions), {**at, loop: i})
-            return
-        if not all(self._holds(condition, at) for condition in item.conditions):
-            return
-        leaf = item.leaf
-        value = self._value(leaf.value, at)
-        if leaf.reduce:
-            value = self.number(VALUES[leaf.reduce](self._value(leaf.target, at), value))
-        memory = self.here[leaf.target.buffer]
-        element = self._element(leaf.target, at)
-        memory.check(element, self._own(memory), write=True)
-        memory.values[element] = value
-
-    def _own(self, memory: _Memory) -> int | None:
-        return None if memory.name in self.private else self.thread
+        elif all(self._holds(condition, at) for condition in item.conditions):
+            self._leaf(item.leaf)(at)
 
     def _holds(self, condition: Condition, at: At) -> bool:
         return sum(stride * at[loop] for loop, stride in condition.terms) < condition.limit
 
-    def _value(self, value: Value, at: At) -> Any:
+    def _leaf(self, leaf: Leaf) -> Callable[[At], None]:
+        """Return what computes a leaf: made once for each kernel, since it is executed thousands of times."""
+        found = self.made.get(id(leaf))
+        if found is None:
+            found = self.made[id(leaf)] = self._store(leaf)
+        return found
+
+    def _store(self, leaf: Leaf) -> Callable[[At], None]:
+        value = self._value(leaf.value)
+        if leaf.reduce:
+            value = self._applied(leaf.reduce, [self._value(leaf.target), value])
+        element, name = self._element(leaf.target), leaf.target.buffer
+        private = name in self.private
+
+        def store(at: At) -> None:
+            memory, computed, index = self.here[name], value(at), element(at)
+            memory.check(index, None if private else self.thread, write=True)
+            memory.values[index] = computed
+
+        return store
+
+    def _value(self, value: Value) -> Callable[[At], Any]:
         match value:
             case Const():
-                return self.number(value.value)
+                constant = self.number(value.value)
+                return lambda _: constant
             case Ref():
-                memory, element = self.here[value.buffer], self._element(value, at)
-                memory.check(element, self._own(memory), write=False)
-                return memory.values[element]
+                return self._load(value)
             case Call("gather", (Ref() as base, index, Const(stride), Const(extent))):
-                return self._value(looked_up(base, self._value(index, at), stride, extent), at)
+                position = self._value(index)
+                return lambda at: self._load(looked_up(base, position(at), stride, extent))(at)
             case Call(function, args):
-                return self.number(VALUES[function](*(self._value(arg, at) for arg in args)))
+                return self._applied(function, [self._value(arg) for arg in args])
         raise AssertionError(value)
 
-    def _element(self, ref: Ref, at: At) -> int:
-        missing = [loop for loop, _ in ref.strides if loop not in at]
-        if missing:
-            raise TreeFault(f"{ref.buffer} moves with {missing[0]}, which does not enclose it")
-        element = ref.offset + sum(stride * at[loop] for loop, stride in ref.strides)
+    def _load(self, ref: Ref) -> Callable[[At], Any]:
+        element, name, private = self._element(ref), ref.buffer, ref.buffer in self.private
+
+        def load(at: At) -> Any:
+            memory, index = self.here[name], element(at)
+            memory.check(index, None if private else self.thread, write=False)
+            return memory.values[index]
+
+        return load
+
+    def _applied(self, function: str, args: list[Callable[[At], Any]]) -> Callable[[At], Any]:
+        if function in _ON_NUMBERS:
+            apply, (one, other) = _ON_NUMBERS[function], args
+            return lambda at: apply(one(at), other(at))
+        number, compute = self.number, VALUES[function]
+        return lambda at: number(compute(*[arg(at) for arg in args]))
+
+    def _element(self, ref: Ref) -> Callable[[At], int]:
         arranged = self.kernel.arranged.get(ref.buffer)
-        return arranged.place(element) if arranged else element
+
+        def element(at: At) -> int:
+            found = ref.offset
+            try:
+                for loop, stride in ref.strides:
+                    found += stride * at[loop]
+            except KeyError as error:
+                missing = error.args[0]
+                raise TreeFault(f"{ref.buffer} moves with {missing}, which does not enclose it") from error
+            return arranged.place(found) if arranged else found
+
+        return element
