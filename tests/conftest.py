@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -12,18 +13,21 @@ from hypothesis import settings
 
 from golden_text import Golden
 from planish.core import STOPPING
+from planish.sandbox import workers
 from planish.tuning import budget
-from short_comparisons import shorten_comparisons
+from prepared_workers import PreparedWorkers
+from quick_runs import shorten_comparisons, shorten_timing
 
 pytest_plugins = ["ray_fleet"]  # fixtures of clusters
 
 _BEGUN = time.monotonic()
+_SPAWNED = vars(workers)["_spawned"]
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes is no property of the code.
-settings.register_profile("planish", deadline=None)
+# How long an example takes is no property of the code. Each run draws other examples.
+settings.register_profile("planish", deadline=None, max_examples=50)
 settings.load_profile("planish")
 
 
@@ -95,12 +99,31 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(subprocess.Popen, "__init__", refused)
     monkeypatch.setattr(os, "fork", refused)
+    monkeypatch.setattr(workers, "_spawned", refused)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prepared_workers() -> Generator[PreparedWorkers]:
+    """Have workers start with all libraries loaded."""
+    prepared = PreparedWorkers()
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.platform == "linux":
+            patch.setattr(workers, "_spawned", prepared.start)
+        yield prepared
+    prepared.close()
+
+
+@pytest.fixture
+def new_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start workers in new interpreters, as those of users are."""
+    monkeypatch.setattr(workers, "_spawned", _SPAWNED)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def short_and_complete_comparisons() -> Generator[None]:
-    """Have runs compare in one process, without a limit of time; tests of these limits set them."""
+    """Have runs time and compare shortly, without a limit of time; tests of these limits set them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(budget, "LEAST_S", 600.0)
         shorten_comparisons(patch.setattr)
+        shorten_timing(patch.setattr)
         yield

@@ -316,6 +316,8 @@ def test_no_terminal_and_no_standard_error_are_needed(tmp_path: Path) -> None:
     """As under `pythonw` or in a service: `sys.stderr` is None."""
     program = (
         "import sys; sys.stdout = sys.stderr = None\n"
+        "from quick_runs import shorten_comparisons\n"
+        "shorten_comparisons(setattr)\n"
         "import planish\n"
         f"result = planish.tune({MATMUL!r}, size={SIZE!r}, searcher='random', trials=2, store='planish.db')\n"
         "open('done', 'w').write(str(result.run.trials))\n"

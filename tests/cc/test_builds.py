@@ -138,7 +138,7 @@ def test_names_may_have_spaces_and_be_in_any_script(place: Place) -> None:
 
 
 def test_a_source_tree_that_is_read_only_is_built_elsewhere(place: Place, tmp_path: Path) -> None:
-    elsewhere = Place(tmp_path / "elsewhere", place.clang)
+    elsewhere = Place(tmp_path / "elsewhere", place.clang, place.prepared)
     elsewhere.folder.mkdir()
     with write_protected(place.folder):
         done = elsewhere.cc("-Oz", "-MD", "-c", f"{place.folder}/mixed.c")

@@ -112,8 +112,8 @@ def test_an_interrupt_that_comes_when_clang_has_just_ended_is_one(monkeypatch: p
     monkeypatch.setattr(os, "waitid", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(["/bin/true"])
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    with suppress(ChildProcessError):  # there is no other child
+        assert os.waitpid(-1, os.WNOHANG) == (0, 0), "one that has ended was not waited for"
 
 
 IN_A_FORK = """

@@ -23,6 +23,7 @@ from cc.test_cache import small_disk
 from fuzz_cc import TARGETS, clang_link_words, run_program
 from planish.cc.clang import Compiler
 from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, interface, loaded_bytes
+from prepared_workers import PreparedWorkers
 
 FEW = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
 LINKERS = ("bfd", "lld")
@@ -91,11 +92,13 @@ def linker(request: pytest.FixtureRequest, place: Place) -> str:
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory, clang: Compiler) -> Place:
+def parts(
+    tmp_path_factory: pytest.TempPathFactory, clang: Compiler, prepared_workers: PreparedWorkers
+) -> Place:
     """Have the objects and the archive of a program: bitcode, native code and assembly."""
     folder = tmp_path_factory.mktemp("parts") / "work"
     folder.mkdir()
-    place = Place(folder, clang)
+    place = Place(folder, clang, prepared_workers)
     if "x86_64" not in place.as_clang("-dumpmachine").stdout:
         pytest.skip("the assembly is for x86-64")
     place.write("main.c", MAIN)

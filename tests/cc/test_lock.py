@@ -19,7 +19,7 @@ COMPILED = ("-Oz", "-c", "words.c")
 
 def elsewhere(place: Place) -> Place:
     """Return a copy of the folder, with an empty cache, where no search is made."""
-    other = Place(place.folder.parent / "elsewhere" / "work", place.clang)
+    other = Place(place.folder.parent / "elsewhere" / "work", place.clang, place.prepared)
     shutil.copytree(place.folder, other.folder)
     other.environment["PLANISH_SECONDS"] = "0"
     return other

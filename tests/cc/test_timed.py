@@ -22,6 +22,7 @@ from planish.cc.timed_search import seconds_had
 from planish.core import Candidate
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.hot.lists import BEGIN, USUAL, pipeline
+from prepared_workers import PreparedWorkers
 
 KERNEL = """
 double spread(double *c, const double *a, const double *b, int n) {
@@ -50,12 +51,14 @@ OBJECTIVE = ("--planish-objective", "time")
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory, clang: Compiler) -> Path:
+def objects(
+    tmp_path_factory: pytest.TempPathFactory, clang: Compiler, prepared_workers: PreparedWorkers
+) -> Path:
     """Have objects of -O2, one of them in an archive, and the cache of planish cc that made them."""
     require_linker()
     if not open_bindings().full or not open_bindings().runs(f"{BEGIN},{pipeline(USUAL)}"):
         pytest.skip("this LLVM lacks passes of -O3 that are needed")
-    place = Place(tmp_path_factory.mktemp("objects") / "work", clang)
+    place = Place(tmp_path_factory.mktemp("objects") / "work", clang, prepared_workers)
     place.write("kernel.c", KERNEL)
     place.write("main.c", MAIN)
     place.write("size", "190\n")
@@ -66,10 +69,16 @@ def objects(tmp_path_factory: pytest.TempPathFactory, clang: Compiler) -> Path:
 
 
 @pytest.fixture
-def built(objects: Path, tmp_path: Path, clang: Compiler, monkeypatch: pytest.MonkeyPatch) -> Place:
+def built(
+    objects: Path,
+    tmp_path: Path,
+    clang: Compiler,
+    prepared_workers: PreparedWorkers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Place:
     """Have a copy of the objects and their cache, and variables by which the program is run."""
     shutil.copytree(objects, tmp_path, dirs_exist_ok=True)
-    place = Place(tmp_path / "work", clang)
+    place = Place(tmp_path / "work", clang, prepared_workers)
     monkeypatch.chdir(place.folder)
     for name in ("PLANISH_CACHE", "PLANISH_SECONDS"):
         monkeypatch.setenv(name, {**place.environment, "PLANISH_SECONDS": "0.5"}[name])

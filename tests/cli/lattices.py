@@ -36,7 +36,7 @@ from planish.core import (
 )
 from planish.measure import Plan
 from planish.testing.synthetic import Lattice, Set
-from short_comparisons import shorten_comparisons
+from quick_runs import fork_workers, shorten_comparisons
 
 OPTIONS = ("pause", "fail")
 GFLOP = 1e-3
@@ -190,5 +190,6 @@ if __name__ == "__main__":
     from planish.tuning import progress
 
     lattices.install()
+    fork_workers()
     progress.LINE_S = 0.1
     main()

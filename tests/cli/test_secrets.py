@@ -90,7 +90,7 @@ def _failed(words: tuple[str, ...], location: str) -> str:
 
 
 @pytest.mark.usefixtures("lattice", "place")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(location=_mistyped(), words=st.sampled_from(READS))
 @example(location=f"postgresql://me.{SECRET}@forge/planish", words=READS[1])
 @example(location=f"postgresql://me:{SECRET}forge/planish", words=READS[1])

@@ -93,26 +93,58 @@ def dashboard() -> Iterator[Start]:
 
 
 @pytest.fixture(scope="session")
-def show(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show]:
-    """Open a store that does not change in a dashboard of all tests; return the address of its runs.
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """Start a dashboard of a store with one run, which no test changes.
 
-    A dashboard that is started for one test has to load the code of all charts first.
+    One that is started for a test has to load the code of all charts first.
     """
     started: list[subprocess.Popen[str]] = []
     path = tmp_path_factory.mktemp("dashboard") / "planish.db"
     store_of(path)
-    shared = _start(started, path)
+    yield _start(started, path)
+    _kill(started)
+
+
+@pytest.fixture
+def show(shared: Dashboard) -> Show:
+    """Open a store that does not change in the dashboard of all tests; return the address of its runs."""
 
     def opened(store: Path) -> str:
         _, answer = shared.get("/open?name=a.db", "POST", store.read_bytes(), Origin=shared.url)
         return shared.url + json.loads(answer)["page"]
 
-    yield opened
+    return opened
+
+
+@dataclass(frozen=True)
+class Live:
+    """A dashboard and its store, to which tests add runs.
+
+    Args:
+        url: the dashboard's.
+        path: the store's.
+    """
+
+    url: str
+    path: Path
+
+    def run_url(self, run_id: str) -> str:
+        return f"{self.url}/s/main/runs/{run_id}"
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Start a dashboard of a store to which the tests of a module add runs of their own."""
+    started: list[subprocess.Popen[str]] = []
+    path = tmp_path_factory.mktemp("live") / "planish.db"
+    store_of(path)
+    yield Live(_start(started, path).url, path)
     _kill(started)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
+    """Start a browser; its loop of events, while it runs, keeps `asyncio.run` from tests of other modules."""
     if CHROMIUM is None:
         pytest.skip("no Chromium here: apt-get install chromium")
     arguments = [
@@ -121,7 +153,7 @@ def browser() -> Generator[Browser]:
         "--disable-dev-shm-usage",
         "--disable-background-networking",
     ]
-    expect.set_options(timeout=60_000)  # the dashboard gives way to whatever else this machine does
+    expect.set_options(timeout=120_000)  # the dashboard gives way to whatever else this machine does
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield opened
@@ -147,7 +179,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """Open a page; errors in its console, and requests that leave the dashboard, fail the test."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     opened, seen = context.new_page(), Seen()
-    opened.set_default_timeout(60_000)
+    opened.set_default_timeout(120_000)
     opened.on("console", lambda each: seen.problems.append(each.text) if _is_problem(each) else None)
     opened.on("pageerror", lambda each: seen.problems.append(str(each)))
     opened.on("request", lambda each: seen.requests.append(each.url))

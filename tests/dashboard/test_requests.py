@@ -15,60 +15,54 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
+from typer.testing import CliRunner
 
-from dashboard.conftest import COMMAND, Start, environment
+from dashboard.conftest import COMMAND, Dashboard, Show, Start, environment
 from dashboard.stores import add_run, measured, store_of
 from planish.cc.object_cache import open_cache
+from planish.cli.commands import app
 from planish.core.installation import install_command
 from planish.store import open_store
 
 
 def refused(*words: object) -> tuple[int, str]:
     """Return the exit code of a dashboard that does not begin, and its one line."""
-    ended = subprocess.run(
-        [*COMMAND, "dashboard", "--no-browser", *map(str, words)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    ended = CliRunner().invoke(app, ["dashboard", "--no-browser", *map(str, words)])
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
-    return ended.returncode, ended.stderr
+    return ended.exit_code, ended.stderr
 
 
-def test_other_names_of_this_machine_are_refused(tmp_path: Path, dashboard: Start) -> None:
-    store_of(tmp_path / "planish.db")
-    started = dashboard(tmp_path / "planish.db")
-    assert started.get("/s/main")[0] == 200
-    assert started.get("/s/main", Host="localhost:9000")[0] == 200
+def test_other_names_of_this_machine_are_refused(shared: Dashboard) -> None:
+    assert shared.get("/s/main")[0] == 200
+    assert shared.get("/s/main", Host="localhost:9000")[0] == 200
     for name in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""):
-        status, text = started.get("/s/main", Host=name)
+        status, text = shared.get("/s/main", Host=name)
         assert (status, text.count("\n")) == (403, 1)
-        assert started.get("/static/dashboard.js", Host=name)[0] == 403
+        assert shared.get("/static/dashboard.js", Host=name)[0] == 403
 
 
-def test_hosts_and_clients_have_a_column_where_there_are_several(tmp_path: Path, dashboard: Start) -> None:
+def test_hosts_and_clients_have_a_column_where_there_are_several(
+    tmp_path: Path, shared: Dashboard, show: Show
+) -> None:
     with open_store(tmp_path / "planish.db") as store:
         one = add_run(store, [measured(0, 1e-3), measured(1, 2e-3)])
         mixed = [replace(measured(i, 1e-3), host=f"oak{i}", client="ann" if i else "bob") for i in range(2)]
         several = add_run(store, mixed, searcher="genetic")
-    started = dashboard(tmp_path / "planish.db")
-    plain, shown = (started.get(f"/s/main/runs/{run_id}")[1] for run_id in (one, several))
+    page = show(tmp_path / "planish.db").removeprefix(shared.url)
+    plain, shown = (shared.get(f"{page}/runs/{run_id}")[1] for run_id in (one, several))
     for text in ("<th>host</th>", "<th>client</th>", "<td>oak1</td>", "<td>ann</td>"):
         assert text not in plain
         assert text in shown
 
 
-def test_another_site_opens_no_store(tmp_path: Path, dashboard: Start) -> None:
+def test_another_site_opens_no_store(tmp_path: Path, shared: Dashboard) -> None:
     store_of(tmp_path / "planish.db")
-    started = dashboard(tmp_path / "planish.db")
     data = (tmp_path / "planish.db").read_bytes()
     for origin in ("http://evil.example", "null", ""):
-        assert started.get("/open?name=a.db", "POST", data, Origin=origin)[0] == 403
-    assert started.get("/open?name=a.db", "POST", data)[0] == 403
-    assert '"page":' in started.get("/open?name=a.db", "POST", data, Origin=started.url)[1]
+        assert shared.get("/open?name=a.db", "POST", data, Origin=origin)[0] == 403
+    assert shared.get("/open?name=a.db", "POST", data)[0] == 403
+    assert '"page":' in shared.get("/open?name=a.db", "POST", data, Origin=shared.url)[1]
 
 
 def test_other_machines_need_a_token(tmp_path: Path, dashboard: Start) -> None:
@@ -83,11 +77,7 @@ def test_other_machines_need_a_token(tmp_path: Path, dashboard: Start) -> None:
     cookie = f"planish-{started.port}={token}"
     assert started.get("/s/main", Cookie=cookie)[0] == 200
     assert started.get("/s/main", Cookie=f"planish-{started.port}=guess")[0] == 403
-
-
-def test_the_addresses_for_other_machines_are_those_of_this_one(tmp_path: Path, dashboard: Start) -> None:
-    store_of(tmp_path / "planish.db")
-    for url in dashboard(tmp_path / "planish.db", host="0.0.0.0").urls:
+    for url in started.urls:
         host = urlsplit(url).hostname
         assert host not in (None, "", "0.0.0.0")
         opener = build_opener(HTTPCookieProcessor(CookieJar()))
@@ -95,18 +85,16 @@ def test_the_addresses_for_other_machines_are_those_of_this_one(tmp_path: Path, 
             assert answer.status == 200
 
 
-def test_pages_run_no_script_of_others(tmp_path: Path, dashboard: Start) -> None:
+def test_pages_run_no_script_of_others(tmp_path: Path, shared: Dashboard, show: Show) -> None:
     (run_id,) = store_of(tmp_path / "planish.db")
-    started = dashboard(tmp_path / "planish.db")
-    for path in ("/s/main", f"/s/main/runs/{run_id}", "/builds", "/nothing"):
-        _, text = started.get(path)
+    page = show(tmp_path / "planish.db").removeprefix(shared.url)
+    for path in (page, f"{page}/runs/{run_id}", "/builds", "/nothing"):
+        _, text = shared.get(path)
         assert "<script>" not in text
         assert "style=" not in text
 
 
-def test_what_is_not_there(tmp_path: Path, dashboard: Start) -> None:
-    store_of(tmp_path / "planish.db")
-    started = dashboard(tmp_path / "planish.db")
+def test_what_is_not_there(shared: Dashboard) -> None:
     for path in (
         "/s/other",
         "/s/main/runs/ffffffff",
@@ -114,20 +102,9 @@ def test_what_is_not_there(tmp_path: Path, dashboard: Start) -> None:
         "/static/nothing.js",
         "/nothing",
     ):
-        assert started.get(path)[0] == 404
+        assert shared.get(path)[0] == 404
     for query in ("page=0", "page=-1", "page=999999999999", "sort=nothing", "level=%00", "text=%ff"):
-        assert started.get(f"/s/main?{query}")[0] == 200
-
-
-def test_the_store_is_only_read(tmp_path: Path, dashboard: Start) -> None:
-    (run_id,) = store_of(tmp_path / "planish.db")
-    before = (tmp_path / "planish.db").read_bytes()
-    started = dashboard(tmp_path / "planish.db")
-    for path in ("/s/main", f"/s/main/runs/{run_id}"):
-        assert started.get(path)[0] == 200
-    started.process.terminate()
-    started.process.wait(30)
-    assert (tmp_path / "planish.db").read_bytes() == before
+        assert shared.get(f"/s/main?{query}")[0] == 200
 
 
 def test_a_store_that_cannot_be_read(tmp_path: Path) -> None:
@@ -154,15 +131,21 @@ def test_a_port_in_use_and_an_address_of_another_machine(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path, dashboard: Start) -> None:
-    store_of(tmp_path / "planish.db")
+def test_a_signal_ends_it_and_the_store_was_only_read(
+    number: signal.Signals, tmp_path: Path, dashboard: Start
+) -> None:
+    (run_id,) = store_of(tmp_path / "planish.db")
+    before = (tmp_path / "planish.db").read_bytes()
     started = dashboard(tmp_path / "planish.db")
+    for path in ("/s/main", f"/s/main/runs/{run_id}"):
+        assert started.get(path)[0] == 200
     with socket.create_connection(("127.0.0.1", started.port)) as listening:
         listening.sendall(b"GET /s/main/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert listening.recv(4)
         started.process.send_signal(number)
-        _, err = started.process.communicate(timeout=30)
+        _, err = started.process.communicate(timeout=300)
     assert (started.process.returncode, err) == (0, "")
+    assert (tmp_path / "planish.db").read_bytes() == before
 
 
 SLOW_CHART = """

@@ -90,7 +90,7 @@ def _plain(line: str) -> str:
 
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).parents[1]))
-    from short_comparisons import shorten_comparisons
+    from quick_runs import shorten_comparisons
 
     shorten_comparisons(setattr)
     run(Path(sys.argv[1]))

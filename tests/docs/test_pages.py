@@ -29,7 +29,7 @@ import sys
 
 if "tune" in sys.argv[1:2]:
     sys.path.append("{ROOT / "tests"}")
-    from short_comparisons import shorten_comparisons
+    from quick_runs import shorten_comparisons
 
     shorten_comparisons(setattr)
 from planish.cli.script import main

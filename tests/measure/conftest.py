@@ -10,6 +10,12 @@ from planish.sandbox import Limits
 from planish.testing.synthetic import LoggingSpec
 
 
+@pytest.fixture(autouse=True)
+def workers_as_users_have(new_interpreters: None) -> None:
+    """Start workers as those of users are: here they are what is tested."""
+    del new_interpreters
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     """Return the path of the log."""

@@ -50,6 +50,7 @@ def test_networks_without_copies(tmp_path: Path, write: Callable[[Path], Path], 
     assert_same(shared_library(path, tmp_path / "net", 2), path)
 
 
+@pytest.mark.slow
 def test_parts_that_are_there_early_take_no_memory_for_the_others(tmp_path: Path) -> None:
     network = rewrite(
         read_network(read_model(unet(tmp_path / "m.onnx", 64, 8, 3), {}))[0], 1e-4, this_machine(1)

@@ -15,6 +15,7 @@ from planish.tuning.api import task_of
 from planish.tuning.settings import Settings
 from sandbox.attacks import Attacker, ProcessIds
 
+pytestmark = pytest.mark.usefixtures("new_interpreters")
 needs_all = pytest.mark.skipif(
     linux.abi() < linux.SCOPED or not linux.is_there(),
     reason="this kernel's Landlock knows no signals, or it has no seccomp",

@@ -55,7 +55,7 @@ def _distance_or_far(edges: Sequence[Sequence[int]], node: int, goal: int, limit
 
 @pytest.mark.parametrize("lookahead", [1, 2])
 @given(trail=trails())
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_it_sees_what_the_reference_sees(trail: Trail, lookahead: int) -> None:
     trials = drive(GREEDY[lookahead](trail, [TIME], 0), trail.outcome, 1000)
     asked = [trail.node(trial.candidate) for trial in trials]
@@ -131,7 +131,7 @@ def _tree(trail: Trail, width: int, depth: int) -> set[int]:
 
 @BEAMS
 @given(trail=trails(), depth=st.integers(1, 5))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_with_all_children_it_sees_all_within_its_depth(kind: Beam, trail: Trail, depth: int) -> None:
     asked = _asked(kind, trail, 100, depth)
     assert len(set(asked)) == len(asked)
@@ -140,7 +140,7 @@ def test_with_all_children_it_sees_all_within_its_depth(kind: Beam, trail: Trail
 
 @BEAMS
 @given(trail=trails(), width=st.integers(1, 3), depth=st.integers(1, 5))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_it_sees_no_more_than_the_tree(kind: Beam, trail: Trail, width: int, depth: int) -> None:
     """It may see less: a state met again is expanded as it was met first, by another path."""
     asked = _asked(kind, trail, width, depth)

@@ -18,6 +18,7 @@ TESTS = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cli.lattices"]
 """planish, with the level of lattices alone."""
 PLANISH = [sys.executable, "-c", "from planish.cli.script import main; main()"]
+QUICK = [sys.executable, "-m", "quick_runs"]
 TOKENS = {"agent": "a" * 24, "other": "b" * 24}
 
 

@@ -36,6 +36,7 @@ def values(said: str) -> list[float]:
     return [float(each) for each in re.findall(r"candidates: \w+ (\S+)", said)]
 
 
+@pytest.mark.slow
 def test_a_pass_list(tmp_path: Path) -> None:
     (tmp_path / "sum.ll").write_text(SUM)
     said = improved(tmp_path, str(tmp_path / "sum.ll"), evaluations=30)

@@ -4,15 +4,17 @@ import json
 import re
 import signal
 import socket
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from cli import lattices
+from planish.cli.commands import app
 from planish.store import open_store
-from serve.conftest import COMMAND, TOKENS, Service, environment, serving
+from serve.conftest import TOKENS, Service, serving
 
 BEARER = f"Bearer {TOKENS['agent']}"
 
@@ -180,37 +182,27 @@ def test_a_comparison_settles(tmp_path: Path) -> None:
         assert service.call("best")["comparison"] == found
 
 
-def test_a_restarted_service_measures_nothing_twice(tmp_path: Path) -> None:
-    with serving(tmp_path) as service:
-        before = service.call("evaluate", steps=steps(4, 4))
+def test_a_restarted_service_measures_nothing_twice_and_keeps_quotas(tmp_path: Path) -> None:
+    with serving(tmp_path, "--quota", "2") as service:
+        before = service.call("evaluate", steps=steps(3))
         run = service.call("describe")["run"]
         service.process.send_signal(signal.SIGKILL)
         service.process.wait()
-    with serving(tmp_path) as service:
-        after = service.call("evaluate", steps=steps(4, 4))
-        assert (after["trial"], after["cached"]) == (before["trial"], True)
+    with serving(tmp_path, "--quota", "2") as service:
         assert service.call("describe")["run"] == run
-        assert service.call("evaluate", steps=steps(5, 4))["cached"] is False
-
-
-def test_a_quota_is_kept_after_a_restart(tmp_path: Path) -> None:
-    with serving(tmp_path, "--quota", "2") as service:
-        service.call("evaluate", steps=steps(3))
-        service.process.send_signal(signal.SIGKILL)
-        service.process.wait()
-    with serving(tmp_path, "--quota", "2") as service:
         assert service.call("describe")["used"]["evaluations"] == 1
         assert service.call("describe", "other")["used"]["evaluations"] == 0
-        service.call("evaluate", steps=steps(4))
+        after = service.call("evaluate", steps=steps(3))  # what is known costs nothing
+        assert (after["trial"], after["cached"]) == (before["trial"], True)
+        assert service.call("evaluate", steps=steps(4))["cached"] is False
         status, answer = service.post("evaluate", steps=steps(5))
         assert (status, answer["error"]["code"]) == (429, "quota")
         assert [each["client"] for each in service.call("history", limit=2)["trials"]] == ["agent"] * 2
-        service.call("evaluate", steps=steps(4))  # what is known costs nothing
         service.call("evaluate", "other", steps=steps(5))
 
 
 def test_a_signal_answers_what_waits(tmp_path: Path) -> None:
-    with serving(tmp_path, "--option", "pause=1") as service, ThreadPoolExecutor(2) as pool:
+    with serving(tmp_path, "--option", "pause=0.3") as service, ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(service.post, "evaluate", steps=steps(value)) for value in (3, 4)]
         while service.call("describe")["used"]["evaluations"] < 2:
             pass
@@ -224,7 +216,7 @@ def test_a_signal_answers_what_waits(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_a_comparison(tmp_path: Path) -> None:
-    with serving(tmp_path, "--option", "pause=1") as service, ThreadPoolExecutor(1) as pool:
+    with serving(tmp_path, "--option", "pause=0.3") as service, ThreadPoolExecutor(1) as pool:
         comparing = pool.submit(service.post, "compare")
         while service.call("describe")["used"]["comparisons"] < 1:
             pass
@@ -234,14 +226,16 @@ def test_a_signal_ends_a_comparison(tmp_path: Path) -> None:
         assert comparing.result()[0] in (200, 503)
 
 
-def test_a_port_in_use_a_wrong_file_of_tokens_and_a_wrong_baseline(tmp_path: Path) -> None:
+def test_a_port_in_use_a_wrong_file_of_tokens_and_a_wrong_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lattices.install(monkeypatch.setattr)
+
     def refused(*words: object) -> tuple[int, str]:
-        ended = subprocess.run(
-            [*COMMAND, "serve", "lattice 6x4x4", *map(str, words), "--store", str(tmp_path / "planish.db")],
-            env=environment(), capture_output=True, text=True, check=False, timeout=100,
-        )  # fmt: skip
+        store = str(tmp_path / "planish.db")
+        ended = CliRunner().invoke(app, ["serve", "lattice 6x4x4", *map(str, words), "--store", store])
         assert ended.stderr.count("\n") == 1, ended.stderr
-        return ended.returncode, ended.stderr
+        return ended.exit_code, ended.stderr
 
     tokens = tmp_path / "tokens.txt"
     with socket.create_server(("127.0.0.1", 0)) as listener:

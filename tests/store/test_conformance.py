@@ -81,7 +81,7 @@ RUNS = count()
 
 @given(st.lists(trials, max_size=4, unique_by=lambda trial: trial.index))
 @example([Trial(Candidate(), Measured({}), time=-0.0)])
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_trial_comes_back_as_it_was(store: Store, added: list[Trial]) -> None:
     task = make_task(f"any {next(RUNS)}")
     run_id = begin(store, task)

@@ -80,15 +80,11 @@ def test_a_flipped_byte_is_reported_or_changes_nothing(whole: Path, tmp_path: Pa
 
 
 def _planish(location: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-c",
-        "from planish.cli.script import main; main()",
-        *words,
-        "--store",
-        str(location),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=location.parent)
+    command = [sys.executable, "-m", "quick_runs", "loops", *words, "--store", str(location)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, cwd=location.parent
+    )
 
 
 TUNE = ("tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--trials", "3", "--finalists", "1")

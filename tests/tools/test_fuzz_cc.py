@@ -30,6 +30,7 @@ def test_a_random_program_answers_the_same(target: Target, tmp_path: Path) -> No
     assert result.planish <= result.clang
 
 
+@pytest.mark.slow
 def test_a_campaign_continues_where_it_ended(tmp_path: Path) -> None:
     try:
         find_csmith()

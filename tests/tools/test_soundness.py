@@ -74,6 +74,7 @@ def examiner(typed: Subject, bindings: Bindings, tmp_path: Path) -> Generator[Ex
         yield made
 
 
+@pytest.mark.slow
 def test_llvm_s_own_pipelines_keep_the_answer(examiner: Examiner) -> None:
     assert b"== volatiles\n" in examiner.expected.output
     for level in ("Oz", "O3"):
@@ -83,7 +84,8 @@ def test_llvm_s_own_pipelines_keep_the_answer(examiner: Examiner) -> None:
         assert verdict.answer.output == examiner.expected.output
 
 
-@pytest.mark.parametrize("form", ["size", "typed", "plain"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["size", "plain"])
 def test_the_attributor_is_caught(form: Form, compiler: Compiler, bindings: Bindings, tmp_path: Path) -> None:
     with closing(Examiner(samples(compiler, form), bindings, tmp_path)) as examiner:
         verdict = examiner.examine("attributor")

@@ -144,7 +144,7 @@ def test_to_show_report_and_export_it_measures_nothing(
     assert made
     assert all(Path(file).exists() for file in made)
     # An exported ONNX model is rewritten in a worker process.
-    rewriting = ("PassProbeSpec", "planish.sandbox.worker")
+    rewriting = ("PassProbeSpec", "prepared_workers.py")
     assert [each for each in started if not any(name in each for name in rewriting)] == []
 
 

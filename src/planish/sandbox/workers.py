@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import mmap
 import os
 import selectors
@@ -169,6 +170,7 @@ def _forget_parent(inherited: Sequence[int]) -> None:
             with suppress(OSError):  # that of the listing
                 os.close(descriptor)
     lifelines.clear()
+    gc.freeze()  # a collection here would read, and so copy, all that the parent has
     sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115  (it lasts as long as the process)
     sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115

@@ -101,6 +101,7 @@ def killed_again_and_again(spared: set[int]) -> Generator[None]:
         thread.join()
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_a_process_that_dies_is_a_failure_and_is_started_again(program: GraphProgram) -> None:
     before = workers()
     probe = PassProbe(program, SessionSettings())

@@ -163,7 +163,7 @@ def test_patches_replay_to_the_same_bytes_in_another_process(name: str, count: i
     assert [json.loads(line) for line in there] == here
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.integers(1, LONGEST), st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
 def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed: int) -> None:
@@ -179,7 +179,7 @@ def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed:
     assert candidate_from_json(json.loads(candidate.text), EDITS) == candidate
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
 def test_edits_in_any_order_are_valid_or_refused(name: str, seed: int) -> None:

@@ -195,6 +195,7 @@ def test_what_is_remembered_does_not_matter() -> None:
     assert PatchSpace(chain()).state_key(long) == space.state_key(long)
 
 
+@pytest.mark.slow
 def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     space = PatchSpace(read_program(EXAMPLES / "mobilenet.mlir"))
     seeds = [seed.steps for seed in space.suggested]
@@ -221,9 +222,9 @@ def test_what_the_structure_of_a_network_suggests_is_measured_first() -> None:
     tiles = [TileBatch(size, loop) for loop in (False, True) for size in (50, 20, 10, 5)]
     assert {(lower,), (fold,), *((lower, fold, size) for size in tiles)} < set(seeds)
     assert {(*exact, edit) for edit in others} < set(seeds), "and without narrow products"
-    asked = make_searcher("nsga2", space, BOTH, 1, {"population": "61"}).ask(100)
+    asked = make_searcher("nsga2", space, BOTH, 1, {"population": "12"}).ask(100)
     assert asked == [seed for seed in space.seeds() if seed in set(asked)], "but what gives the same module"
-    assert len(asked) == 61
+    assert len(asked) == 12
 
 
 def test_half_of_the_mutations_are_what_the_structure_suggests_and_the_patch_lacks() -> None:
@@ -280,7 +281,7 @@ def test_each_child_brings_about_one_new_edit_also_late_in_a_run() -> None:
         return Measured(dict(zip(costs, draws.tolist(), strict=True)))
 
     shares: list[float] = []
-    for seed in (2, 3, 4):
+    for seed in (2, 3):
         seen, new = set[Step](), list[int]()
         for trial in drive(make_searcher("nsga2", space, BOTH, seed), outcome, 120):
             new.append(len({*trial.candidate.steps} - seen))

@@ -13,6 +13,7 @@ from planish.levels.llvm.task_setup import evaluator_spec_of
 from planish.measure.executors import LocalExecutor
 from planish.sandbox import linux
 
+pytestmark = pytest.mark.usefixtures("new_interpreters")
 ATTACKER = """
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -90,8 +90,8 @@ def test_costs_are_added_by_several_and_a_damaged_entry_has_none(tmp_path: Path)
 
 def test_an_entry_has_what_was_added_last(tmp_path: Path) -> None:
     costs = StoredCosts(DiskCache(tmp_path), "costs")
-    for number in range(120_000):
-        costs.add({str(number): number})
+    for first in range(0, 120_000, 100):
+        costs.add({str(number): number for number in range(first, first + 100)})
     found = StoredCosts(DiskCache(tmp_path), "costs")
     known = [number for number in range(120_000) if found.get(str(number)) is not None]
     assert len(known) <= 50_000

@@ -52,14 +52,14 @@ def test_odd_trees(name: str, generate: Generate) -> None:
 
 
 @families
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(random_trees(), st.data())
 def test_random_trees_in_strict_order(generators: Generators, kernel: LoopTree, data: st.DataObject) -> None:
     same(kernel, data.draw(generators))
 
 
 @families
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(programs(points=1500) | chains(), st.data())
 def test_any_schedule_of_any_program_is_right(
     generators: Generators, program: Program, data: st.DataObject
@@ -77,7 +77,7 @@ ORDERS = [
 
 
 @families
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 70), st.integers(1, 40)), st.sampled_from(ORDERS),
     st.sampled_from(["float32", "float64"]), st.data(),

@@ -160,11 +160,10 @@ def thirds() -> Program:
 
 @pytest.mark.parametrize("order", [in_a_row, from_behind, by_lanes])
 def test_terms_that_are_rounded_may_be_summed_in_any_order(thirds: Program, order: Order) -> None:
-    for seed in range(3):
-        for case in choose_cases(thirds, seed, least=2):
-            expected = case.outputs.expected["O"]
-            total = order(case.inputs["X"] * np.float32(0.3))
-            assert expected.low <= total <= expected.high
+    for case in choose_cases(thirds, 0, least=2):
+        expected = case.outputs.expected["O"]
+        total = order(case.inputs["X"] * np.float32(0.3))
+        assert expected.low <= total <= expected.high
 
 
 def test_a_few_missing_terms_show_though_terms_are_rounded(thirds: Program) -> None:

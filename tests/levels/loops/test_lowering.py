@@ -53,7 +53,7 @@ def sizes(tree: LoopTree) -> dict[str, int]:
     return {b.name: b.size for b in tree.buffers if b.kind in ("temporary", "ahead")}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_any_schedule_of_any_program_computes_the_same(data: st.DataObject) -> None:
     program = data.draw(programs(points=250))
@@ -61,7 +61,7 @@ def test_any_schedule_of_any_program_computes_the_same(data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_any_schedule_of_chained_statements_computes_the_same(name: str, data: st.DataObject) -> None:
     assert run(data.draw(schedules(chain(name)))) is None

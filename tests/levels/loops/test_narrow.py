@@ -192,7 +192,7 @@ def test_all_numbers_of_qint8_are_widened_as_numpy_does(name: str, text: str) ->
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(programs(points=1200, dtypes=NARROW), st.data())
 def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject) -> None:
     schedule = data.draw(schedules(made.with_constants(made.inputs)))

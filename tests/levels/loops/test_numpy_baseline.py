@@ -32,7 +32,7 @@ def wrong(program: Program, seed: int = 0) -> str | None:
     return check(program, outputs, reference(program, inputs))
 
 
-@settings(max_examples=250)
+@settings(max_examples=80)
 @given(programs(), st.integers(0, 9), st.data())
 def test_random_programs(program: Program, seed: int, data: st.DataObject) -> None:
     constants = data.draw(st.sets(st.sampled_from(program.inputs))) if program.inputs else ()

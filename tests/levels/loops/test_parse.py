@@ -11,7 +11,7 @@ from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes,
 from planish.levels.loops.lang.program import Access, Apply, Const, Index, Program
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(programs(), st.data())
 def test_canonical_text_reads_back(program: Program, data: st.DataObject) -> None:
     constants = data.draw(st.sets(st.sampled_from(program.inputs))) if program.inputs else ()

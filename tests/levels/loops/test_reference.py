@@ -29,7 +29,7 @@ def real_inputs(program: Program, seed: int) -> dict[str, NDArray[Any]]:
     return {name: (array * near).astype(array.dtype) for name, array in make_inputs(program, seed).items()}
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(programs(points=400), st.integers(0, 9), st.sampled_from(BLOCKS))
 def test_reference_is_what_the_points_give(program: Program, seed: int, block: int) -> None:
     inputs = make_inputs(program, seed)
@@ -39,7 +39,7 @@ def test_reference_is_what_the_points_give(program: Program, seed: int, block: i
         assert answer[name].shape == program.type[name].shape
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(programs(points=250), st.integers(0, 9), st.booleans(), st.sampled_from(BLOCKS))
 def test_any_order_of_a_reduction_passes(program: Program, seed: int, real: bool, block: int) -> None:
     inputs = real_inputs(program, seed) if real else make_inputs(program, seed)

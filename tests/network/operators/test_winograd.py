@@ -35,6 +35,7 @@ def test_matrices_are_exact(tile: int) -> None:
     assert all(Fraction(float(x)) == x for rows in (a, b) for row in rows for x in row)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(
     tile=st.sampled_from(sorted(winograd.POINTS)),

@@ -47,6 +47,7 @@ def block(
     return w.save(path, w.add("GlobalAveragePool", y))
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     size=st.tuples(st.integers(8, 21), st.integers(5, 21)),

@@ -354,6 +354,7 @@ np.savez(sys.argv[1] + "/m.npz", tokens=tokens, logits=f(tokens)[0], best=f(toke
 """
 
 
+@pytest.mark.slow
 @needs_jax
 def test_transformer_of_jax(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", JAX, str(tmp_path)], check=True)

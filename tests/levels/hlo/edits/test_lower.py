@@ -118,7 +118,7 @@ layers = st.builds(
 
 
 @given(layers)
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_convolutions_of_all_kinds_give_the_same_in_their_other_form(layer: Layer) -> None:
     program = layer.program()
     (edit,) = Lower.enumerate(original(program))

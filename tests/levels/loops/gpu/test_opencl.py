@@ -159,6 +159,7 @@ def test_a_kernel_that_is_wrong_from_its_eleventh_call_on_is_refused(
     assert evaluation.outcome.detail.endswith("after the timed calls")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_is_ended_with_its_process() -> None:
     of = task(**SMALL)
     spec = Hanging(of.program, of.target)
@@ -267,6 +268,7 @@ def test_a_step_of_processors_is_refused_on_a_gpu() -> None:
     assert isinstance(evaluation.outcome, Failed)
 
 
+@pytest.mark.slow
 def test_a_batch_is_measured_and_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,7 @@ def _kernel(program: Program, isa: IsaName, seed: int | None = None, least: int 
 
 
 @pytest.mark.parametrize("isa", SETS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from(TEXTS),
     st.tuples(EXTENTS, EXTENTS, EXTENTS),
