@@ -183,6 +183,7 @@ def test_an_interrupted_make_leaves_nothing_half_written(place: Place, number: s
     assert all((place.folder / name).exists() for name in objects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_timed_link_leaves_clangs_program(place: Place, number: signal.Signals) -> None:
     require_linker()
