@@ -60,7 +60,7 @@ def test_an_index_that_cannot_be_is_a_failure() -> None:
 
 @pytest.mark.parametrize("text", ["", "SELECT 1;", "-- query\n-- rows\n-- tables\n"])
 def test_what_is_no_program_is_an_error(text: str) -> None:
-    with pytest.raises(ProgramError, match="no program of level 'sql'"):
+    with pytest.raises(ProgramError, match="not a program of level 'sql'"):
         SqlProgram(text)
 
 
