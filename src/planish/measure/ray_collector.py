@@ -21,7 +21,7 @@ GATHER_S = 0.1
 """Seconds for which further reports are awaited after the first one, unless none is expected."""
 ANSWER_S = 0.5
 """Seconds after which the head is answered, also where no report has arrived."""
-_START_S = 60.0
+_START_S = 120.0
 
 
 @dataclass
