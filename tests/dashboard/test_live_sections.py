@@ -132,3 +132,48 @@ def test_clients_are_sent_a_change_that_another_page_saw_first() -> None:
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(asyncio.run, follow()).result()
+
+
+class Slow(Changing):
+    """A store of which the third look lasts until the test ends it, and finds a change."""
+
+    looks = 0
+    looking, found = threading.Event(), threading.Event()
+
+    def poll(self) -> bool:
+        self.looks += 1
+        if self.looks == 3:
+            self.looking.set()
+            assert self.found.wait(60)
+            self.changed = True
+        return super().poll()
+
+
+def test_a_view_that_is_opened_during_a_poll_is_sent_what_that_finds() -> None:
+    source = Slow("main", None)
+    pages = [Page(Runs(source), "main") for _ in range(2)]
+    for page in pages:
+        page.drawn_chart.set()
+
+    async def follow() -> None:
+        live = Live(lambda: [source])
+        poller = asyncio.create_task(live.poll())
+        try:
+            async with (
+                asyncio.timeout(60),
+                aclosing(live.events(pages[0])) as first,
+                aclosing(live.events(pages[1])) as second,
+            ):
+                await anext(first)
+                await asyncio.to_thread(source.looking.wait, 30)
+                async for message in second:
+                    if b"version 0" in message:
+                        source.found.set()
+                    if b"version 1" in message:
+                        break
+        finally:
+            source.found.set()
+            poller.cancel()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, follow()).result()

@@ -181,14 +181,14 @@ class Live:
         pause, known, costs_s = _POLL_S, -1, deque[float](maxlen=3)
         while True:
             await asyncio.sleep(pause)
-            shown = [each for view, each in self._publishers.items() if view.key == source.key]
-            if shown:
+            if any(view.key == source.key for view in self._publishers):
                 version, took = await self.in_thread(poll, source.key)
                 costs_s.append(took)
                 pause = poll_pause(costs_s)
                 changed, known = version != known, version
-                for publisher in shown if changed else ():
-                    for event in publisher.changed:
+                # Those of now: a view that was opened during the poll may have been rendered before its end.
+                for view, publisher in self._publishers.items() if changed else ():
+                    for event in publisher.changed if view.key == source.key else ():
                         event.set()
 
     async def end(self) -> None:
