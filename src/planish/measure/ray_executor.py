@@ -48,7 +48,7 @@ _WAIT_S = 0.5  # how long a host waits for a result before it answers without on
 _REPORT_S = 0.2  # how long a host collects results before it reports them, while it has more to do
 _MESSAGES = 400  # reports a second that are asked for at most, from all hosts together
 _HOSTS = 3  # hosts that may be lost with an item for each of its attempts: most are lost for other reasons
-_AWAY_S = 1.0  # a pause between two looks in which answers may have come that nobody has taken
+_AWAY_S = 1.0  # a pause between two looks in which answers may have come that were not taken yet
 
 _log = logging.getLogger("planish")
 
