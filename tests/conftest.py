@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from amounts import examples
 from golden_text import Golden
 from planish.core import STOPPING
 from planish.sandbox import workers
@@ -21,13 +23,14 @@ from quick_runs import shorten_comparisons, shorten_timing
 pytest_plugins = ["ray_fleet"]  # fixtures of clusters
 
 _BEGUN = time.monotonic()
+_SLOW = pytest.StashKey[bool]()
 _SPAWNED = vars(workers)["_spawned"]
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is no property of the code. Each run draws other examples.
-settings.register_profile("planish", deadline=None, max_examples=50)
+settings.register_profile("planish", deadline=None, max_examples=examples(100))
 settings.load_profile("planish")
 
 
@@ -44,12 +47,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--minutes") is not None:
-        items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+        cases = Counter[str]()
+        for item in items:
+            name, mark = item.nodeid.partition("[")[0], item.get_closest_marker("slow")
+            item.stash[_SLOW] = mark is not None and cases[name] >= mark.kwargs.get("after", 0)
+            cases[name] += 1
+        items.sort(key=lambda item: item.stash[_SLOW])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     minutes = item.config.getoption("--minutes")
-    if minutes is not None and item.get_closest_marker("slow") and time.monotonic() > _BEGUN + 60 * minutes:
+    if minutes is not None and item.stash[_SLOW] and time.monotonic() > _BEGUN + 60 * minutes:
         pytest.skip(f"slow, and {minutes:g} minutes have passed (--minutes)")
 
 

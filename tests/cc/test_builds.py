@@ -67,6 +67,7 @@ def test_it_is_clangs_result(place: Place, line: str) -> None:
     compare(place, *line.split())
 
 
+@pytest.mark.slow(after=5)
 @pytest.mark.parametrize(
     "line",
     [

@@ -118,6 +118,7 @@ def test_more_time_is_a_new_search_and_less_is_none(words: Place) -> None:
     assert "known" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.05").stderr
 
 
+@pytest.mark.slow
 def test_what_load_cut_short_is_not_enough(words: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(words.folder)
     invocation, settings = Invocation(["-Oz", "-c", "words.c"]), CompileSettings()

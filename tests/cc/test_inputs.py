@@ -122,6 +122,7 @@ def compiled(place: Place, case: Case, cache: str) -> bytes:
     return (place.folder / "x.o").read_bytes()
 
 
+@pytest.mark.slow(after=9)
 @pytest.mark.parametrize("name", CASES)
 def test_what_an_object_is_made_of_changes(place: Place, name: str) -> None:
     case = CASES[name]

@@ -153,6 +153,7 @@ def compare(place: Place, *words: str, output: str = "program") -> tuple[bytes, 
     return own, made[0]
 
 
+@pytest.mark.slow(after=1)
 def test_a_linked_program_is_smaller_and_does_the_same(program: Place, linker: str) -> None:
     program.write("keep.ld", SCRIPT)
     folded = () if linker == "bfd" else ("-Wl,--icf=all",)
@@ -170,6 +171,7 @@ def test_a_linked_program_is_smaller_and_does_the_same(program: Place, linker: s
     assert b"kept by the script" in made
 
 
+@pytest.mark.slow
 def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(place: Place) -> None:
     if not links(place, "bfd") or "x86_64" not in place.as_clang("-dumpmachine").stdout:
         pytest.skip("clang does not link bitcode here, or not for x86-64")
@@ -195,6 +197,7 @@ def test_no_level_of_clang_is_smaller_with_the_outliner_or_without(place: Place)
     assert place.files()["alone"] == place.files()["program"]
 
 
+@pytest.mark.slow
 def test_equal_functions_are_merged_by_passes_after_the_lists(place: Place) -> None:
     if not links(place, "bfd"):
         pytest.skip("clang does not link bitcode here")
@@ -534,6 +537,7 @@ sys.exit(code)
     assert place.cc(*words, "--planish-strict", **FEW).returncode == 2
 
 
+@pytest.mark.slow
 def test_exceptions_are_thrown_and_caught(place: Place) -> None:
     if not links(place, "bfd"):
         pytest.skip("clang does not link bitcode here")

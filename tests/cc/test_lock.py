@@ -159,6 +159,7 @@ def test_planish_is_not_needed_to_repeat_a_build(locked: Place) -> None:
     assert locked.files()["alone"] == locked.files()["words.o"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(
     ("target", "copies"), [((), 6), (("--target=thumbv7em-none-eabi", "-mcpu=cortex-m4"), 2)]
 )
@@ -225,6 +226,7 @@ def test_the_object_of_a_number_of_evaluations_does_not_depend_on_the_load(words
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 def test_another_number_of_evaluations_is_another_object_whatever_is_known(words: Place) -> None:
     """What was found with more is not taken: elsewhere it would not be there."""
     few = {**COUNTED, "PLANISH_EVALUATIONS": "10"}

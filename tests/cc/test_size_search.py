@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from amounts import examples
 from cc.conftest import WORDS
 from planish.cc.clang import Compiler
 from planish.cc.object_cache import ObjectCache
@@ -90,10 +91,10 @@ def test_no_code_is_made_of_functions_that_another_module_had(
     def stored(name: str) -> int:
         return sum(path.stat().st_size for path in tmp_path.glob(f"{name}/functions/*/*"))
 
-    alone = smaller(changed, tmp_path / "alone", 80, inf)
-    smaller(bitcode, tmp_path / "both", 80, inf)
+    alone = smaller(changed, tmp_path / "alone", examples(200), inf)
+    smaller(bitcode, tmp_path / "both", examples(200), inf)
     before = stored("both")
-    both = smaller(changed, tmp_path / "both", 80, inf)
+    both = smaller(changed, tmp_path / "both", examples(200), inf)
     assert (both.bitcode, both.plan, both.evaluations) == (alone.bitcode, alone.plan, alone.evaluations)
     assert 0 < stored("both") - before < stored("alone") / 2
 

@@ -205,6 +205,7 @@ int main(void) {
 """
 
 
+@pytest.mark.slow
 def test_a_program_is_made_faster_where_it_spends_its_time(
     planish: Planish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
     assert not own.exists()
 
 
+@pytest.mark.slow
 def test_trials_of_several_leading_objectives_are_not_learnt_together(
     planish: Planish, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_trials_of_several_leading_objectives_are_not_learnt_together(
     assert "has learnt from trials of objective text_bytes, and this is instructions" in other.error
 
 
+@pytest.mark.slow
 def test_what_an_older_version_of_the_level_measured_is_left_out(
     planish: Planish, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

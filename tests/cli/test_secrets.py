@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from amounts import examples
 from cli.conftest import PROGRAM
 from planish.cli.commands import app
 from planish.core.errors import redact
@@ -90,7 +91,7 @@ def _failed(words: tuple[str, ...], location: str) -> str:
 
 
 @pytest.mark.usefixtures("lattice", "place")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(location=_mistyped(), words=st.sampled_from(READS))
 @example(location=f"postgresql://me.{SECRET}@forge/planish", words=READS[1])
 @example(location=f"postgresql://me:{SECRET}forge/planish", words=READS[1])

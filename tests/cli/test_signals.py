@@ -140,13 +140,23 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-def test_a_comparison_of_searchers_tells_by_which_signal_it_was_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
+def test_a_comparison_of_searchers_tells_by_which_signal_it_was_stopped(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     words = ["compare", TUNE[1], *TUNE[2:], "--trials", "100000", "--seeds", "1"]
     with starts(tmp_path / "a.db", *words) as process:
         _wait_for(process, "trials")
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         _, err = process.communicate(timeout=300)
-    assert process.returncode == 128 + signal.SIGTERM
+    assert process.returncode == 128 + number
     assert not [word for word in STRANGE if word in err], err
 
 

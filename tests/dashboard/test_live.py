@@ -45,6 +45,7 @@ def count(page: Page) -> int:
     return int(text.partition(",")[0].partition(" ")[0])
 
 
+@pytest.mark.slow
 def test_what_another_process_stores_appears(
     searching: subprocess.Popen[str], tmp_path: Path, dashboard: Start, page: Page
 ) -> None:
@@ -194,6 +195,7 @@ def test_what_becomes_of_a_store_while_it_is_shown(tmp_path: Path, dashboard: St
     expect(row).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_lost_and_comes_back(dashboard: Start, page: Page) -> None:
     programs = installed()
     if programs is None:

@@ -50,6 +50,7 @@ print((resident() - before) / {measured})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="this system does not say how much is in use"
 )

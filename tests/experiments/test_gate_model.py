@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from amounts import examples
 from damaged_files import with_flipped_bits
 from gate_model import EvaluationShares, load_gate, main, train_gate, write_gate
 from grown_trees import GrownTrees
@@ -163,7 +164,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(0, 9999), st.integers(1, 255))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_gate_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
     other = _table(1)
     with suppress(PlanishError):
@@ -206,7 +207,7 @@ def test_a_list_that_promises_nothing_is_run_where_the_next_one_promises_much() 
     assert order[:5] == [(1, 0), (1, 1), (1, 2), (2, 0), (0, 0)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(arrays.arrays(np.float32, (4, 3), elements=st.floats(0, 100, width=32)))
 def test_every_list_is_run_once_on_every_function(
     gains: np.ndarray[tuple[int, ...], np.dtype[np.float32]],

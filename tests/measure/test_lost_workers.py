@@ -61,6 +61,10 @@ def signalling(log: Path, *signals: tuple[float, signal.Signals]) -> Generator[N
     [
         *((stage, signal.SIGKILL) for stage in ("transform", "build", "verify", "run", "worker")),
         ("run", signal.SIGTERM),
+        *(
+            pytest.param(stage, signal.SIGTERM, marks=pytest.mark.slow)
+            for stage in ("transform", "build", "verify", "worker")
+        ),
     ],
 )
 def test_who_is_killed_in_a_stage_is_measured_by_another(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from amounts import examples
 from planish.models.trees import BoostedTrees
 
 
@@ -20,7 +21,7 @@ from planish.models.trees import BoostedTrees
     st.sampled_from((1, 3)),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_trees_predict_what_a_walk_down_each_of_them_finds(
     rows: np.ndarray[tuple[int, ...], np.dtype[np.float32]], depth: int, outputs: int, seed: int
 ) -> None:

@@ -22,6 +22,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.external_data_helper import set_external_data
 
 import planish
+from amounts import examples
 from network.compiled import assert_same, compiled, operators, small_model
 from network_models import ModelWriter, bert, dcgan, densenet, magika, mobilenet, resnet18, silero
 from planish.core import PlanishError, ProgramError
@@ -92,7 +93,7 @@ def networks(draw: st.DrawFn) -> tuple[ModelWriter, tuple[str, ...]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=networks(), fuse=st.booleans())
 def test_random_networks(tmp_path: Path, drawn: tuple[ModelWriter, tuple[str, ...]], fuse: bool) -> None:
     w, outputs = drawn

@@ -152,6 +152,7 @@ def test_placements_are_chosen_by_measured_times(tmp_path: Path) -> None:
         (parts_of_several_images, 9), (parts_of_parts, 9), (parts_that_are_looked_up, 9),
     ],
 )  # fmt: skip
+@pytest.mark.slow(after=3)
 def test_parts(tmp_path: Path, build: Callable[[ModelWriter], Any], most: int) -> None:
     w = ModelWriter()
     path = w.save(tmp_path / "m.onnx", *build(w))

@@ -108,6 +108,7 @@ def test_nothing_is_measured_where_no_time_is_left(tmp_path: Path, monkeypatch: 
     assert found == (defaults.schedules(kernels), 0)
 
 
+@pytest.mark.slow
 def test_layers_of_another_network_are_not_tuned_again(tmp_path: Path) -> None:
     def model(name: str, layers: int) -> Path:
         w = ModelWriter()

@@ -79,6 +79,7 @@ def _costs(knob: int) -> tuple[float, ...]:
 COLUMNS = tuple(columns_of(CANDIDATES))
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("knob", [0, 1, 2])
 def test_what_decides_the_cost_is_most_important(library: str, knob: int) -> None:

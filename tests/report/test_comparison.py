@@ -107,6 +107,7 @@ def test_what_cannot_be_compared_is_refused(store: Store, tmp_path: Path) -> Non
     assert not (tmp_path / "runs.html").exists()
 
 
+@pytest.mark.slow
 @needs_browser
 def test_every_chart_is_drawn_and_fits_a_narrow_window(store: Store, tmp_path: Path) -> None:
     trials = [replace(measured(0, 1.0, error=0.1), candidate=Candidate()), measured(1, 0.5, error=0.3)]

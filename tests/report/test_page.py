@@ -180,17 +180,18 @@ def test_a_program_that_the_level_refuses_today_is_still_reported(store: Store, 
 MOST_BYTES = 1_500_000
 
 
+@pytest.mark.slow
 def test_the_largest_run_has_a_small_file(store: Store, tmp_path: Path) -> None:
     """Texts of megabytes, markup in them, hundreds of trials on the front, and long lists of steps."""
-    noise, count = "<&\ud800>" * 10_000, 300
-    long = Candidate(tuple(map(Saw, range(1000))))
+    noise, count = "<&\ud800>" * 10_000, 800
+    long = Candidate(tuple(map(Saw, range(4000))))
     trials = [
-        failed(i, f"reason {i}", noise) if i % 2 else measured(i, 1 + i / 10, error=float(count - i))
+        failed(i, f"reason {i % 500}", noise) if i % 2 else measured(i, 1 + i / 10, error=float(count - i))
         for i in range(count)
     ]
     trials[0] = replace(trials[0], candidate=long)
-    finalists = [replace(finalist(i, 0.5, "better"), candidate=long.then(Saw(i))) for i in range(2, 20)]
-    task = task_of("elm <tensor> " * 50_000, TIME, ERROR)
+    finalists = [replace(finalist(i, 0.5, "better"), candidate=long.then(Saw(i))) for i in range(2, 40)]
+    task = task_of("elm <tensor> " * 100_000, TIME, ERROR)
     path = tmp_path / "report.html"
     write_report(read_result(store, save_run(store, trials, finalists, task=task), level=Planks()), path)
     assert path.stat().st_size <= MOST_BYTES
@@ -199,10 +200,11 @@ def test_the_largest_run_has_a_small_file(store: Store, tmp_path: Path) -> None:
     assert len(page.charts) == 8
 
 
+@pytest.mark.slow
 def test_a_model_of_many_trials_has_a_small_file(store: Store, tmp_path: Path) -> None:
     trials = [
         replace(measured(i, 1 + i * 7919 % 997), prediction=TrialPrediction(float(i), i))
-        for i in range(4_000)
+        for i in range(10_000)
     ]
     path = tmp_path / "report.html"
     run_id = save_run(store, trials, searcher="model-guided")

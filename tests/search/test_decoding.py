@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from planish.core import Candidate, PlanishError, PolicyState
 from planish.search.decoding import (
     METHODS,
@@ -91,7 +92,7 @@ def test_probabilities_are_sharpened_and_cut() -> None:
     assert reshaped(sure, top_k=2, top_p=0.6) == pytest.approx([1]), "of the two that are kept one has 0.625"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(samples=st.integers(1, 60), seed=st.integers(0, 10**6))
 def test_arithmetic_sampling_spreads_evenly(samples: int, seed: int) -> None:
     counts = Counter(words("arithmetic", samples, seed))
@@ -216,7 +217,7 @@ def _rank(table: Mapping[str, Mapping[str, float]], prefix: str, by: str) -> flo
     return {"last": sure[-1], "whole": so_far + sure[-1], "mean": (so_far + sure[-1]) / len(sure)}[by]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     table=trees(),
     samples=st.integers(1, 50),

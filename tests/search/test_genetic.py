@@ -81,6 +81,7 @@ def test_values_of_any_sign_are_searched(kind: Evolving) -> None:
     assert len(set(asked)) == 300
 
 
+@pytest.mark.slow(after=1)
 @EACH_KIND
 def test_it_is_better_than_random_search(kind: Evolving) -> None:
     """In a space of 6,144, after 600 trials, by the median of nine runs."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
 
+from amounts import examples
 from planish.core import EMPTY_CONTEXT, Candidate, Failed, Measured, Outcome, SearchContext, Searcher, Trial
 from planish.core.front import crowding_distances, hypervolume, nondominated_sort, pareto_front
 from planish.search.nsga2 import TRIES, Individual, Nsga2, ranked
@@ -44,7 +45,7 @@ def test_it_finds_the_front_where_random_search_does_not(power: float, seed: int
 def test_the_defaults_are_better_than_random_search_in_short_and_long_runs(
     power: float, budget: int, wanted: float
 ) -> None:
-    space, seeds = Tradeoff(power), range(2)
+    space, seeds = Tradeoff(power), range(examples(3))
     found = [_found(space, Nsga2(space, BOTH, seed), budget) for seed in seeds]
     by_chance = [_found(space, Random(space, BOTH, seed), budget) for seed in seeds]
     assert min(found) > max(*by_chance, wanted)

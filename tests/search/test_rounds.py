@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from amounts import examples
 from planish.core import Candidate, Failed, Measured, Objective, Outcome, Space, Trial
 from planish.core.registry import load_program
 from planish.levels.llvm.passes.catalogue import PassElement
@@ -224,7 +225,7 @@ _TAKES: Mapping[str, Sequence[str]] = {
     st.sets(st.integers(0, 59), max_size=9),
     st.sampled_from([1, 8, 16]),
 )
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 def test_a_search_that_recalls_is_the_search(
     space: str, name: str, seed: int, known: int, lost: set[int], batch: int
 ) -> None:

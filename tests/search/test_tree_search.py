@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from planish.core import Measured, Objective
 from planish.search.tree_search import BeamBFS, BeamDFS, Greedy1, Greedy2
 from planish.testing.searchers import drive
@@ -55,7 +56,7 @@ def _distance_or_far(edges: Sequence[Sequence[int]], node: int, goal: int, limit
 
 @pytest.mark.parametrize("lookahead", [1, 2])
 @given(trail=trails())
-@settings(max_examples=60)
+@settings(max_examples=examples(200))
 def test_it_sees_what_the_reference_sees(trail: Trail, lookahead: int) -> None:
     trials = drive(GREEDY[lookahead](trail, [TIME], 0), trail.outcome, 1000)
     asked = [trail.node(trial.candidate) for trial in trials]
@@ -131,7 +132,7 @@ def _tree(trail: Trail, width: int, depth: int) -> set[int]:
 
 @BEAMS
 @given(trail=trails(), depth=st.integers(1, 5))
-@settings(max_examples=50)
+@settings(max_examples=examples(150))
 def test_with_all_children_it_sees_all_within_its_depth(kind: Beam, trail: Trail, depth: int) -> None:
     asked = _asked(kind, trail, 100, depth)
     assert len(set(asked)) == len(asked)
@@ -140,7 +141,7 @@ def test_with_all_children_it_sees_all_within_its_depth(kind: Beam, trail: Trail
 
 @BEAMS
 @given(trail=trails(), width=st.integers(1, 3), depth=st.integers(1, 5))
-@settings(max_examples=50)
+@settings(max_examples=examples(150))
 def test_it_sees_no_more_than_the_tree(kind: Beam, trail: Trail, width: int, depth: int) -> None:
     """It may see less: a state met again is expanded as it was met first, by another path."""
     asked = _asked(kind, trail, width, depth)

@@ -215,6 +215,7 @@ def test_a_signal_answers_what_waits(tmp_path: Path) -> None:
         assert run.status == "finished"
 
 
+@pytest.mark.slow
 def test_a_signal_ends_a_comparison(tmp_path: Path) -> None:
     with serving(tmp_path, "--option", "pause=0.3") as service, ThreadPoolExecutor(1) as pool:
         comparing = pool.submit(service.post, "compare")

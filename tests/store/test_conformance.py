@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
+from amounts import examples
 from planish.core import STAGES, Candidate, Failed, Measured, Trial
 from planish.store import ResultRow, Store, open_store
 from planish.testing.stores import STEPS, StoreConformance, Tile, begin, make_task
@@ -81,7 +82,7 @@ RUNS = count()
 
 @given(st.lists(trials, max_size=4, unique_by=lambda trial: trial.index))
 @example([Trial(Candidate(), Measured({}), time=-0.0)])
-@settings(max_examples=25)
+@settings(max_examples=examples(50))
 def test_any_trial_comes_back_as_it_was(store: Store, added: list[Trial]) -> None:
     task = make_task(f"any {next(RUNS)}")
     run_id = begin(store, task)

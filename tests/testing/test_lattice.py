@@ -6,6 +6,7 @@ from math import prod
 import pytest
 from hypothesis import Phase, find, given, settings
 
+from amounts import examples
 from levels.loops.random_programs import programs
 from planish.core import Candidate, Failed, Space, Step
 from planish.levels.loops.lang.program import Access, Apply, Expr, Program, accesses
@@ -81,7 +82,7 @@ def functions_of(expr: Expr) -> set[str]:
     return {expr.function}.union(*map(functions_of, expr.args)) if isinstance(expr, Apply) else set()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(programs(points=200, dtypes=["float64"], functions=["relu", "add"], reductions=["add"]))
 def test_choices_are_kept(program: Program) -> None:
     assert {t.dtype for _, t in program.types} == {"float64"}
@@ -91,7 +92,7 @@ def test_choices_are_kept(program: Program) -> None:
         assert prod(program.size[axis] for axis in s.axes) <= 400
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(programs(functions=[], reductions=[]))
 def test_nothing_may_be_chosen(program: Program) -> None:
     assert all(s.reduce is None and not functions_of(s.value) for s in program.statements)

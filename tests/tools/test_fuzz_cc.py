@@ -15,6 +15,7 @@ from planish.train.corpus.programs import find_csmith, random_program
 SEED = 3
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_a_random_program_answers_the_same(target: Target, tmp_path: Path) -> None:
     if target.missing or not shutil.which("clang-22"):

@@ -151,7 +151,7 @@ def test_any_order_keeps_what_a_program_answers(
     path = tmp_path / "program.c"
     path.write_text(source)
     tally = try_cases(
-        compile_subject("program", [path], compiler, form), orders(passes, 4), bindings, tmp_path / "out"
+        compile_subject("program", [path], compiler, form), orders(passes, 8), bindings, tmp_path / "out"
     )
-    assert (tally.kinds, tally.failures) == ({"right": 4}, [])
-    assert tally.executed > 1  # by code of their own
+    assert (tally.kinds, tally.failures) == ({"right": 8}, [])
+    assert tally.executed > 3  # by code of their own

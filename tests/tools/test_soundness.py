@@ -85,7 +85,7 @@ def test_llvm_s_own_pipelines_keep_the_answer(examiner: Examiner) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["size", "plain"])
+@pytest.mark.parametrize("form", ["size", "typed", "plain"])
 def test_the_attributor_is_caught(form: Form, compiler: Compiler, bindings: Bindings, tmp_path: Path) -> None:
     with closing(Examiner(samples(compiler, form), bindings, tmp_path)) as examiner:
         verdict = examiner.examine("attributor")

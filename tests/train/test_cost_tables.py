@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from amounts import examples
 from damaged_files import with_flipped_bits
 from planish.core import PlanishError
 from planish.train.cost_tables import (
@@ -104,7 +105,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(0, 9999), st.integers(1, 255))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_table_with_a_byte_changed_is_refused_or_whole(written: Path, place: int, change: int) -> None:
     with suppress(PlanishError):
         assert len(read_costs(with_flipped_bits(written, place, change))) == 30

@@ -73,6 +73,7 @@ def test_what_came_after_the_last_fit_is_learnt_from_at_the_end() -> None:
     assert fits(3, 4) == [(1, None), (2, None), (3, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_grow(), reason="XGBoost is not installed")
 def test_a_model_is_fitted_after_every_few_programs_and_judged_on_those_held_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from fake_executors import HashExecutor, SameProcessExecutor
 from planish.core import (
     Candidate,
@@ -91,7 +92,7 @@ sessions = st.lists(st.tuples(numbers, st.integers(1, 40), st.integers(0, 40)), 
 
 
 @given(sessions, st.randoms(use_true_random=False))
-@settings(max_examples=15)
+@settings(max_examples=examples(40))
 def test_a_stored_trial_keeps_its_index_however_proposals_change(
     history: list[tuple[list[int], int, int]], shuffle: random.Random
 ) -> None:
@@ -107,7 +108,7 @@ def test_a_stored_trial_keeps_its_index_however_proposals_change(
 @given(
     st.permutations(range(60)), st.lists(st.integers(0, 12), max_size=4), st.randoms(use_true_random=False)
 )
-@settings(max_examples=10)
+@settings(max_examples=examples(30))
 def test_a_run_killed_and_resumed_ends_as_the_uninterrupted_one(
     proposals: list[int], kills: list[int], shuffle: random.Random
 ) -> None:

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnxscript.rewriter.rules import common
 
+from amounts import examples
 from levels.graph.models import constant, convolutions, model, one_node, weight, write
 from planish.levels.graph.model_cache import Rewriter, final_cache_of, model_cache_of
 from planish.levels.graph.model_protos import identity, node_counts
@@ -233,7 +234,7 @@ KINDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(KINDS, min_size=2, max_size=4), st.sampled_from(["", "Relu", "Sigmoid"]))
 def test_joined_convolutions_answer_the_same(branches: list[dict[str, Any]], after: str) -> None:
     before = convs(branches, after=after)
@@ -306,7 +307,7 @@ def dense(layers: Sequence[tuple[int, str]], shape: Sequence[int]) -> onnx.Model
     return model(nodes, weights, shape, outputs=[f"y{index}" for index in range(len(layers))])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(DENSES, min_size=2, max_size=4))
 def test_joined_products_answer_the_same(layers: list[tuple[int, str]]) -> None:
     before = dense(layers, (3, 4))

@@ -116,6 +116,7 @@ print(all(np.allclose(new[n], p[n] - 0.01 * gradients[n], atol=1e-6) for n in p)
     assert run(code) == ["True", "True"]
 
 
+@pytest.mark.slow
 @needs_jax
 def test_both_forms_of_mobilenet_compute_the_same() -> None:
     code = """

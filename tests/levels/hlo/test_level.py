@@ -90,6 +90,7 @@ def test_a_stored_run_reads_back_and_replays(tuned: Tuned) -> None:
     assert found.describe() == tuned.result.describe()
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_in_the_same_state(tmp_path: Path) -> None:
     """After the baseline and 8 more trials, of four to a generation, it breeds from the stored outcomes."""
     module = write_all(tmp_path / "net", STEP, TRAINING)

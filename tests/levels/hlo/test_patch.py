@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import Generator
 
+from amounts import examples
 from levels.hlo.modules import CHAIN, EXAMPLES, SUM, chain, image_network, summing
 from planish.core import Candidate, ScheduleError, Step, candidate_from_json, rng
 from planish.core.step import step_from_json
@@ -163,7 +164,7 @@ def test_patches_replay_to_the_same_bytes_in_another_process(name: str, count: i
     assert [json.loads(line) for line in there] == here
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(25))
 @given(st.integers(1, LONGEST), st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
 def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed: int) -> None:
@@ -179,7 +180,7 @@ def test_patches_are_valid_and_come_back_from_json(name: str, length: int, seed:
     assert candidate_from_json(json.loads(candidate.text), EDITS) == candidate
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("name", ["2fcnet", "small", "pictures"])
 def test_edits_in_any_order_are_valid_or_refused(name: str, seed: int) -> None:
@@ -191,7 +192,7 @@ def test_edits_in_any_order_are_valid_or_refused(name: str, seed: int) -> None:
     check_replay(program, [steps[int(i)] for i in order])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.5]))
 @pytest.mark.parametrize("name", ["2fcnet", "small", "chain", "pictures"])
 def test_edits_of_any_arguments_are_valid_or_refused(name: str, seed: int, share: float) -> None:

@@ -192,6 +192,7 @@ def test_bytes_of_code_can_lead(tmp_path: Path) -> None:
     assert result.describe()["passes"].startswith("text bytes without it")
 
 
+@pytest.mark.slow
 def test_time_is_compared_with_the_fast_baseline(tmp_path: Path) -> None:
     require_linker()
     settings = replace(QUICK, objectives=("time_s",), finalists=1)

@@ -88,6 +88,7 @@ def test_costs_are_added_by_several_and_a_damaged_entry_has_none(tmp_path: Path)
     StoredCosts(DiskCache(tmp_path / "none"), "costs").add({"a": 10})
 
 
+@pytest.mark.slow
 def test_an_entry_has_what_was_added_last(tmp_path: Path) -> None:
     costs = StoredCosts(DiskCache(tmp_path), "costs")
     for first in range(0, 120_000, 100):

@@ -52,6 +52,7 @@ def test_exponentials_underflow_where_their_zeros_are_compared() -> None:
         assert any((case.inputs["A"] < -750).any() for case in varied_cases(program, 0, sets))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_sets_go_a_rare_way_through_an_expression(seed: int) -> None:
     """The greatest that exp can be here is below E only where E is large, and A is above 2."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from golden_text import Golden
 from levels.loops.test_parse import MEANINGS
 from planish.core.errors import ProgramError
@@ -280,7 +281,7 @@ def _parsed(text: str, sizes: str) -> Program | ProgramError:
         return error
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(MEANINGS), st.data())
 def test_any_slip_is_a_program_or_a_line(meaning: tuple[str, str], data: st.DataObject) -> None:
     text, sizes = meaning

@@ -262,6 +262,7 @@ CROSS = {
 }
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.skipif(
     not (shutil.which(AARCH64[0]) and shutil.which("qemu-aarch64")),
     reason="there is no compiler and emulator of aarch64 (packages gcc-aarch64-linux-gnu and qemu-user)",

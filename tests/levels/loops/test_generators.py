@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from levels.loops.chains import chains
 from levels.loops.odd_trees import TREES, A, Z, along, call, tree
 from levels.loops.random_programs import programs
@@ -52,14 +53,14 @@ def test_odd_trees(name: str, generate: Generate) -> None:
 
 
 @families
-@settings(max_examples=40)
+@settings(max_examples=examples(100))
 @given(random_trees(), st.data())
 def test_random_trees_in_strict_order(generators: Generators, kernel: LoopTree, data: st.DataObject) -> None:
     same(kernel, data.draw(generators))
 
 
 @families
-@settings(max_examples=50)
+@settings(max_examples=examples(150))
 @given(programs(points=1500) | chains(), st.data())
 def test_any_schedule_of_any_program_is_right(
     generators: Generators, program: Program, data: st.DataObject
@@ -77,7 +78,7 @@ ORDERS = [
 
 
 @families
-@settings(max_examples=30)
+@settings(max_examples=examples(60))
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 70), st.integers(1, 40)), st.sampled_from(ORDERS),
     st.sampled_from(["float32", "float64"]), st.data(),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.loops.random_schedules import schedules
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
 from planish.core import Candidate, ProgramError
@@ -210,7 +211,7 @@ TEXTS = (
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(120))
 @given(st.data())
 def test_any_schedule_of_any_program_is_right(data: st.DataObject) -> None:
     text, dtype = data.draw(st.sampled_from(TEXTS)), data.draw(st.sampled_from(["int8", "int32", "A=int8"]))

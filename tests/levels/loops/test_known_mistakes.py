@@ -65,6 +65,7 @@ def test_a_sum_in_vectors_with_a_tail_has_every_term_and_reads_no_other(backend:
         assert run(program, candidate, backend, {"V": values}) == size * (size + 1) / 2, candidate
 
 
+@pytest.mark.slow(after=1)
 @everywhere
 def test_a_nest_inside_a_vector_loop_is_right_or_refused(backend: str) -> None:
     program = parse("D[i] = A[i] * 2; E[i,j] = D[i] + B[j]", {"i": 2, "j": 2})

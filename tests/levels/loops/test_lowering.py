@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from levels.loops.random_programs import programs
 from levels.loops.random_schedules import schedules
 from levels.loops.running import wrong_in_tree
@@ -53,7 +54,7 @@ def sizes(tree: LoopTree) -> dict[str, int]:
     return {b.name: b.size for b in tree.buffers if b.kind in ("temporary", "ahead")}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_any_schedule_of_any_program_computes_the_same(data: st.DataObject) -> None:
     program = data.draw(programs(points=250))
@@ -61,7 +62,7 @@ def test_any_schedule_of_any_program_computes_the_same(data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_any_schedule_of_chained_statements_computes_the_same(name: str, data: st.DataObject) -> None:
     assert run(data.draw(schedules(chain(name)))) is None

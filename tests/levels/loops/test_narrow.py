@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.loops.random_programs import programs
 from levels.loops.random_schedules import schedules
 from levels.loops.running import BUILDERS, outputs_of, wrong, wrong_in_tree
@@ -192,7 +193,7 @@ def test_all_numbers_of_qint8_are_widened_as_numpy_does(name: str, text: str) ->
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(80))
 @given(programs(points=1200, dtypes=NARROW), st.data())
 def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject) -> None:
     schedule = data.draw(schedules(made.with_constants(made.inputs)))
@@ -201,7 +202,7 @@ def test_any_schedule_of_any_program_is_right(made: Program, data: st.DataObject
     assert found is None, f"{found}\n{made.text}\n{schedule.text}\n{name}"
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     programs(points=200, dtypes=NARROW, functions=("abs", "relu", "max", "sub"), reductions=("add", "max"))
 )
@@ -213,7 +214,7 @@ def test_numpy_and_the_interpreter_agree_with_the_reference(made: Program) -> No
     assert wrong_in_tree(lower(unscheduled(made)), made) is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     programs(
         points=400, dtypes=["qint8"], functions=("abs", "relu", "max", "sub"), reductions=("add", "max")

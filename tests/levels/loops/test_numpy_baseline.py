@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from levels.loops.random_programs import programs
 from planish.levels.loops.lang.parse import parse, read_sizes
 from planish.levels.loops.lang.program import Program
@@ -32,7 +33,7 @@ def wrong(program: Program, seed: int = 0) -> str | None:
     return check(program, outputs, reference(program, inputs))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(250))
 @given(programs(), st.integers(0, 9), st.data())
 def test_random_programs(program: Program, seed: int, data: st.DataObject) -> None:
     constants = data.draw(st.sets(st.sampled_from(program.inputs))) if program.inputs else ()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from golden_text import Golden
 from levels.loops.random_programs import programs
 from planish.core import PlanishError
@@ -11,7 +12,7 @@ from planish.levels.loops.lang.parse import parse, parse_canonical, read_shapes,
 from planish.levels.loops.lang.program import Access, Apply, Const, Index, Program
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(300))
 @given(programs(), st.data())
 def test_canonical_text_reads_back(program: Program, data: st.DataObject) -> None:
     constants = data.draw(st.sets(st.sampled_from(program.inputs))) if program.inputs else ()

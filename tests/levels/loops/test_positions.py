@@ -55,7 +55,9 @@ def rows(dtype: str, size: int) -> Array:
 
 @everywhere
 @both
-@pytest.mark.parametrize("size", [3, 16, 37])
+@pytest.mark.parametrize(
+    "size", [3, 16, 37, *(pytest.param(size, marks=pytest.mark.slow) for size in (8, 19, 300))]
+)
 @pytest.mark.parametrize("function", ["argmax", "argmin"])
 def test_the_first_of_equals(backend: str, dtype: str, size: int, function: str) -> None:
     x = rows(dtype, size)

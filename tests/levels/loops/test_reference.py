@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.loops import brute
 from levels.loops.random_programs import programs
 from planish.levels.loops.lang.parse import parse
@@ -29,7 +30,7 @@ def real_inputs(program: Program, seed: int) -> dict[str, NDArray[Any]]:
     return {name: (array * near).astype(array.dtype) for name, array in make_inputs(program, seed).items()}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(150))
 @given(programs(points=400), st.integers(0, 9), st.sampled_from(BLOCKS))
 def test_reference_is_what_the_points_give(program: Program, seed: int, block: int) -> None:
     inputs = make_inputs(program, seed)
@@ -39,7 +40,7 @@ def test_reference_is_what_the_points_give(program: Program, seed: int, block: i
         assert answer[name].shape == program.type[name].shape
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(100))
 @given(programs(points=250), st.integers(0, 9), st.booleans(), st.sampled_from(BLOCKS))
 def test_any_order_of_a_reduction_passes(program: Program, seed: int, real: bool, block: int) -> None:
     inputs = real_inputs(program, seed) if real else make_inputs(program, seed)
@@ -49,7 +50,7 @@ def test_any_order_of_a_reduction_passes(program: Program, seed: int, real: bool
     assert check(program, got, reference(program, inputs, block)) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(programs(points=300), st.integers(0, 9), st.data())
 def test_an_element_that_is_off_fails(program: Program, seed: int, data: st.DataObject) -> None:
     inputs = make_inputs(program, seed)

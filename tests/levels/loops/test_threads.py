@@ -360,6 +360,7 @@ thread.join()
 }
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("name", BODIES)
 def test_a_process_ends_cleanly(name: str) -> None:

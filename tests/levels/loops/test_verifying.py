@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from amounts import examples
 from levels.loops.mutants import mutants, some_mutants
 from levels.loops.random_programs import programs
 from planish.core import Candidate, Failed, Measured, ProgramError, Stage, Task
@@ -118,6 +119,7 @@ def refused(
     return found
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.parametrize(("text", "sizes"), HIDING)
 def test_kernels_wrong_in_one_place_are_refused(text: str, sizes: dict[str, int]) -> None:
     program = parse(text, sizes)
@@ -125,7 +127,7 @@ def test_kernels_wrong_in_one_place_are_refused(text: str, sizes: dict[str, int]
     count = 0
     for candidate in (Candidate(), schedule):
         tree = tree_of(program, candidate)
-        caught, passed = refused(program, tree, some_mutants(tree, 4, 0))
+        caught, passed = refused(program, tree, some_mutants(tree, examples(8), 0))
         assert not passed
         count += len(caught)
     assert count >= 2
@@ -209,7 +211,7 @@ def test_what_relu_hides_half_the_time_is_refused(dtype: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(programs(points=200))
 def test_right_kernels_pass_on_every_set(program: Program) -> None:
     tree = tree_of(program, Candidate())

@@ -121,6 +121,7 @@ def python_kernels(path: Path) -> Path:
     return w.save(path, *found, w.add("Resize", wide, "", sizes, mode="linear"))
 
 
+@pytest.mark.slow
 def test_loops_of_python_kernels_are_divided(tmp_path: Path) -> None:
     path = python_kernels(tmp_path / "m.onnx")
     net, alone = shared_library(path, tmp_path / "net", 2), shared_library(path, tmp_path / "alone", 1)

@@ -28,6 +28,7 @@ class _Batches(quantization.CalibrationDataReader):
         return self._left.pop() if self._left else {}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("format_", ["QOperator", "QDQ"])
 def test_quantized_networks(tmp_path: Path, format_: str) -> None:
     path, made = resnet18(tmp_path / "m.onnx", 32, 8), tmp_path / "q.onnx"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from network.compiled import assert_same, compiled, operators
 from network_models import ModelWriter
 from planish.levels.graph.source import read_model
@@ -22,7 +23,7 @@ from planish.network.rewrites.pipeline import rewrite_layouts
 from planish.network.verification import TOLERANCE
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(
     batch=st.integers(1, 2),
     size=st.tuples(*[st.integers(2, 17)] * 2),
@@ -58,7 +59,7 @@ def test_depthwise_convolutions(
     assert_same(compiled(path).network, path)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(
     size=st.tuples(*[st.integers(3, 17)] * 2),
     channels=st.sampled_from([2, 5, 40]),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from network.compiled import assert_same, compiled, operators
 from network_models import ModelWriter
 from planish.levels.graph.source import read_model
@@ -36,7 +37,7 @@ def test_matrices_are_exact(tile: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(
     tile=st.sampled_from(sorted(winograd.POINTS)),
     batch=st.integers(1, 2),
@@ -122,6 +123,7 @@ def test_transforms_share_sums_and_differences() -> None:
     assert replace(geometry, tile=2).count == 4
 
 
+@pytest.mark.slow
 def test_tuning_measures_which_algorithm_is_the_quickest(tmp_path: Path) -> None:
     path, said = _convolution(tmp_path / "m.onnx"), list[str]()
     network, _ = read_network(read_model(path, {}))

@@ -253,6 +253,7 @@ def test_resize_without_aliasing(tmp_path: Path) -> None:
     check(tmp_path / "m.onnx", build, opset=18)
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize(("direction", "hidden"), [("forward", 11), ("reverse", 32), ("bidirectional", 11)])
 def test_recurrent_layers(tmp_path: Path, operator: str, direction: str, hidden: int) -> None:

@@ -58,6 +58,7 @@ def test_weights_that_are_read_often_stay(tmp_path: Path, precision: str) -> Non
     assert narrowed(network, narrow_weights(network, precision)) == (0, 0)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("precision", "most"), [("bf16", 0.03), ("int8", 0.05)])
 def test_convolutions_are_within_the_tolerance(tmp_path: Path, precision: str, most: float) -> None:
     path = resnet18(tmp_path / "m.onnx", size=64, width=16)

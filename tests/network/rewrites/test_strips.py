@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from network.compiled import assert_same, built_network, small_model
 from network_models import ModelWriter, mobilenet, resnet18
 from planish.core import Cache
@@ -48,7 +49,7 @@ def block(
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     size=st.tuples(st.integers(8, 21), st.integers(5, 21)),
     expands=st.booleans(),

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from network.compiled import assert_same, compiled
 from network_models import ModelWriter
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(
     size=st.tuples(*[st.integers(1, 4)] * 2),
     window=st.tuples(*[st.integers(1, 5)] * 2),

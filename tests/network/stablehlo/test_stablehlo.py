@@ -263,6 +263,7 @@ def test_translations_compute_what_the_interpreter_does(tmp_path: Path, name: st
         np.testing.assert_allclose(mine, right, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", FLOWS)
 def test_control_flow_is_that_of_xla(tmp_path: Path, name: str) -> None:
     path, arguments = tmp_path / "m.mlir", drawn(FLOWS[name])

@@ -36,7 +36,7 @@ def apt(tmp_path_factory: pytest.TempPathFactory) -> Apt:
         if shutil.which(program) is None:
             lacking(f"{program} is not installed: apt-get install dpkg-dev")
     folder = tmp_path_factory.mktemp("apt")
-    repository, system = folder / "repository", folder / "etc"
+    repository = folder / "repository"
     tree = repository / "little-1.2"
     write(tree, x=numbered(1))
     write(tree / "free", y=numbered(2))
@@ -51,13 +51,17 @@ def apt(tmp_path_factory: pytest.TempPathFactory) -> Apt:
     ).stdout
     (repository / "Sources").write_text(index)
     shutil.rmtree(tree)
-    return _opened(folder, system, f"deb [trusted=yes] file://{repository} ./\n")
+    _write_sources(folder, repository)
+    return _open(folder)
 
 
-def _opened(folder: Path, system: Path, line: str) -> Apt:
-    system.mkdir(exist_ok=True)
-    (system / "sources.list").write_text(line)
-    return open_apt(folder / "private", system, codename="./")
+def _write_sources(folder: Path, repository: Path) -> None:
+    (folder / "etc").mkdir()
+    (folder / "etc" / "sources.list").write_text(f"deb [trusted=yes] file://{repository} ./\n")
+
+
+def _open(folder: Path) -> Apt:
+    return open_apt(folder / "private", folder / "etc", codename="./")
 
 
 def test_a_package_with_its_version_and_licenses(apt: Apt, build: Build, tmp_path: Path) -> None:
@@ -72,9 +76,9 @@ def test_a_package_with_its_version_and_licenses(apt: Apt, build: Build, tmp_pat
 
 
 def test_commands_at_once_share_the_lists(apt: Apt, tmp_path: Path) -> None:
-    line = (apt.folder.parent / "etc" / "sources.list").read_text()
+    _write_sources(tmp_path, apt.folder.parent / "repository")
     with ThreadPoolExecutor() as pool:
-        opened = [pool.submit(_opened, tmp_path, tmp_path / "etc", line) for _ in range(4)]
+        opened = [pool.submit(_open, tmp_path) for _ in range(4)]
     assert [each.result().names() for each in opened] == [{"little"}] * 4
 
 
@@ -112,5 +116,6 @@ def test_a_system_without_repositories(tmp_path: Path) -> None:
 
 def test_lists_that_cannot_be_fetched(apt: Apt, tmp_path: Path) -> None:
     del apt
+    _write_sources(tmp_path, tmp_path / "nowhere")
     with pytest.raises(PlanishError, match="apt-get: E:"):
-        _opened(tmp_path, tmp_path / "etc", f"deb [trusted=yes] file://{tmp_path}/nowhere ./\n")
+        _open(tmp_path)

@@ -252,6 +252,7 @@ def test_a_damaged_recipe_is_one_line(corpus: Path, tmp_path: Path) -> None:
         _label(corpus, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list[Label]) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"

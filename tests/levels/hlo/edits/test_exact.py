@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.hlo.edits.test_loops import RECURRENT, TWICE
 from levels.hlo.edits.test_sink_transposes import NETWORK
 from planish.core import rng
@@ -51,8 +52,9 @@ def drawn(program: Program) -> list[NDArray[Any]]:
     ]
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**31), count=st.integers(1, 4))
-@settings(max_examples=6)
+@settings(max_examples=examples(15))
 def test_exact_edits_change_no_answer(seed: int, count: int) -> None:
     program = PROGRAMS["convolutions"]
     space = PatchSpace(program, EXACT)
@@ -65,6 +67,7 @@ def test_exact_edits_change_no_answer(seed: int, count: int) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_what_is_suggested_as_exact_changes_no_answer(name: str) -> None:
     program = PROGRAMS[name]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.hlo.modules import EXAMPLES, assert_refused, chain, evaluate, normals, summing
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from, read_program
@@ -101,7 +102,7 @@ def test_what_cannot_be_is_refused(edit: Edit, reason: str) -> None:
 
 
 @given(st.integers(1, 4), st.sampled_from(["first", "last"]))
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 def test_a_loop_takes_fewer_steps(steps: int, without: str) -> None:
     taken = range(steps) if without == "last" else range(5 - steps, 5)
     found, counted = result(Shorten("3", steps, without))

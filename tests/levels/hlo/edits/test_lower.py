@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.hlo.modules import EXAMPLES, assert_refused, chain
 from planish.core import Candidate, rng
 from planish.levels.hlo import Program, program_from
@@ -118,7 +119,7 @@ layers = st.builds(
 
 
 @given(layers)
-@settings(max_examples=8)
+@settings(max_examples=examples(20))
 def test_convolutions_of_all_kinds_give_the_same_in_their_other_form(layer: Layer) -> None:
     program = layer.program()
     (edit,) = Lower.enumerate(original(program))

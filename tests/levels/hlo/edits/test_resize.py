@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from levels.hlo.modules import evaluate
 from planish.core import ScheduleError
 from planish.levels.hlo.edits.resize import build_resize, check_resize, plan_resize
@@ -51,7 +52,7 @@ def by_numpy(value: Any, target: TensorType) -> Any:
     return value.astype(ELEMENTS[target.element])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(SHAPES, SHAPES, st.sampled_from(sorted(ELEMENTS)), st.sampled_from(sorted(ELEMENTS)))
 def test_resizing_is_that_of_numpy(
     old: tuple[int, ...], new: tuple[int, ...], before: str, after: str

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.hlo.modules import EXAMPLES, chain, evaluate, normals
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from, read_program
@@ -86,7 +87,7 @@ def count(module: EditableModule, name: str) -> int:
 
 
 @given(st.lists(st.sampled_from(list(STAGES)), min_size=1, max_size=6))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_whatever_transposes_move_past_the_answer_stays(stages: list[str]) -> None:
     before = original(program(["negate", *stages]))
     names = tuple(uid for uid, info in before.infos.items() if info.name == "stablehlo.transpose")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from levels.hlo.modules import EXAMPLES, chain, evaluate
 from planish.core import Candidate, ScheduleError, rng
 from planish.levels.hlo import Program, program_from
@@ -242,7 +243,7 @@ LAYERS = (
 
 
 @given(st.lists(st.integers(0, len(LAYERS) - 1), min_size=1, max_size=6), st.integers(1, 5), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_layers_one_after_the_other_give_the_same_in_tiles(
     layers: list[int], examples: int, loop: bool
 ) -> None:

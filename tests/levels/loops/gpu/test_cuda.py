@@ -62,6 +62,7 @@ def task(
     return Task(program, LEVEL.target(program, 1), (LEVEL.objectives["time_s"],), LEVEL.version)
 
 
+@pytest.mark.slow(after=1)
 @compiles
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
 def test_a_tiled_product_compiles_without_spills(arch: str) -> None:
@@ -83,6 +84,7 @@ def test_kernels_that_spill_registers_are_refused_before_they_are_launched() -> 
         compiled_for(of.program, kernels, source, of.target, spills=False)
 
 
+@pytest.mark.slow(after=2)
 @compiles
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "float64"])
 def test_all_functions_and_types_compile(dtype: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from levels.loops.random_programs import programs
 from planish.core import Candidate, PlanishError, ScheduleError, Step, Target, TargetError, rng
 from planish.levels.loops.gpu.devices import Gpu
@@ -115,7 +116,7 @@ def test_other_programs_are_computed(
     assert wrong(program, gpu_program_of(program, Candidate(steps))) is None
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(programs(points=400, dtypes=("float32", "float64")), st.integers(0, 99))
 def test_what_the_space_draws_computes_what_the_program_says(program: Program, seed: int) -> None:
     space = GpuSpace(program, GPU if seed % 2 else PROCESSOR)

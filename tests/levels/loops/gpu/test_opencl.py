@@ -51,6 +51,7 @@ def task(text: str = MATMUL, **options: str) -> Task:
 SMALL = {"size": "m=33,n=30,k=20"}
 
 
+@pytest.mark.slow(after=4)
 @pytest.mark.parametrize(
     ("text", "options"),
     [

@@ -138,6 +138,7 @@ TF32_CASES: list[tuple[str, dict[str, int], tuple[Step, ...]]] = [
 ]
 
 
+@pytest.mark.slow(after=8)
 @pytest.mark.parametrize(("text", "sizes", "steps"), CASES)
 def test_products_are_computed(text: str, sizes: dict[str, int], steps: tuple[Step, ...]) -> None:
     program = program_of(text, sizes=sizes)
@@ -181,8 +182,17 @@ ON_DEVICE = [*[CASES[i] for i in (1, 2, 5, 6)], *CASES[10:], *LARGE_CASES]
 
 @pytest.mark.parametrize(
     ("case", "dtype"),
-    # Instructions exchange 16 bits, whatever they mean: one case of each shows the other type.
-    [*((case, "float16") for case in ON_DEVICE), (CASES[1], "bfloat16"), (CASES[16], "bfloat16")],
+    [
+        *((case, "float16") for case in ON_DEVICE),
+        (CASES[1], "bfloat16"),
+        (CASES[16], "bfloat16"),
+        *(
+            # Instructions exchange 16 bits, whatever they mean.
+            pytest.param(case, "bfloat16", marks=pytest.mark.slow)
+            for case in ON_DEVICE
+            if case not in (CASES[1], CASES[16])
+        ),
+    ],
 )
 def test_fragments_are_exchanged_as_the_instructions_do(
     case: tuple[str, dict[str, int], tuple[Step, ...]], dtype: str
@@ -192,6 +202,7 @@ def test_fragments_are_exchanged_as_the_instructions_do(
     assert on_device(program_of(text, dtype, sizes), steps, "portable") is None
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("case", range(3))
 def test_fragments_of_tf32_are_exchanged(case: int) -> None:
     needs("portable")
@@ -231,6 +242,7 @@ def test_the_simulator_executes_fragments(capfd: pytest.CaptureFixture[str]) -> 
 CONVOLUTION = "O[k,y,x] += pad(I[c,y,x+s-1], 0) * W[k,c,s]"
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("width", [14, 16])
 def test_a_convolution_is_a_product_for_each_element_of_its_window(width: int) -> None:
     program = parse(CONVOLUTION, {}, {"I": (32, 2, width), "W": (17, 32, 3)}, "float16")
@@ -242,6 +254,7 @@ def test_a_convolution_is_a_product_for_each_element_of_its_window(width: int) -
     assert check(program, {"O": found}, reference(program, inputs)) is None
 
 
+@pytest.mark.slow(after=2)
 @compiles
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -269,6 +282,7 @@ def test_groups_of_warps_compile_for_hopper(text: str) -> None:
     assert compile_cuda(source, "sm_90a").spills == 0
 
 
+@pytest.mark.slow(after=1)
 @compiles
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100"])
 def test_products_of_tf32_compile(arch: str) -> None:
@@ -279,6 +293,7 @@ def test_products_of_tf32_compile(arch: str) -> None:
     assert compile_cuda(source, arch).spills == 0
 
 
+@pytest.mark.slow(after=1)
 @compiles
 @pytest.mark.parametrize("text", [CASES[0][0], CASES[4][0], CASES[5][0]])
 def test_copies_in_bulk_compile_for_hopper(text: str) -> None:

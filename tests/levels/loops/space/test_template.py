@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from levels.loops.random_programs import programs
 from planish.core import Cache, Candidate, Machine, ScheduleError, Space, Step, Target, rng
 from planish.levels.loops.backends import UseBackend, backend_of, schedule_steps
@@ -318,7 +319,7 @@ def test_a_program_without_loops_has_one_candidate() -> None:
     assert space.mutate(Candidate(), rng(0)) == Candidate()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(programs(points=150), st.integers(0, 1000), st.sampled_from([AVX512, AVX2]))
 def test_samples_of_any_program_are_legal_and_compute_it(program: Program, seed: int, target: Target) -> None:
     space, again = TemplateSpace(program, target), TemplateSpace(program, target)
@@ -370,7 +371,7 @@ def test_the_default_schedule_shares_work_among_cores_where_there_is_enough(n: i
 def test_what_was_asked_before_changes_no_proposal(program: Program) -> None:
     used = TemplateSpace(program, AVX512)
     candidate = used.start()
-    for index in range(12):
+    for index in range(examples(40)):
         sampled, new = used.sample(rng(1, index)), TemplateSpace(program, AVX512)
         assert new.sample(rng(1, index)) == sampled
         mutated = used.mutate(candidate, rng(2, index))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from amounts import examples
 from planish.core import Target
 from planish.core.hashing import rng
 from planish.levels.loops.backends import supported_isas
@@ -55,7 +56,7 @@ def _kernel(program: Program, isa: IsaName, seed: int | None = None, least: int 
 
 
 @pytest.mark.parametrize("isa", SETS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.sampled_from(TEXTS),
     st.tuples(EXTENTS, EXTENTS, EXTENTS),
