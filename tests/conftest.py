@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import settings
@@ -26,8 +27,14 @@ _BEGUN = time.monotonic()
 _SLOW = pytest.StashKey[bool]()
 _SPAWNED = vars(workers)["_spawned"]
 
-# What is started in the background ignores Ctrl-C, and so would all that the tests start.
+# What starts in the background ignores Ctrl-C (under nohup, hang-ups), and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+
+    def go_on(number: int, frame: FrameType | None) -> None:
+        """Ignore a signal; unlike `SIG_IGN`, a started process does not inherit this."""
+
+    signal.signal(signal.SIGHUP, go_on)
 
 # How long an example takes is no property of the code. Each run draws other examples.
 settings.register_profile("planish", deadline=None, max_examples=examples(100))
