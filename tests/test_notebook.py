@@ -30,7 +30,7 @@ def test_a_notebook_shows_results_figures_and_errors(tmp_path: Path, monkeypatch
     made = notebook.new_notebook(cells=[notebook.new_code_cell(cell) for cell in CELLS])
     client: Any = import_module("nbclient").NotebookClient
     run = {"metadata": {"path": str(tmp_path)}}
-    client(made, timeout=120, kernel_name="here", allow_errors=True, resources=run).execute()
+    client(made, timeout=240, kernel_name="here", allow_errors=True, resources=run).execute()
 
     _, tuned, drawn, wrong = (cell.outputs for cell in made.cells)
     progress, shown = (output.data for output in tuned)

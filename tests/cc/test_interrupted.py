@@ -40,7 +40,7 @@ def processes_of(session: int) -> Iterator[str]:
             yield before.partition("(")[2]
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> bool:
+def wait_until(true: Callable[[], bool], seconds: float = 120) -> bool:
     """Wait for something that shall happen; tell whether it did."""
     deadline = time.monotonic() + seconds
     while not (happened := true()) and time.monotonic() < deadline:
@@ -76,9 +76,9 @@ class Interrupted:
             self.was_time = wait_until(lambda: when(running.pid))
             time.sleep(0.3)
             os.killpg(running.pid, number)
-            running.communicate(timeout=20)
+            running.communicate(timeout=240)
         self.code = running.returncode
-        wait_until(lambda: not list(processes_of(running.pid)), 5)
+        wait_until(lambda: not list(processes_of(running.pid)), 30)
         self.survivors = list(processes_of(running.pid))
         folders = (place.folder, place.cache, temporary)
         names = (path for folder in folders for path in folder.rglob("*"))
@@ -136,7 +136,7 @@ else:
 
 def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost() -> None:
     """Python ignores what is raised in the functions that it calls around a fork."""
-    done = subprocess.run([sys.executable, "-c", IN_A_FORK], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", IN_A_FORK], capture_output=True, timeout=240, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

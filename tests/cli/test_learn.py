@@ -27,7 +27,7 @@ def test_ctrl_c_loses_nothing_and_the_same_command_goes_on(tmp_path: Path) -> No
     assert first.startswith("1: ")
     assert os.getpriority(os.PRIO_PROCESS, begun.pid) == 19
     begun.send_signal(signal.SIGINT)
-    _, said = begun.communicate(timeout=60)
+    _, said = begun.communicate(timeout=240)
     assert "Run the same command again to continue." in said
     assert "Traceback" not in said
     with open_store(store) as opened:
@@ -35,7 +35,7 @@ def test_ctrl_c_loses_nothing_and_the_same_command_goes_on(tmp_path: Path) -> No
     assert max(before.values()) == 96
     again = subprocess.run(
         [*LEARN, "--store", str(store), "--seconds", "4", "--format", "json"],
-        env=environment, text=True, capture_output=True, timeout=120, check=True,
+        env=environment, text=True, capture_output=True, timeout=240, check=True,
     )  # fmt: skip
     assert json.loads(again.stdout)["stopped"] is False
     with open_store(store) as opened:

@@ -63,7 +63,7 @@ def left_behind(store: Path) -> list[int]:
     return found
 
 
-def is_deserted(store: Path, seconds: float = 10.0) -> bool:
+def is_deserted(store: Path, seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while left_behind(store) and time.monotonic() < end:
         time.sleep(0.02)

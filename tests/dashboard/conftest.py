@@ -46,7 +46,7 @@ class Dashboard:
         self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
     ) -> tuple[int, str]:
         """Ask for a page; return the status and the text."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=240)
         try:
             connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
             answer = connection.getresponse()

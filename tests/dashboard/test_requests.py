@@ -81,7 +81,7 @@ def test_other_machines_need_a_token(tmp_path: Path, dashboard: Start) -> None:
         host = urlsplit(url).hostname
         assert host not in (None, "", "0.0.0.0")
         opener = build_opener(HTTPCookieProcessor(CookieJar()))
-        with opener.open(url, timeout=60) as answer:  # the token of the address becomes a cookie
+        with opener.open(url, timeout=240) as answer:  # the token of the address becomes a cookie
             assert answer.status == 200
 
 
@@ -226,7 +226,7 @@ def test_what_planish_cc_compiled(tmp_path: Path, dashboard: Start, monkeypatch:
 def test_the_libraries_may_be_missing() -> None:
     code = "import sys; sys.modules['uvicorn'] = None; from planish.cli.script import main; main()"
     command = [sys.executable, "-c", code, "dashboard"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert ended.returncode == 5
     assert ended.stderr.count("\n") == 1
     assert install_command("serve") in ended.stderr

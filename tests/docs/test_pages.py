@@ -86,7 +86,7 @@ def ray_started(command: str, place: dict[str, str]) -> Generator[None]:
             yield
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=240)
 
 
 def test_the_commands_that_start_a_cluster(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_ray_is_not_installed() -> None:
     code = "import sys; sys.modules['ray'] = None; from planish.cli.script import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", code, "tune", "C[m] += A[m,k]", "--size", "m=8,k=8", "--executor", "ray"],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert ended.returncode == 2
     assert ended.stderr.startswith("planish: error: Ray is not installed. Install it: pip install ")

@@ -34,7 +34,7 @@ def shown(page: Path) -> str:
     folder = page.parent
     command = [str(BROWSER), *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()]
     home = {**os.environ, "HOME": str(folder)}
-    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=home)
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240, env=home)
     assert not re.findall(r"CONSOLE.*", ended.stderr)
     return ended.stdout
 

@@ -18,7 +18,7 @@ def living(group: int) -> list[int]:
     return found
 
 
-def dies_out(group: int, seconds: float = 10.0) -> bool:
+def dies_out(group: int, seconds: float = 60.0) -> bool:
     """Wait until no process of a group lives."""
     end = time.monotonic() + seconds
     while living(group):

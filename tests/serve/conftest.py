@@ -43,7 +43,7 @@ class Service:
 
     def send(self, method: str, path: str, body: bytes | str = b"", **headers: str) -> tuple[int, Any]:
         """Send a request; return the status and the answer."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=240)
         try:
             connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
             answer = connection.getresponse()

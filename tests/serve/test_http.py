@@ -207,7 +207,7 @@ def test_a_signal_answers_what_waits(tmp_path: Path) -> None:
         while service.call("describe")["used"]["evaluations"] < 2:
             pass
         service.process.terminate()
-        _, err = service.process.communicate(timeout=60)
+        _, err = service.process.communicate(timeout=240)
         assert (service.process.returncode, err) == (0, "")
         assert {each.result()[0] for each in waiting} <= {200, 503}
     with open_store(tmp_path / "planish.db", read_only=True) as store:
@@ -222,7 +222,7 @@ def test_a_signal_ends_a_comparison(tmp_path: Path) -> None:
         while service.call("describe")["used"]["comparisons"] < 1:
             pass
         service.process.terminate()
-        _, err = service.process.communicate(timeout=60)
+        _, err = service.process.communicate(timeout=240)
         assert (service.process.returncode, err) == (0, "")
         assert comparing.result()[0] in (200, 503)
 

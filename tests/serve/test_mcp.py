@@ -26,7 +26,7 @@ def over_http(service: Service, token: str, work: Callable[[Client], Awaitable[N
 
     async def connected() -> None:
         headers = {"Authorization": f"Bearer {token}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=240) as http:
             url = f"http://127.0.0.1:{service.port}/mcp"
             async with Client(streamable_http_client(url, http_client=http)) as client:
                 await work(client)
@@ -76,7 +76,7 @@ def test_an_mcp_that_is_too_old(tmp_path: Path) -> None:
     ended = subprocess.run(
         [*COMMAND, "serve", "lattice 20x20x20", "--stdio", "--store", str(tmp_path / "planish.db")],
         env=environment() | {"PYTHONPATH": os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])},
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert ended.returncode == TargetError.exit_code
     assert ended.stderr.startswith(

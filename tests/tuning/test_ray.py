@@ -228,7 +228,7 @@ def test_an_interrupted_command_leaves_no_process(number: signal.Signals, tmp_pa
     time.sleep(0.5)
     if number != signal.SIGKILL:
         process.send_signal(number)  # the second one skips the comparison
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=240)
     assert gone({process.pid, *started})
     if number != signal.SIGKILL:
         assert process.returncode == 0

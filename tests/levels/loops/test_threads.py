@@ -367,6 +367,6 @@ def test_a_process_ends_cleanly(name: str) -> None:
     tests = str(Path(__file__).parents[2])
     text = PROGRAM.format(tests=tests, body=BODIES[name])
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "right\n", "")

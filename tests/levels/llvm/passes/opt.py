@@ -59,4 +59,4 @@ def need_opt() -> str:
 def run_opt(path: str, pipeline: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a pipeline over a small module."""
     command = [path, f"-passes={pipeline}", "-S", *options, "-o", "-"]
-    return subprocess.run(command, input=LOOPS, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, input=LOOPS, capture_output=True, text=True, check=False, timeout=240)
