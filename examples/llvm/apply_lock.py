@@ -25,6 +25,7 @@ UNOPTIMIZED = ("-Xclang", "-disable-llvm-passes")
 SECTIONS = ("-ffunction-sections", "-fdata-sections", "-fno-lto")  # as linkers have it
 OF_LINKER = ("-flto", "-Wl,", "-fuse-ld", "-l", "-L", "-shared", "-static")
 FUNCTION = re.compile(r"^define .*?@([\w.$-]+)\(.*?(?: #(\d+))?(?: [^#\n]*)?\{$", re.MULTILINE)
+FEATURES = re.compile(r'"target-features"="([^"]*)"')
 ATTRIBUTES = re.compile(r"^attributes #(\d+) = \{(.*)\}$", re.MULTILINE)
 
 
@@ -50,8 +51,13 @@ class Module:
             self._opt("-passes=forceattrs", f"@{removal}", *options)
 
     def change(self, attributes: Iterable[tuple[str, list[str]]]) -> None:
-        """Set attributes of functions (`KEY=VALUE`), and remove others (`-NAME`)."""
+        """Set attributes of functions (`KEY=VALUE`), remove others (`-NAME`), add features (`+FEATURE`)."""
         pairs = [(name, change) for change, names in attributes for name in names]
+        functions, more = self.functions(), [pair for pair in pairs if pair[1].startswith("+")]
+        for name in dict(more):
+            had = [*FEATURES.findall(functions.get(name, "")), *(it for each, it in more if each == name)]
+            pairs.append((name, f"target-features={','.join(filter(None, had))}"))
+        pairs = [pair for pair in pairs if pair not in more]
         removed = [f"-force-remove-attribute={name}:{it[1:]}" for name, it in pairs if it.startswith("-")]
         table, removal = self.folder / "set.csv", self.folder / "removal.txt"
         table.write_text("".join(f"{name},{it}\n" for name, it in pairs if not it.startswith("-")))

@@ -43,7 +43,9 @@ from planish.train.corpus.programs import open_apt
 
 ROOT = Path("build/cc").absolute()
 BIN = Path(sys.executable).parent
-BY_FILE = ("lua5.4", "zlib", "bzip2", "cjson", "sqlite3", "redis", "libjsoncpp", "pugixml")
+BY_FILE = (
+    *("lua5.4", "zlib", "bzip2", "cjson", "sqlite3", "redis", "libjsoncpp", "pugixml", "lz4", "fribidi"),
+)
 """Programs that are built without --lto where none is named."""
 _LTO = "-flto -fuse-ld=lld -Wl,--gc-sections,--icf=all -Qunused-arguments"
 _GCC_LTO = "-flto=1 -ffunction-sections -fdata-sections -Wl,--gc-sections"

@@ -113,7 +113,7 @@ PROGRAMS = (
     ),
     Program(
         "libpng1.6",
-        "libpng 1.6.39",
+        "libpng 1.6.39 (lists were chosen on it, too)",
         build="cp scripts/pnglibconf.h.prebuilt pnglibconf.h && "
         "{cc} {flags} -I. png*.c -lz -lm -o pngtest && "
         "{cc} {flags} -I. contrib/libtests/pngvalid.c $(ls png*.c | grep -v pngtest) -lz -lm -o pngvalid",

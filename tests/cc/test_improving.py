@@ -13,9 +13,10 @@ import pytest
 from cc.conftest import CXX, Place, text
 from planish.cc.arguments import Invocation
 from planish.cc.clang import Unit
+from planish.cc.code_choice import is_smaller
 from planish.cc.job import CompileJob
 from planish.cc.object_cache import ObjectCache
-from planish.cc.optimize import improve, is_smaller
+from planish.cc.optimize import improve
 from planish.cc.settings import CompileSettings
 from planish.cc.size_search import make_smaller
 from planish.levels.llvm.bindings.elf import loaded_bytes

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from math import inf
 from pathlib import Path
 
@@ -17,8 +18,23 @@ from cc.conftest import WORDS
 from planish.cc.clang import Compiler
 from planish.cc.object_cache import ObjectCache
 from planish.cc.settings import SearchError
-from planish.cc.size_search import SmallerModule, make_smaller, search
+from planish.cc.size_search import SIZE, SmallerModule, make_smaller, search
+from planish.core import Measured, PlanishError
+from planish.levels.llvm.bindings.elf import function_bytes
 from planish.levels.llvm.bindings.libraries import open_bindings
+from planish.levels.llvm.modules.evaluator import FunctionEvaluatorSpec
+from planish.levels.llvm.modules.space import FunctionSpace
+from planish.levels.llvm.modules.transform import set_code_options, survived
+from planish.measure.executors import ForkedExecutor
+
+LOOP = """
+int g(int, const char *);
+int f(int n) {
+    int s = 0;
+    for (int i = 0; i < n; i++) s += g(i, "x") ^ g(s, "y") ^ g(s + i, "z");
+    return s;
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +113,37 @@ def test_no_code_is_made_of_functions_that_another_module_had(
     both = smaller(changed, tmp_path / "both", examples(200), inf)
     assert (both.bitcode, both.plan, both.evaluations) == (alone.bitcode, alone.plan, alone.evaluations)
     assert 0 < stored("both") - before < stored("alone") / 2
+
+
+def test_functions_are_measured_with_options_of_llvm(clang: Compiler, tmp_path: Path) -> None:
+    """Clang makes as much code with the options; without them, addresses are kept in registers."""
+    code = front_end(clang, LOOP)
+    made = smaller(code, tmp_path, None, seconds=0).bitcode
+    with closing(open_bindings().parse(code)) as module:
+        start = FunctionSpace(module.text(), SIZE).start()
+    found: list[int] = []
+    for options in ((), ("-disable-machine-licm",), ()):
+        with ForkedExecutor(FunctionEvaluatorSpec(code, SIZE, options=options)) as executor:
+            executor.submit([start])
+            (evaluation,) = executor.results()
+        assert isinstance(evaluation.outcome, Measured)
+        more = [word for option in options for word in ("-mllvm", option)]
+        words = ("-Oz", "-fPIC", *more, "-Xclang", "-disable-llvm-passes", "-c", "-x", "ir", "-", "-o", "-")
+        ended = subprocess.run([*clang.command, *words], input=made, check=True, capture_output=True)
+        assert evaluation.outcome.parts == function_bytes(ended.stdout)
+        found.append(sum(function_bytes(ended.stdout).values()))
+    assert found[1] < found[0] == found[2]
+
+
+def test_options_of_llvm_are_set_once_in_a_process() -> None:
+    def set_both() -> bool:
+        set_code_options(("-disable-lsr",))
+        set_code_options(("-disable-lsr",))
+        set_code_options(())
+        return True
+
+    with pytest.raises(PlanishError, match="other options"):
+        survived(set_both, bool)
 
 
 def test_a_damaged_record_is_searched_anew(bitcode: bytes, tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Choice of what code generation does for a whole program: attributes of functions, and the outliner."""
+"""Options of code generation of whole modules: attributes of functions, the outliner, and options of LLVM."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +37,8 @@ SWITCHES = (
 They are about the order of blocks, code that is moved out of loops or kept for later, switches, and where the
 register allocator divides the lifetime of a value.
 """
+_SINCE = 20
+"""The first LLVM that has those of `search_options`."""
 _KNOWN = (*REPEATED, NEVER, *SWITCHES)
 
 
@@ -56,6 +58,20 @@ class CodeOptions:
     def words(self) -> tuple[str, ...]:
         """Return the words for clang, which attributes have none of."""
         return tuple(word for option in self.llvm for word in ("-mllvm", option))
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Return the options that are about single functions."""
+        return tuple(option for option in self.llvm if option in SWITCHES)
+
+    def with_outliner(self, words: Sequence[str]) -> CodeOptions:
+        """Return the same with other options for the machine outliner."""
+        return replace(self, llvm=(*words, *self.switches))
+
+    def toggled(self, switch: str) -> CodeOptions:
+        """Return the same with an option of LLVM, or without it if it is there."""
+        rest = tuple(option for option in self.llvm if option != switch)
+        return replace(self, llvm=rest if rest != self.llvm else (*rest, switch))
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the changes of a function's attributes."""
@@ -109,6 +125,18 @@ class CodeGenerator:
         if machine(code) in _RUNS_FOR_SIZE:
             return (), (ALWAYS if level == "-Os" else NEVER,)
         return ((), (ALWAYS,)) if machine(code) == _X86_64 else ((),)
+
+
+def search_options(version: str, code: bytes) -> tuple[str, ...]:
+    """Return the options with which a search measures functions: those that most modules have in the end.
+
+    Args:
+        version: of LLVM, such as "22.1.8".
+        code: an object or program for the processor.
+    """
+    if int(version.partition(".")[0]) < _SINCE:
+        return ()
+    return SWITCHES[: 3 if machine(code) == _ARM else 2]
 
 
 def options_of(attributes: Attributes, llvm: Sequence[str]) -> CodeOptions:

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
 from pathlib import Path
@@ -23,21 +23,13 @@ from typing import NoReturn
 from planish.cc.archives import ARCHIVE, members
 from planish.cc.arguments import code_options, grouped
 from planish.cc.clang import Compiler, CompletedProcess, run, shell_code, wait
-from planish.cc.code_options import CodeGenerator
+from planish.cc.code_choice import Choice, Chooser, ProgramChoice, by_level, cost_of, is_smaller
+from planish.cc.code_options import CodeGenerator, search_options
 from planish.cc.interrupts import Stoppable
 from planish.cc.job import note, refused
 from planish.cc.lock import LockEntry, SourceLock
 from planish.cc.object_cache import CachedObject, ObjectCache, atomic_write, digest
-from planish.cc.optimize import (
-    Choice,
-    check_version,
-    cost_of,
-    is_smaller,
-    locked_options,
-    locked_plan,
-    patience_s,
-)
-from planish.cc.program_choice import ProgramChoice, by_level
+from planish.cc.optimize import check_version, locked_options, locked_plan, patience_s
 from planish.cc.reporting import sizes
 from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, pass_on
 from planish.cc.size_search import SmallerModule, make_smaller, search
@@ -277,7 +269,7 @@ def _raise(ended: CompletedProcess, what: str) -> NoReturn:
     raise SearchError(f"{what}: {said[0]}" if said else what)
 
 
-_CLANGS = Choice(b"", "clang")
+_CLANGS = Choice("clang")
 
 
 class LinkOptimization:
@@ -363,7 +355,8 @@ class LinkOptimization:
             return "clang", refused("its functions are not compiled with -Oz or -Os")
         else:
             given = self._settings.evaluations
-            make = partial(make_smaller, cost=cost_of(self._settings))
+            options = search_options(whole_bindings().version, own) if "-Oz" in levels else ()
+            make = partial(make_smaller, cost=cost_of(self._settings), options=options)
             wait_s = patience_s(self._seconds, clang_s)
             found = search(self._start, self._seconds, given or None, self._cache, wait_s, make)
             n_evaluations, seconds = found.evaluations, found.seconds
@@ -388,7 +381,8 @@ class LinkOptimization:
     def _best(self, found: SmallerModule, levels: Collection[Level], own: bytes) -> Choice:
         link = partial(self._program_of, own=own)
         with self._generator() as generate:
-            return ProgramChoice(self._start, own, generate, link, self._settings).best(found, levels)
+            chooser = Chooser(own, generate, self._settings, link=link)
+            return ProgramChoice(self._start, chooser).best(found, levels)
 
     @contextmanager
     def _generator(self) -> Generator[CodeGenerator]:
@@ -415,15 +409,16 @@ class LinkOptimization:
     def _locked(self, entry: LockEntry) -> Choice:
         if entry.result == "clang":
             return _CLANGS
-        plan, options = None, locked_options(entry)
+        choice = Choice(entry.result, options=locked_options(entry), end=entry.end)
         if entry.result == "passes":
             plan = locked_plan(entry)
+            choice = replace(choice, plan=plan)
             make = partial(make_planned, self._start, plan, entry.begin, entry.end)
             bitcode = survived(make, bytes, "the lists of the lock file")
         else:
             bitcode = by_level(self._start, entry.result)
         with self._generator() as generate:
-            return Choice(generate(bitcode, options), entry.result, plan, options, entry.end)
+            return replace(choice, code=generate(bitcode, choice.options))
 
 
 def _levels(bitcode: bytes) -> tuple[Level, ...]:

@@ -77,6 +77,7 @@ class SmallerModule:
         seconds: that were spent on it by now; fewer than were asked for where load cut the search short.
         reading_directive: of assembly, by which the object may depend on more files; empty: there is none.
         cache_error: what is wrong with the cache; empty: nothing.
+        options: of LLVM with which functions were measured.
     """
 
     bitcode: bytes = b""
@@ -85,6 +86,7 @@ class SmallerModule:
     seconds: float = 0.0
     reading_directive: str = ""
     cache_error: str = ""
+    options: tuple[str, ...] = ()
 
 
 def make_smaller(
@@ -94,6 +96,7 @@ def make_smaller(
     cache: ObjectCache,
     patience: float = _PATIENCE,
     cost: str = SIZE,
+    options: tuple[str, ...] = (),
 ) -> SmallerModule:
     """Make the code of a module smaller, and leave it to the caller whether it is smaller than -Oz makes it.
 
@@ -106,6 +109,7 @@ def make_smaller(
         cache: keeps what is measured.
         patience: wall-clock seconds allowed for a second of the processor.
         cost: SIZE or FLASH.
+        options: of LLVM, with which functions are measured.
 
     Raises:
         IRError: the module is malformed.
@@ -117,19 +121,20 @@ def make_smaller(
         reading, text = processor_s() - used, module.text()
     if directive := reading_directive(text):
         return SmallerModule(reading_directive=directive)
+    made = partial(_made, bitcode, options)
     space, objective = FunctionSpace(text, cost), Objective(cost, "bytes", exact=True)
     if seconds <= _LEAST_READINGS * reading:
-        return _made(bitcode, space.start(), 0, seconds)
+        return made(space.start(), 0, seconds)
     counted = None if seconds < inf else evaluations
-    made_by = [part.encode() for part in (LlvmLevel.version, whole_bindings().version, cost)]
+    made_by = [part.encode() for part in (LlvmLevel.version, whole_bindings().version, cost, *options)]
     key = digest(*made_by, str(counted or 0).encode(), bitcode)
     trials = _Trials(cache, key, cost, is_counted=counted is not None)
     if trials.best and trials.is_enough(seconds, evaluations):
-        return _made(bitcode, trials.best[1], 0, trials.seconds)
+        return made(trials.best[1], 0, trials.seconds)
     context = SearchContext(seconds=seconds if counted is None else float(counted))
     searcher = Parts(space, (objective,), 0, context)
     folder = cache.folder_of(_FUNCTIONS, digest(*made_by))
-    spec = FunctionEvaluatorSpec(bitcode, cost, DiskCache(Path(folder)) if folder else None)
+    spec = FunctionEvaluatorSpec(bitcode, cost, DiskCache(Path(folder)) if folder else None, options)
     with ForkedExecutor(spec) as executor:
         budget = trials.budget = _ProcessorBudget(
             seconds, evaluations, executor, searcher, trials, used, patience
@@ -143,7 +148,7 @@ def make_smaller(
     if had < seconds:  # load may last: builds add up what they have
         had = min(trials.seconds + had, seconds)
     trials.keep(had, evaluations)
-    return _made(bitcode, trials.best[1], trials.evaluations, had)
+    return made(trials.best[1], trials.evaluations, had)
 
 
 MakeSmaller = Callable[[bytes, float, int | None, ObjectCache], SmallerModule]
@@ -188,10 +193,12 @@ def search(
     return found
 
 
-def _made(bitcode: bytes, candidate: Candidate, evaluations: int, seconds: float) -> SmallerModule:
+def _made(
+    bitcode: bytes, options: tuple[str, ...], candidate: Candidate, evaluations: int, seconds: float
+) -> SmallerModule:
     plan = plan_of(candidate)
     make = partial(make_planned, bitcode, plan, initial_pipeline(whole_bindings()), LAST)
-    return SmallerModule(survived(make, bytes), plan, evaluations, seconds)
+    return SmallerModule(survived(make, bytes), plan, evaluations, seconds, options=options)
 
 
 @dataclass

@@ -89,6 +89,9 @@ COUNT_OF_ONE = "_ZNK4llvm8Function19getInstructionCountEv"
 STRIP_DEBUG_INFO = "LLVMStripModuleDebugInfo"
 """It is bound where it is needed: another LLVM may lack it."""
 
+SET_OPTIONS = "LLVMParseCommandLineOptions"
+"""As above."""
+
 TARGETS = {
     r"x86_64|amd64|i[3-9]86": "X86",
     r"aarch64.*|arm64.*": "AArch64",
@@ -114,7 +117,7 @@ def initializers(target: str) -> list[str]:
 
 NAMES = (
     frozenset(COMMON)
-    | {COUNT, COUNT_OF_ONE, STRIP_DEBUG_INFO}
+    | {COUNT, COUNT_OF_ONE, STRIP_DEBUG_INFO, SET_OPTIONS}
     | {name for target in TARGETS.values() for name in initializers(target)}
 )
 """Every symbol that is looked for."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from ctypes import CFUNCTYPE, byref, c_int, c_uint, c_void_p, cast, string_at
+from collections.abc import Callable, Sequence
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_uint, c_void_p, cast, string_at
 from dataclasses import dataclass
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.bindings.c_api import STRIP_DEBUG_INFO, TARGETS, Functions, initializers
+from planish.levels.llvm.bindings.c_api import (
+    SET_OPTIONS,
+    STRIP_DEBUG_INFO,
+    TARGETS,
+    Functions,
+    initializers,
+)
 from planish.levels.llvm.bindings.c_definitions import Definitions, InstructionCounter
 from planish.levels.llvm.bindings.protocol import IRError, Module, PassError, SharedContext
 from planish.levels.llvm.bindings.reading import invalid, processor, target_line, unreadable
@@ -239,6 +245,7 @@ class CBindings:
         self.name = name
         self.lifetime = lifetime
         self._session = session
+        self._options: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -253,6 +260,25 @@ class CBindings:
         finally:
             module.close()
         return True
+
+    def set_options(self, options: Sequence[str]) -> None:
+        """Set options of LLVM ("-disable-lsr") for all that this process does from now on.
+
+        LLVM reads them once, and ends the process where it does not know one.
+
+        Raises:
+            PlanishError: the process has other options already.
+            TargetError: this LLVM cannot set any.
+        """
+        if self._options == tuple(options):
+            return
+        if self._options:
+            raise PlanishError("LLVM has other options in this process")
+        words = [b"planish", *map(_bytes, options)]
+        text = POINTER(c_char_p)
+        parse = self._session.functions.bind(SET_OPTIONS, (None, c_int, text, c_char_p))
+        parse(len(words), (c_char_p * len(words))(*words), b"")
+        self._options = tuple(options)
 
     def parse(self, ir: str | bytes, name: str = "module") -> CModule:
         data = _bytes(ir) if isinstance(ir, str) else ir

@@ -27,6 +27,7 @@ from planish.levels.llvm.modules.transform import (
     begin,
     end,
     initial_pipeline,
+    set_code_options,
     single,
     whole_bindings,
 )
@@ -189,11 +190,13 @@ class FunctionEvaluatorSpec:
         bitcode: the module, unoptimized.
         objective: `text_bytes`, `loaded_bytes` or `instructions`.
         stored: a cache of costs of functions, which other processes may write to; None: none are stored.
+        options: of LLVM, in the process that makes an evaluator.
     """
 
     bitcode: bytes
     objective: str
     stored: DiskCache | None = None
+    options: tuple[str, ...] = ()
 
     @property
     def sandbox(self) -> SandboxPolicy:
@@ -207,6 +210,7 @@ class FunctionEvaluatorSpec:
         return Limits(transform=s, build=s, lifetime=whole_bindings().lifetime)
 
     def __call__(self) -> FunctionEvaluator:
+        set_code_options(self.options)
         bindings = whole_bindings()
         module = single(bindings.parse(self.bitcode))
         stored = StoredCosts(self.stored, context_name(module.text())) if self.stored else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from planish.core import PlanishError, TargetError
-from planish.levels.llvm.bindings.c_module import CModule
+from planish.levels.llvm.bindings.c_module import CBindings, CModule
 from planish.levels.llvm.bindings.elf import code_bytes, function_bytes
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import Bindings, Module, PassError
@@ -111,6 +111,13 @@ def whole_bindings(name: str = "") -> Bindings:
     if not bindings.full:
         raise TargetError(f"{bindings.name} cannot treat single functions", "Install LLVM 18 or newer.")
     return bindings
+
+
+def set_code_options(options: Sequence[str]) -> None:
+    """Set options of LLVM for all that this process does from now on; see `CBindings.set_options`."""
+    bindings = whole_bindings()
+    assert isinstance(bindings, CBindings)
+    bindings.set_options(options)
 
 
 def survived(work: Callable[[], Answer], kind: Any, what: str = "what it did before") -> Answer:
