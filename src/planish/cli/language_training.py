@@ -81,8 +81,7 @@ class Labels:
     """Options of training on labels of a corpus."""
 
     corpus: Annotated[
-        Path | None,
-        typer.Option("--corpus", metavar="CORPUS", help="llvm: corpus of the functions."),
+        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: corpus of the functions.")
     ] = None
     labels: Annotated[
         list[Path] | None,

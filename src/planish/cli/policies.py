@@ -95,11 +95,7 @@ def _list(form: str) -> None:
 
 
 def path_of(policy: str) -> Path:
-    """Find a policy's file.
-
-    Raises:
-        PlanishError: there is none of that name.
-    """
+    """Find a policy's file; raises PlanishError where there is none of that name."""
     from planish.models.policy_files import SUFFIX, policy_paths
 
     return file_of("policy", policy, policy_paths(), [SUFFIX])
@@ -115,8 +111,7 @@ def evaluate(
     policy: Name,
     store: given.StorePlace = None,
     corpus: Annotated[
-        Path | None,
-        typer.Option("--corpus", metavar="CORPUS", help="llvm: corpus of the functions."),
+        Path | None, typer.Option("--corpus", metavar="CORPUS", help="llvm: corpus of the functions.")
     ] = None,
     labels: Annotated[
         list[Path] | None,

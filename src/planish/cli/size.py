@@ -14,8 +14,7 @@ from planish.cli.output import document, say
 
 def size(
     files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Objects, programs and libraries (ELF)."),
+        list[Path], typer.Argument(metavar="FILE...", help="Objects, programs and libraries (ELF).")
     ],
     before: Annotated[
         list[Path] | None,

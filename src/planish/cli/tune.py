@@ -143,11 +143,7 @@ def _for_each_target(request: Request, output: Output, start: ExecutorFactory) -
 
 
 def _by_function(request: Request, *, timed: bool) -> Request:
-    """Return the request to search a module's functions, for their size where nothing else is asked for.
-
-    Raises:
-        PlanishError: the program has no functions, or another space is asked for.
-    """
+    """Return the request to search a module's functions, for their size where nothing else is asked for."""
     from planish.core import PlanishError
     from planish.levels.llvm.level import LlvmLevel
 
@@ -164,12 +160,7 @@ def _by_function(request: Request, *, timed: bool) -> Request:
 
 
 def _carry_out(
-    request: Request,
-    output: Output,
-    words: Sequence[str],
-    start: ExecutorFactory,
-    *,
-    for_size: bool = False,
+    request: Request, output: Output, words: Sequence[str], start: ExecutorFactory, *, for_size: bool = False
 ) -> None:
     """Tune a program in one run.
 

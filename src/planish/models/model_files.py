@@ -86,12 +86,7 @@ class SavedModel:
 
 
 def _model_of(path: Path, about: Mapping[str, Any], predicts: BoostedTrees | TreeGru) -> SavedModel:
-    """Make a model of what its file says of it, which may be wrong.
-
-    Raises:
-        PlanishError: something cannot be true.
-        KeyError: something is missing.
-    """
+    """Make a model of what its file says of it, which may be wrong."""
 
     def check(what: str, *, right: bool) -> None:
         if not right:

@@ -260,11 +260,7 @@ class ListPolicy:
         self._saved, self._shape = saved, saved.shape
 
     def begin(self, space: Space) -> ListState:
-        """Read the program of a space.
-
-        Raises:
-            PlanishError: the policy is for another space.
-        """
+        """Read the program of a space; raises PlanishError where the policy is for another space."""
         fitting, saved = self._saved.require_fit(space, CanObserve), self._saved
         observed = fitting.observe(fitting.start())[None]
         chances = predict_lists(self._shape, saved.parameters, observed)[0, HEADS.index("choice")]
@@ -359,11 +355,7 @@ class SeedPolicy:
         self._longest = max(len(candidate.steps) for candidate in lists)
 
     def begin(self, space: Space) -> SeedState:
-        """Begin at the start of a space.
-
-        Raises:
-            PlanishError: the space does not take steps.
-        """
+        """Begin at the start of a space; raises PlanishError where the space does not take steps."""
         if not isinstance(space, CanStep):
             raise PlanishError("a policy needs a space that is walked step by step", "Name another space.")
         return SeedState(space, (), space.start())

@@ -94,11 +94,7 @@ class HeldOut:
 
 
 def read_held_out(raw: Mapping[str, Any] | None) -> HeldOut | None:
-    """Read a comparison from a file's JSON; None where there is none.
-
-    Raises:
-        TypeError: it is none.
-    """
+    """Read a comparison from a file's JSON; None where there is none; raises TypeError where it is none."""
     return None if raw is None else HeldOut(**raw)
 
 

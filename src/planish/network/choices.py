@@ -10,12 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from planish.network.fusion import Kernels, kernels_of
 from planish.network.ir import Network
-from planish.network.operators.winograd import (
-    POINTS,
-    convolution_of,
-    list_allowed_tiles,
-    rewrite_winograd,
-)
+from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
 from planish.network.placing import place_tensors, placement_groups, tensors_of
 from planish.network.rewrites.pipeline import (
     estimate_tiles,

@@ -284,10 +284,7 @@ def _by_rows(kernel: FusedKernel, schedule: Schedule, target: Target) -> Schedul
 
 
 def _quickest(
-    network: Network,
-    kernels: Kernels,
-    options: Sequence[Mapping[str, Schedule]],
-    target: Target,
+    network: Network, kernels: Kernels, options: Sequence[Mapping[str, Schedule]], target: Target
 ) -> dict[str, Schedule]:
     """Measure libraries of several schedules for each kernel, and return those that are quickest together."""
     times = [_kernel_times(network, kernels, schedules, target) for schedules in options]
@@ -334,10 +331,7 @@ def combine_quickest(
 
 
 def _quickest_whole(
-    network: Network,
-    kernels: Kernels,
-    choices: Sequence[dict[str, Schedule]],
-    target: Target,
+    network: Network, kernels: Kernels, choices: Sequence[dict[str, Schedule]], target: Target
 ) -> dict[str, Schedule]:
     """Return the schedules whose library is the quickest, measured interleaved."""
     with ExitStack() as stack:
@@ -349,10 +343,7 @@ def _quickest_whole(
 
 
 def _kernel_times(
-    network: Network,
-    kernels: Kernels,
-    schedules: Mapping[str, Schedule],
-    target: Target,
+    network: Network, kernels: Kernels, schedules: Mapping[str, Schedule], target: Target
 ) -> Mapping[str, float]:
     """Time the distinct kernels that have a schedule, in a library; return seconds of all calls of each."""
     found, times = time_kernels(network, kernels, schedules, target), dict[str, float]()
@@ -363,10 +354,7 @@ def _kernel_times(
 
 
 def time_kernels(
-    network: Network,
-    kernels: Kernels,
-    schedules: Mapping[str, Schedule],
-    target: Target,
+    network: Network, kernels: Kernels, schedules: Mapping[str, Schedule], target: Target
 ) -> Sequence[float]:
     """Time all kernels in a library."""
     with Scratch() as folder:

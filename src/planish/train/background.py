@@ -197,9 +197,7 @@ def default_store() -> Path:
 
 
 def improve(
-    recorded: Iterable[RecordedProgram],
-    tasks: Callable[[], Sequence[KnownTask]],
-    plan: LearningPlan,
+    recorded: Iterable[RecordedProgram], tasks: Callable[[], Sequence[KnownTask]], plan: LearningPlan
 ) -> Iterator[tuple[RecordedProgram | None, Fitted | None]]:
     """Fit after every few programs that are recorded, and at the end to those that came after that.
 

@@ -255,11 +255,7 @@ def fit_recorded(tasks: Sequence[KnownTask]) -> SavedModel:
 
 LEAST, MOST = 2e5, 1.5e8
 """Additions and multiplications of a program: what takes longer costs more than it teaches."""
-PRODUCTS = (
-    "C[m,n] += A[m,k] * B[k,n]",
-    "C[m,n] += A[m,k] * B[n,k]",
-    "C[m,n] += A[k,m] * B[k,n]",
-)
+PRODUCTS = ("C[m,n] += A[m,k] * B[k,n]", "C[m,n] += A[m,k] * B[n,k]", "C[m,n] += A[k,m] * B[k,n]")
 SHIPPED = 1804
 """Seed of the programs that the shipped model has learnt from."""
 

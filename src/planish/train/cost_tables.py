@@ -382,11 +382,7 @@ def _narrowed(table: CostTable, objective: str, lists: Sequence[Passes], *, desc
     own = {passes: number for number, passes in enumerate(columns.lists)}
     unknown_cost = np.full_like(table.costs[:, 0], UNKNOWN)
     known = [table.costs[:, own[passes]] if passes in own else unknown_cost for passes in lists]
-    arrays = {
-        "unoptimized": table.unoptimized,
-        "baseline": table.baseline,
-        "costs": np.stack(known, axis=1),
-    }
+    arrays = {"unoptimized": table.unoptimized, "baseline": table.baseline, "costs": np.stack(known, axis=1)}
     one = {name: array[..., index : index + 1] for name, array in arrays.items()}
     kept = len(columns.features) if described else 0
     columns = replace(columns, objectives=(objective,), lists=tuple(lists), features=columns.features[:kept])

@@ -15,15 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from planish.core import (
-    Candidate,
-    CanObserve,
-    Lost,
-    Measured,
-    Outcome,
-    PlanishError,
-    Task,
-)
+from planish.core import Candidate, CanObserve, Lost, Measured, Outcome, PlanishError, Task
 from planish.core.files import StrPath
 from planish.core.registry import level_named, load_program
 from planish.models.networks import scaled
@@ -214,13 +206,7 @@ def _read(program: str | Program) -> Program:
 
 
 class _MeasuredPrograms:
-    """The programs, and the runs in which their candidates are measured.
-
-    Args:
-        programs: of one level.
-        space: the name of their spaces.
-        store: keeps what was measured.
-    """
+    """The programs, and the runs in which their candidates are measured."""
 
     def __init__(self, programs: Sequence[Program], space: str, store: StrPath | None) -> None:
         self._programs, self._space = programs, space

@@ -43,10 +43,7 @@ class RankerConfig(ListConfig):
 
 
 def train_ranker(
-    dataset: ListDataset,
-    config: RankerConfig,
-    held: NDArray[np.bool_],
-    on_epoch: OnProgress = lambda _: None,
+    dataset: ListDataset, config: RankerConfig, held: NDArray[np.bool_], on_epoch: OnProgress = lambda _: None
 ) -> tuple[ReaderShape, dict[str, NDArray[np.float32]], dict[str, float]]:
     """Learn what lists save; the epoch that is best on what is held back is kept.
 

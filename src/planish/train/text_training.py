@@ -15,14 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from planish.core import PlanishError, rng
 from planish.models.decoder import DecoderShape, hidden_rows
-from planish.train.optimization import (
-    WARM_UP,
-    OnProgress,
-    Tensors,
-    Training,
-    arrays_of,
-    until_stopped,
-)
+from planish.train.optimization import WARM_UP, OnProgress, Tensors, Training, arrays_of, until_stopped
 from planish.train.samples import Sample, digest_of, in_batches
 
 

@@ -201,13 +201,7 @@ def _tuned(
         return Unmeasured(name, f"{ends.stage}: {ends.reason}: {ends.detail}"), False
     try:
         result = tune_program(
-            level,
-            task.program,
-            budget=budget,
-            settings=settings,
-            store=store,
-            executor=workers,
-            start=start,
+            level, task.program, budget=budget, settings=settings, store=store, executor=workers, start=start
         )
     except AllFailedError as error:
         return Unmeasured(name, str(error)), False

@@ -228,11 +228,7 @@ class EarlyStopping(Callback):
 
 
 def _require(module: str, package: str) -> Any:
-    """Import a logger's package.
-
-    Raises:
-        TargetError: it is not installed.
-    """
+    """Import a logger's package."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -171,11 +171,7 @@ _SHOWN = 40
 
 
 def a(kind: type[_T], raw: Any) -> _T:
-    """Return a value that is of a type.
-
-    Raises:
-        TypeError: it is not.
-    """
+    """Return a value that is of a type; raises TypeError where it is not."""
     # To Python a truth value is a whole number, too.
     if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
         return raw

@@ -204,12 +204,7 @@ class TuningRun:
             recorder.seconds["search"] = recorder.seconds.get("search", 0.0) - self.searcher.idle_s
 
     def _measure_baseline(self, loop: SearchLoop, executor: Executor) -> None:
-        """Measure what others are compared with, before there are any.
-
-        Raises:
-            WrongBaselineError: it answers wrongly; the level may have found another one.
-            PlanishError: it fails.
-        """
+        """Measure what others are compared with, before there are any."""
         baseline = self.recorder.level.baseline(self.recorder.task)
         trial = loop.measure(baseline)
         if trial is None:

@@ -264,11 +264,7 @@ class StoredRun:
 
     @cached_property
     def task(self) -> Task:
-        """The task that was tuned.
-
-        Raises:
-            ProgramError: the level does not read the program any more.
-        """
+        """The task that was tuned; raises ProgramError where the level does not read the program any more."""
         return self.stored.bind(self.level.read(self.stored.program, self.stored.target))
 
     @cached_property

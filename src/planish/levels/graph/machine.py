@@ -136,10 +136,7 @@ class Meter:
     """Reads counters around a run; by default those of what models run on, where a quantity is wanted."""
 
     def __init__(
-        self,
-        wanted: frozenset[str],
-        provider: str = "cpu",
-        there: Mapping[str, Counter] | None = None,
+        self, wanted: frozenset[str], provider: str = "cpu", there: Mapping[str, Counter] | None = None
     ) -> None:
         if there is None:
             there = counters(provider) if wanted & set(QUANTITIES) else {}

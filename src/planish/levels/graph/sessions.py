@@ -23,10 +23,7 @@ from planish.core import PlanishError, ScheduleError
 from planish.levels.graph.installed import BY_OPENVINO, OPENVINO_BFLOAT16
 
 _BFLOAT16 = "tensor(bfloat16)"
-PROVIDERS = {
-    "cpu": ("CPUExecutionProvider",),
-    "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider"),
-}
+PROVIDERS = {"cpu": ("CPUExecutionProvider",), "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider")}
 """Setting to the runtime's names; what the first cannot run, the second does."""
 _SILENT = 4  # fatal errors alone; the others are raised
 _VERBOSE = 0

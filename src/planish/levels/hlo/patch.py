@@ -190,11 +190,7 @@ FAR = 6
 
 
 def described(task: Task[ScoredProgram], candidate: Candidate) -> Mapping[str, str]:
-    """Show what a patch does: `edits` and `diff`.
-
-    Raises:
-        ScheduleError: an edit is not legal.
-    """
+    """Show what a patch does: `edits` and `diff`; raises ScheduleError where an edit is not legal."""
     program = task.program.module
     edits = "\n".join(_explained(original(program), candidate)) or "(unchanged)"
     return {"edits": edits, "diff": difference(original(program), replay(program, candidate))}

@@ -116,11 +116,7 @@ class PatchSpace(Space):
     """
 
     def __init__(
-        self,
-        program: Program,
-        kinds: Sequence[str] = (),
-        wants: Wants = "any",
-        gains: Sequence[GainRow] = (),
+        self, program: Program, kinds: Sequence[str] = (), wants: Wants = "any", gains: Sequence[GainRow] = ()
     ) -> None:
         self.program, self._gains = program, gains
         self._wants: Wants = wants

@@ -187,11 +187,7 @@ class SourceBuilder:
 
 
 def check_text(text: str) -> None:
-    """Refuse a source that reads files, or is too long.
-
-    Raises:
-        ProgramError: it does.
-    """
+    """Refuse a source that reads files, or is too long; raises ProgramError where it does."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:

@@ -15,16 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planish.core import (
-    Candidate,
-    Failed,
-    Lost,
-    Measured,
-    Outcome,
-    ProgramError,
-    StageClock,
-    TargetError,
-)
+from planish.core import Candidate, Failed, Lost, Measured, Outcome, ProgramError, StageClock, TargetError
 from planish.levels.llvm.bindings.elf import code_bytes, function_bytes
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.bindings.protocol import Bindings, IRError, Module, PassError

@@ -133,11 +133,7 @@ class Runner:
         return self._running.inputs
 
     def answer(
-        self,
-        program: Path,
-        seconds: float = LIMIT_S,
-        most: int = OUTPUT_MOST,
-        given: RunInput | None = None,
+        self, program: Path, seconds: float = LIMIT_S, most: int = OUTPUT_MOST, given: RunInput | None = None
     ) -> RunAnswer:
         """Run an executable once, in its folder; with the first input, or another one.
 

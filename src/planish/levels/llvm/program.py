@@ -331,11 +331,7 @@ def _harness(path: str) -> Harness:
 
 
 def read_bytes(path: str) -> bytes:
-    """Read a file that the user named.
-
-    Raises:
-        ProgramError: it cannot be read.
-    """
+    """Read a file that the user named; raises ProgramError where it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:

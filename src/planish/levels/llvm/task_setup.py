@@ -63,8 +63,7 @@ def plain_spec_of(task: Task[IRProgram], *, final: bool = False) -> LlvmEvaluato
     names = frozenset(objective.name for objective in task.objectives)
     if "time_s" in names and not program.can_run:
         raise ProgramError(
-            f"{program.title} has no 'main' that could be timed",
-            'Give one that calls it: harness="FILE.c".',
+            f"{program.title} has no 'main' that could be timed", 'Give one that calls it: harness="FILE.c".'
         )
     if program.linked and not program.linked.code:
         raise ProgramError(f"{program.title} is a part of a linked program", "Link it again by planish cc.")

@@ -15,9 +15,7 @@ from planish.levels.loops.ir.tree import LoopTree
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.runtime.kernels import is_shared
 from planish.network.fusion import FusedKernel
-from planish.network.library.dispatch import (
-    BITS,
-)
+from planish.network.library.dispatch import BITS
 
 _AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "movbe")
 

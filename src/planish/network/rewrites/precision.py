@@ -129,11 +129,7 @@ def _multiply_by_scales(network: Network, scales: dict[str, Array]) -> Network:
                 bias = constant(f"{bias} by channel", constants[bias].reshape(scale.shape))
             nodes.append(Node("Add", f"{node.name} bias", (scaled, bias), out))
     return replace(
-        network,
-        nodes=tuple(nodes),
-        types=types,
-        constants=constants,
-        channels_last=frozenset(channels_last),
+        network, nodes=tuple(nodes), types=types, constants=constants, channels_last=frozenset(channels_last)
     )
 
 

@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from planish.levels.hlo.ir.mlir import (
-    conv_numbers,
-    dot_axes,
-    integer,
-    ir,
-    padding_of,
-    window,
-)
+from planish.levels.hlo.ir.mlir import conv_numbers, dot_axes, integer, ir, padding_of, window
 from planish.network.stablehlo.rules import Rule, refuse, result_type, reversed_along
 from planish.network.stablehlo.writer import GraphWriter, Tensor
 

@@ -157,8 +157,5 @@ def _pool(w: GraphWriter, operator: str, name: str, steps: Sequence[Any], dtype:
     return w.emit("Neg", [name]) if turned else name
 
 
-REDUCTION_RULES: Mapping[str, Rule] = {
-    "stablehlo.reduce": _reduce,
-    "stablehlo.reduce_window": _reduce_window,
-}
+REDUCTION_RULES: Mapping[str, Rule] = {"stablehlo.reduce": _reduce, "stablehlo.reduce_window": _reduce_window}
 """Rules of reductions."""

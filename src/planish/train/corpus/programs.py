@@ -204,11 +204,7 @@ _HEADERS = ("/usr/include/csmith", "/usr/local/include/csmith")
 
 
 def find_csmith() -> tuple[str, Path]:
-    """Find the program and the folder of its headers.
-
-    Raises:
-        TargetError: one of them is missing.
-    """
+    """Find the program and the folder of its headers; raises TargetError where one of them is missing."""
     program = shutil.which("csmith")
     headers = next((folder for folder in map(Path, _HEADERS) if (folder / "csmith.h").is_file()), None)
     if program is None or headers is None:

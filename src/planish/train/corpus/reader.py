@@ -13,15 +13,7 @@ from typing import Any
 from planish.core import PlanishError, unknown
 from planish.core.files import replace_text
 from planish.core.hashing import versioned
-from planish.train.corpus.shards import (
-    DATA,
-    MANIFEST,
-    SPLITS,
-    Manifest,
-    Row,
-    read_table,
-    split_of,
-)
+from planish.train.corpus.shards import DATA, MANIFEST, SPLITS, Manifest, Row, read_table, split_of
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -193,11 +193,7 @@ _GROUP = 4096  # rows that are compressed together
 
 
 def arrow() -> Any:
-    """Import pyarrow.
-
-    Raises:
-        TargetError: it is not installed.
-    """
+    """Import pyarrow; raises TargetError where it is not installed."""
     try:
         import_module("pyarrow.parquet")
     except ModuleNotFoundError as error:
@@ -230,11 +226,7 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> Table:
-    """Read a shard, or some of its columns.
-
-    Raises:
-        PlanishError: it is damaged.
-    """
+    """Read a shard, or some of its columns; raises PlanishError where it is damaged."""
     try:
         return arrow().parquet.read_table(path, columns=columns)
     except ValueError as error:

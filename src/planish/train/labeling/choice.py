@@ -16,13 +16,7 @@ from planish.sandbox.fork_pool import Forked, Watchdog, forked
 from planish.train.corpus.reader import read_corpus
 from planish.train.corpus.shards import Row
 from planish.train.cost_tables import CostTable
-from planish.train.labeling.function_search import (
-    FunctionCosts,
-    Passes,
-    candidates_of,
-    search,
-    shorten,
-)
+from planish.train.labeling.function_search import FunctionCosts, Passes, candidates_of, search, shorten
 from planish.train.labeling.label_plan import Label, LabelBench, LabelPlan, bench, read_labels
 from planish.tuning.settings import Budget
 
@@ -94,12 +88,7 @@ class Searching:
 
 @dataclass(frozen=True)
 class _Listed:
-    """Has lists to run.
-
-    Args:
-        bench: what with.
-        lists: the lists.
-    """
+    """Has lists to run."""
 
     bench: LabelBench
     lists: Sequence[Passes]
@@ -181,11 +170,7 @@ def most_saving(labels: Iterable[Label], count: int) -> list[Passes]:
 
 
 def choose(
-    bench: LabelBench,
-    rows: Iterable[Row],
-    lists: Sequence[Passes],
-    size: int,
-    spread: Forked = forked,
+    bench: LabelBench, rows: Iterable[Row], lists: Sequence[Passes], size: int, spread: Forked = forked
 ) -> list[Passes]:
     """Choose by greedy cover; a list that takes longer has to save more.
 

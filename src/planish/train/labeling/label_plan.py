@@ -16,13 +16,7 @@ from planish.levels.llvm.passes.pipeline import available
 from planish.levels.llvm.passes.space import PassSpace, oz_of, pass_space
 from planish.sandbox.fork_pool import Watchdog
 from planish.train.corpus.shards import SPLITS, Row, arrow, read_table, write_table
-from planish.train.labeling.function_search import (
-    FunctionCosts,
-    FunctionExecutor,
-    Passes,
-    Ranking,
-    Values,
-)
+from planish.train.labeling.function_search import FunctionCosts, FunctionExecutor, Passes, Ranking, Values
 from planish.tuning.progress import Status
 from planish.tuning.settings import Budget
 

@@ -339,11 +339,7 @@ class OpBuilder:
         self._module, self._before, self._id_prefix, self._count = module, before, id_prefix, 0
 
     def __call__(
-        self,
-        name: str,
-        type_: TensorType,
-        operands: Sequence[Value],
-        attributes: Mapping[str, Given] = {},
+        self, name: str, type_: TensorType, operands: Sequence[Value], attributes: Mapping[str, Given] = {}
     ) -> Value:
         """Write an operation, and return its one result."""
         parsed = {key: _attribute(value) for key, value in attributes.items()}

@@ -92,11 +92,7 @@ def open_idx(folder: Path, group: Group) -> Examples | None:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read an array of bytes.
-
-    Raises:
-        ProgramError: the file cannot be read, or is none.
-    """
+    """Read an array of bytes; raises ProgramError where the file cannot be read, or is none."""
     with _reading(path):
         data = read_regular(path)
         if path.suffix == ".gz":

@@ -91,11 +91,7 @@ class Section:
 
 
 def sections(data: bytes | mmap) -> list[Section]:
-    """List the sections of an ELF file.
-
-    Raises:
-        TargetError: it is not an ELF file.
-    """
+    """List the sections of an ELF file; raises TargetError where it is not an ELF file."""
     layout = _layout(data)
     header = layout.header.unpack_from(data)
     offset, width, count, names = header[6], header[11], header[12], header[13]

@@ -164,11 +164,7 @@ def _llvm_config_folders() -> list[Path]:
 
 
 def _open_libllvm(path: Path) -> CBindings:
-    """Load a library.
-
-    Raises:
-        TargetError: it cannot be loaded, or is of an LLVM older than 18.
-    """
+    """Load a library."""
     try:
         library = CDLL(str(path))
     except OSError as error:

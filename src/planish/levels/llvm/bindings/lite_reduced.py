@@ -96,11 +96,7 @@ Element = int | str
 
 
 def elements(pipeline: str) -> list[Element]:
-    """Read a pipeline.
-
-    Raises:
-        PassError: llvmlite's public interface cannot express an element.
-    """
+    """Read a pipeline; raises PassError where llvmlite's public interface cannot express an element."""
     found: list[Element] = []
     for text in _flatten(pipeline):
         element = _LEVELS.get(text, _PASSES.get(text))

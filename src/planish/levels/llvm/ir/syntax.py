@@ -189,10 +189,7 @@ def _name(kind: Kind, statement: str) -> str:
 
 def _unread(text: str, at: int, end: int) -> IRError:
     line = text.count("\n", 0, at) + 1
-    return IRError(
-        f"line {line} is not laid out as LLVM prints it: '{text[at:end][:60]}'",
-        PRINT_FIRST,
-    )
+    return IRError(f"line {line} is not laid out as LLVM prints it: '{text[at:end][:60]}'", PRINT_FIRST)
 
 
 BINARY = frozenset((

@@ -252,12 +252,7 @@ class _Binder:
     # Independence
 
     def _is_independent(self, loop: Loop, depth: int) -> bool:
-        """Return whether each iteration touches only what it wrote itself.
-
-        Args:
-            loop: with its depth.
-            depth: how many.
-        """
+        """Return whether each iteration touches only what it wrote itself."""
         found = leaves(loop.body)
         touched: dict[str, list[Ref]] = {}
         for ref in (ref for leaf in found for ref in leaf.refs):

@@ -79,11 +79,7 @@ class Driver:
 
 @cache
 def open_driver() -> Driver:
-    """Load and start the driver.
-
-    Raises:
-        TargetError: there is no driver, or no GPU.
-    """
+    """Load and start the driver; raises TargetError where there is no driver, or no GPU."""
     try:
         driver = Driver(ctypes.CDLL(_LIBRARY))
     except OSError as error:

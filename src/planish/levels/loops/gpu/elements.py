@@ -17,10 +17,7 @@ from planish.levels.loops.lang.program import ARITHMETIC, COMPARISONS, DTYPES, C
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _C_FUNCTIONS = {"sqrt", "exp", "log", "tanh", "erf"}
 _WIDEST_INT = 2**31
-_BF16 = {
-    "opencl": ("as_float", "as_uint"),
-    "cuda": ("__uint_as_float", "__float_as_uint"),
-}
+_BF16 = {"opencl": ("as_float", "as_uint"), "cuda": ("__uint_as_float", "__float_as_uint")}
 
 
 def buffer_name(name: str) -> str:

@@ -126,11 +126,7 @@ class GpuEvaluator(LoopsEvaluator):
         return outcome
 
     def _compiled(self, kernels: GpuProgram, source: str, *, spills: bool) -> CompiledKernels:
-        """Compile kernels; the finalists, which are measured again and again, once.
-
-        Raises:
-            ScheduleError: they spill registers, and must not.
-        """
+        """Compile kernels; the finalists, which are measured again and again, once."""
         if source not in self._made:
             if len(self._made) >= KEPT:
                 self.close()

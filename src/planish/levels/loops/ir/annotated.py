@@ -17,15 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from planish.levels.loops.ir.schedule import loop_text
-from planish.levels.loops.ir.tree import (
-    Leaf,
-    Loop,
-    LoopTree,
-    Node,
-    Ref,
-    leaves,
-    loops,
-)
+from planish.levels.loops.ir.tree import Leaf, Loop, LoopTree, Node, Ref, leaves, loops
 from planish.levels.loops.lang.program import Const
 
 # Annotated trees

@@ -76,11 +76,7 @@ class Linear:
         return Linear(tuple((axis, c * factor) for axis, c in self.terms), self.offset * factor)
 
     def index(self) -> Index:
-        """Return the sorted form.
-
-        Raises:
-            ProgramError: a coefficient is negative.
-        """
+        """Return the sorted form; raises ProgramError where a coefficient is negative."""
         for axis, coefficient in self.terms:
             if coefficient < 0:
                 raise ProgramError(

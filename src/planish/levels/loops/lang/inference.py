@@ -308,9 +308,6 @@ def _unfold_arg_reduction(draft: Draft, own: Sequence[str], names: set[str]) -> 
         draft: the statement, of one part.
         own: the axes of its value, but for those that reductions inside take away.
         names: of all tensors; grows.
-
-    Raises:
-        ProgramError: it looks along no axis, or along several.
     """
     function, value = str(draft.reduce), draft.parts[0]
     along = [axis for axis in own if axis not in draft.axes]

@@ -399,10 +399,7 @@ class CompiledKernel:
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        operands: Sequence[ArraySpec] | None = None,
-        result: ArraySpec | None = None,
+        self, kernel: Kernel, operands: Sequence[ArraySpec] | None = None, result: ArraySpec | None = None
     ) -> None:
         types = kernel.program.type
         rows = {name: ArraySpec.row_major(kind.shape, kind.dtype) for name, kind in types.items()}

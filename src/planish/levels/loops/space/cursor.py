@@ -135,11 +135,7 @@ class CursorStep(Step):
     """An action on the loop under the cursor, which begins on the outermost."""
 
     def move(self, state: State) -> State:
-        """Return the state after the action.
-
-        Raises:
-            ScheduleError: the action is illegal here.
-        """
+        """Return the state after the action; raises ScheduleError where the action is illegal here."""
         raise NotImplementedError
 
 

@@ -24,11 +24,7 @@ _NOTHING_IN_MEMORY = Layout({}, frozenset(), 0, 0)
 
 
 class _Body(Leaves):
-    """Writes leaves whose temporaries are values.
-
-    Args:
-        temporaries: names of them.
-    """
+    """Writes leaves whose temporaries are values."""
 
     def __init__(self, memory: Memory, lanes: int, temporaries: frozenset[str]) -> None:
         super().__init__(memory, lanes)

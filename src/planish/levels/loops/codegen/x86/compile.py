@@ -339,10 +339,7 @@ def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: byte
 
 # Trees
 
-_FOR_NARROW: dict[IsaName, frozenset[str]] = {
-    "avx512": frozenset({"avx512bw"}),
-    "avx2": frozenset({"f16c"}),
-}
+_FOR_NARROW: dict[IsaName, frozenset[str]] = {"avx512": frozenset({"avx512bw"}), "avx2": frozenset({"f16c"})}
 """What every processor with these instruction sets has, but a virtual machine may hide."""
 
 

@@ -144,11 +144,7 @@ class Registers:
         self._loads = loads
 
     def take(self) -> int:
-        """Allocate a register.
-
-        Raises:
-            NoRegisterError: all are in use by what cannot be loaded again.
-        """
+        """Allocate a register; raises NoRegisterError where all are in use by what cannot be loaded again."""
         if self.free:
             return self.free.pop()
         # Constants go first: they may be wanted again, the held values will be.
