@@ -49,7 +49,7 @@ def test_what_two_clients_submit_is_measured_once() -> None:
     assert len(queue.ask(10)) == 1
     queue.tell([trial(candidate(1))])
     assert [future.result(0).candidate for future in futures] == [candidate(1)] * 2
-    assert queue.waiting == 0
+    assert queue.waiting_of("one") == 0
 
 
 def test_asking_waits_for_a_client() -> None:
@@ -82,4 +82,4 @@ def test_an_error_is_the_answer_to_all_that_waits() -> None:
     future = queue.submit("one", candidate(0))
     queue.fail(ValueError("the store is gone"))
     assert isinstance(future.exception(0), ValueError)
-    assert queue.waiting == 0
+    assert queue.waiting_of("one") == 0

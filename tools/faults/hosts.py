@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 import planish
 from faults.running import Tally
-from planish.callbacks import ActiveRun, TrialCallback
+from planish.callbacks import ActiveRun
 from planish.core import LostError, Measured, Trial
 from planish.core.registry import level_named
 from planish.measure.ray_cluster import RayCluster
@@ -21,10 +21,12 @@ from planish.tuning.verdict import verdict_of
 from ray_fleet import Fleet, children, collectors, gone, pids
 
 PROGRAM, SIZE = "C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16}
-TRIALS = 60
+TRIALS = 24
 NODES = 3
 STALL_S = 10.0
 _PAUSE_S = (1.0, 4.0)
+_LONGEST_PAUSE_S = 15.0
+"""Seconds after which the next part ends where nothing was measured since the last one."""
 
 
 class _Striker:
@@ -39,6 +41,7 @@ class _Striker:
     def __init__(self, fleet: Fleet, cluster: RayCluster, dice: random.Random) -> None:
         self._fleet, self._cluster, self._dice = fleet, cluster, dice
         self._over, self._thread = Event(), Thread(target=self._run)
+        self._measured = Event()
         self.events = 0
         self.started = set[int]()
 
@@ -48,10 +51,20 @@ class _Striker:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self._measured.set()
         self._thread.join()
+
+    def on_trial(self, run: ActiveRun, trial: Trial) -> None:
+        """Note a trial, and replace nodes that are gone, which Ray does in the main thread alone."""
+        del run, trial
+        self._measured.set()
+        self._fleet.restore(NODES)
 
     def _run(self) -> None:
         while not self._over.wait(self._dice.uniform(*_PAUSE_S)):
+            # Beside other work a host takes longer to start than such a pause, and would measure nothing.
+            self._measured.wait(_LONGEST_PAUSE_S)
+            self._measured.clear()
             with suppress(LostError, ProcessLookupError):
                 self._strike()
 
@@ -88,16 +101,6 @@ def hosts(folder: Path, dice: random.Random) -> Generator[Tally]:
         fleet.end()
 
 
-def _restored(fleet: Fleet) -> TrialCallback:
-    """Return what adds nodes, in the place of those that are gone: Ray does that in the main thread alone."""
-
-    def restore(run: ActiveRun, trial: Trial) -> None:
-        del run, trial
-        fleet.restore(NODES)
-
-    return restore
-
-
 def _search(place: Path, fleet: Fleet, dice: random.Random) -> Tally:
     """Search on a store of its own; where no host is left the search ends, and is resumed."""
     tally, started = Tally(), set[int]()
@@ -124,17 +127,24 @@ def _search(place: Path, fleet: Fleet, dice: random.Random) -> Tally:
 def _part(
     store: planish.Store, fleet: Fleet, dice: random.Random, tally: Tally, started: set[int]
 ) -> planish.Result | None:
-    """Search until the end, or until no host is left; then return None."""
+    """Search until the end, or until no host is left; then return None.
+
+    Raises:
+        KeyboardInterrupt: a signal stopped the search.
+    """
     with RayCluster(fleet.address, stall_s=STALL_S) as cluster:
-        assert cluster.hosts.wait_for(1, 60)
+        assert cluster.hosts.wait_for(1, 180)
         with _Striker(fleet, cluster, dice) as striker:
             try:
-                return planish.tune(
+                result = planish.tune(
                     PROGRAM, size=SIZE, trials=TRIALS, searcher="random", store=store, executor=cluster,
-                    show_progress=False, callbacks=[_restored(fleet)],
+                    show_progress=False, callbacks=[striker.on_trial],
                 )  # fmt: skip
             except LostError:
                 return None
             finally:
                 tally.events += striker.events
                 started |= striker.started
+    if result.run.status == "stopped":
+        raise KeyboardInterrupt
+    return result

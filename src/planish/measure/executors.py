@@ -106,8 +106,10 @@ class QueuedExecutor(ClosableExecutor, ABC, Generic[Item, Found]):
 
     Attributes:
         deadline: when all that is under way is given up, by the monotonic clock, whatever `submit` said.
+        notes: for the user, each once.
     """
 
+    notes: tuple[str, ...] = ()
     _limits: Limits
 
     def __init__(self) -> None:
@@ -132,6 +134,11 @@ class QueuedExecutor(ClosableExecutor, ABC, Generic[Item, Found]):
             self._queue = Queue[Item](self._attempts)
         self._queue.add(candidates)
         self._until = deadline
+
+    @property
+    def has_result(self) -> bool:
+        """Return whether `results` yields one at once."""
+        return bool(self._ready)
 
     def results(self, wait_s: float = math.inf) -> Generator[Found, None, None]:
         """Yield evaluations as they end; see `planish.core.Executor`.
@@ -174,6 +181,9 @@ class QueuedExecutor(ClosableExecutor, ABC, Generic[Item, Found]):
     @abstractmethod
     def _advance(self) -> None:
         """Send out what can be evaluated, and wait a little for results, which become ready."""
+
+    def _add_notes(self, notes: Iterable[str]) -> None:
+        self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
 
     def _extend_deadlines(self, pause: float) -> None:
         """Extend the deadlines of evaluations by seconds in which this process did not read replies."""
@@ -265,7 +275,6 @@ class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
         # The spec is kept too: what it owns, such as a folder for its workers, may end with it.
         self._owner, self._spec, self._sandbox = spec, pickled(spec), SandboxPolicy.of(spec)
         self._serial = 1
-        self.notes: tuple[str, ...] = ()
         self.losses: Counter[str] = Counter()
         self._pool = WorkerPool(
             workers, self._limits.memory_bytes, partial(Clock, lock=lock), forks=self._forks
@@ -311,11 +320,6 @@ class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
         if is_held(self._lock):
             raise PlanishError("workers would wait for this process for ever", "Leave `exclusive()` first.")
         super().submit(candidates, deadline)
-
-    @property
-    def has_result(self) -> bool:
-        """Return whether `results` yields one at once."""
-        return bool(self._ready)
 
     def results(self, wait_s: float = math.inf) -> Generator[Evaluation, None, None]:
         """Yield evaluations as they end; see `QueuedExecutor`."""
@@ -420,7 +424,7 @@ class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
         if reply.error is None:
             self._failed_creations = 0
             if reply.serial == self._serial:
-                self.notes = tuple(dict.fromkeys((*self.notes, *reply.notes)))
+                self._add_notes(reply.notes)
             return
         self._pool.kill(worker)
         if reply.serial == self._serial:
@@ -431,7 +435,7 @@ class LocalExecutor(QueuedExecutor[Candidate, Evaluation]):
         pids = {worker.pid for worker in self._pool.workers}
         for phase, since in (worker.clock.current() for worker in self._pool.workers if worker.busy):
             found = self._waits.check(time.monotonic() - since, pids) if phase == "wait" else ()
-            self.notes = tuple(dict.fromkeys((*self.notes, *found)))
+            self._add_notes(found)
 
     def _check_timeouts(self, worker: WorkerProcess) -> list[EvaluationReply]:
         """End a worker that is over a limit, or that died while a child holds its pipe open."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planish.core import LostError
-from planish.measure.ray_connection import last_line
+from planish.measure.ray_connection import last_line, start_actor
 
 GATHER_S = 0.1
 """Seconds for which further reports are awaited after the first one, unless none is expected."""
@@ -104,17 +104,8 @@ def start_collector() -> Any:
         LostError: it does not start.
     """
     import ray  # pyright: ignore[reportMissingImports]
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
 
-    made: Any = ray.remote(Collector)
-    here = ray.get_runtime_context().get_node_id()
-    actor = made.options(
-        num_cpus=0,
-        enable_task_events=False,
-        max_restarts=0,
-        max_task_retries=0,
-        scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
-    ).remote()
+    actor = start_actor(Collector, ray.get_runtime_context().get_node_id())
     try:
         ray.get(actor.ready.remote(), timeout=_START_S)
     except Exception as error:

@@ -87,6 +87,29 @@ def disconnect() -> None:
         ray.shutdown()
 
 
+def start_actor(kind: type, node: str, *arguments: Any, **options: Any) -> Any:
+    """Start an actor on a node, and return its handle; it is not started again by Ray.
+
+    Args:
+        kind: its class.
+        node: the id of the node.
+        arguments: of the class.
+        options: of Ray, such as `resources`.
+    """
+    import ray  # pyright: ignore[reportMissingImports]
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
+
+    made: Any = ray.remote(kind)
+    return made.options(
+        num_cpus=0,
+        enable_task_events=False,  # a tenth of what a message costs here
+        max_restarts=0,
+        max_task_retries=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        **options,
+    ).remote(*arguments)
+
+
 def last_line(error: BaseException) -> str:
     """Return what an error of Ray says, in one line."""
     from ray.exceptions import RayActorError, RayTaskError  # pyright: ignore[reportMissingImports]

@@ -107,7 +107,6 @@ class _Slot(Generic[Item]):
         host: where its actor is.
         call: result of what the actor does for the executor just now, or the number of the message whose
             report is awaited; None: it does nothing.
-        take: handles the result of the call.
         since: when the call began.
         collector: that knows the actor.
         serial: of the spec by which the host evaluates; -1: none yet.
@@ -119,7 +118,6 @@ class _Slot(Generic[Item]):
 
     host: Host
     call: Future[Any] | int | None = None
-    take: Callable[[Any], None] = field(default=lambda _: None)
     since: float = 0.0
     collector: Any = None
     serial: int = -1
@@ -185,11 +183,6 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         return max(1, self._capacity)
 
     @property
-    def has_result(self) -> bool:
-        """Return whether `results` yields one at once."""
-        return bool(self._ready)
-
-    @property
     def unanswered(self) -> int:
         """Return the number of items without a result."""
         return self._queue.unanswered
@@ -222,7 +215,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         self._required = pickle.dumps(Requirements(self._hosts.target, self._hosts.describe, _files(spec)))
         self._limits = self._given or Limits.of(spec)
         self._serial += 1
-        self.notes: tuple[str, ...] = ()
+        self.notes = ()
         # Hosts begin one after the other, with the time of the baseline once the first has measured it.
         self._begins_alone = isinstance(spec, NeedsBaseline)
         for slot in self._slots.values():
@@ -352,13 +345,14 @@ class _HostQueue(QueuedExecutor[Item, Found]):
         return slot.serial == self._serial and slot.error is None
 
     def _call(self, slot: _Slot[Item], reference: Any, take: Callable[[Any], None] = lambda _: None) -> None:
+        """Note what a host does for the executor just now, and handle the result when it comes."""
         # A wait for references takes as long as there are references; futures come by themselves.
         answer: Future[Any] = reference.future()
-        slot.call, slot.take, slot.since = answer, take, self._now()
+        slot.call, slot.since = answer, self._now()
         # In a thread of Ray.
-        answer.add_done_callback(lambda answer: self._answers.put(partial(self._handle, slot, answer)))
+        answer.add_done_callback(lambda answer: self._answers.put(partial(self._handle, slot, answer, take)))
 
-    def _handle(self, slot: _Slot[Item], answer: Future[Any]) -> None:
+    def _handle(self, slot: _Slot[Item], answer: Future[Any], take: Callable[[Any], None]) -> None:
         if slot.call is not answer:
             return  # canceled, or lost meanwhile
         try:
@@ -367,7 +361,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             self._lose(slot, last_line(error))
             return
         slot.call = None
-        slot.take(found)
+        take(found)
 
     def _on_begun(self, slot: _Slot[Item], obstacle: PlanishError | str) -> None:
         if isinstance(obstacle, PlanishError):
@@ -381,7 +375,7 @@ class _HostQueue(QueuedExecutor[Item, Found]):
             return
         self._capacity += report.capacity - slot.capacity
         slot.capacity = report.capacity
-        self.notes = tuple(dict.fromkeys((*self.notes, *report.notes)))
+        self._add_notes(report.notes)
         self.losses += report.losses - slot.losses
         slot.losses = report.losses
         if report.replies:
@@ -413,11 +407,8 @@ class _HostQueue(QueuedExecutor[Item, Found]):
 
     def _set_aside(self, slot: _Slot[Item], why: str) -> None:
         """Use a host no more whose times are not true, unless it is the last one; say so in a note."""
-        note = f"host {slot.host.name}: {why}"
         is_last = not any(self._evaluates(each) for each in self._slots.values() if each is not slot)
-        self.notes = tuple(
-            dict.fromkeys((*self.notes, f"{note}; times may be too long" if is_last else note))
-        )
+        self._add_notes([f"host {slot.host.name}: {why}{'; times may be too long' if is_last else ''}"])
         if not is_last:
             self._exclude(slot, why)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from planish.core import LostError, PlanishError, Target, TargetError
 from planish.measure.ray_collector import start_collector
-from planish.measure.ray_connection import RESOURCE, last_line
+from planish.measure.ray_connection import RESOURCE, last_line, start_actor
 from planish.measure.ray_host import THREADS, Description, MeasuringHost, Versions
 
 STALL_S = 30.0
@@ -273,18 +273,15 @@ class HostPool:
         for reference in ready:
             host = starting[reference]
             try:
-                description = ray.get(reference)
+                found = host.description = ray.get(reference)
             except Exception as error:  # noqa: BLE001  (whatever it is, it is this host's)
                 self.lose(host, last_line(error))
                 continue
-            if description.versions != Versions():
-                host.description = description
-                self._refuse(host, f"it has {description.versions}, and this process {Versions()}")
-                continue
-            host.description = description
-            if description.niceness > os.nice(0):
-                what = "measures at a lower priority (nice %d): start its Ray with RAY_worker_niceness=0"
-                _log.warning(f"host %s {what}", host.name, description.niceness)
+            if found.versions != Versions():
+                self._refuse(host, f"it has {found.versions}, and this process {Versions()}")
+            elif found.niceness > os.nice(0):
+                what = f"measures at a lower priority (nice {found.niceness})"
+                _log.warning("host %s %s: start its Ray with RAY_worker_niceness=0", host.name, what)
         if any(host.description for host in self._hosts.values()):
             self._busy_since = time.monotonic()
         elif time.monotonic() - self._busy_since > self.stall_s:
@@ -302,17 +299,6 @@ def _nodes() -> Sequence[str]:
 
 def _started(node: str) -> Host:
     """Start an actor on a node, once no other process measures there."""
-    import ray  # pyright: ignore[reportMissingImports]
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
-
-    made: Any = ray.remote(MeasuringHost)
-    actor = made.options(
-        num_cpus=0,
-        enable_task_events=False,  # a tenth of what a message costs here
-        resources={RESOURCE: 1},
-        max_concurrency=1,
-        max_restarts=0,
-        max_task_retries=0,
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-    ).remote(os.environ.get(THREADS))
+    threads = os.environ.get(THREADS)
+    actor = start_actor(MeasuringHost, node, threads, resources={RESOURCE: 1}, max_concurrency=1)
     return Host(node, actor, actor.describe.remote())

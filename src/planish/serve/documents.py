@@ -93,17 +93,19 @@ def outcome_document(trial: Trial, objectives: Sequence[Objective], baseline: Tr
                 "intervals": {name: median_interval(each) for name, each in samples.items() if each},
                 **_gains(trial, objectives, baseline),
             }
-        case Failed(stage, reason, detail):
-            failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
-            return found | {"outcome": "failed", "failure": failure, "verdict": "failed", "conclusive": True}
-        case Lost(stage, reason, detail):
-            failure = {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]}
+        case Failed(stage, reason, detail) | Lost(stage, reason, detail):
+            is_lost = isinstance(trial.outcome, Lost)
             return found | {
-                "outcome": "lost",
-                "failure": failure,
-                "verdict": "undecided",
-                "conclusive": False,
+                "outcome": "lost" if is_lost else "failed",
+                "failure": {"stage": stage, "reason": reason, "detail": detail[:_DETAIL_MOST]},
+                "verdict": "undecided" if is_lost else "failed",
+                "conclusive": not is_lost,
             }
+
+
+def trial_document(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> dict[str, Any]:
+    """Return a candidate, and what became of it; see `outcome_document`."""
+    return {"steps": steps_of(trial.candidate), **outcome_document(trial, objectives, baseline)}
 
 
 def _gains(trial: Trial, objectives: Sequence[Objective], baseline: Trial | None) -> dict[str, Any]:

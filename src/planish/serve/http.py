@@ -28,6 +28,7 @@ _BODY_S = 10.0
 STATUS: Mapping[ErrorCode, int] = {
     "bad_request": 400,
     "unknown_step": 422,
+    "unknown_tool": 404,
     "busy": 429,
     "quota": 429,
     "unavailable": 503,
@@ -92,14 +93,10 @@ def api(service: MeasuringService, tokens: Tokens) -> Starlette:
         client = authorize(request, tokens)
         if isinstance(client, Response):
             return client
-        name = request.path_params["tool"]
-        if name not in TOOLS:
-            return error_response(
-                404, "unknown_tool", f"There is no such tool; there are: {', '.join(TOOLS)}."
-            )
         try:
             arguments = await read_arguments(request)
-            return JSONResponse(await call(service, client, name, arguments), headers=HEADERS)
+            found = await call(service, client, request.path_params["tool"], arguments)
+            return JSONResponse(found, headers=HEADERS)
         except ToolError as error:
             return error_response(STATUS[error.code], error.code, str(error))
 

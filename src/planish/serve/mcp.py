@@ -63,9 +63,6 @@ def mcp_server(
         )
 
     async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-        if params.name not in TOOLS:
-            message = f"There is no such tool; there are: {', '.join(TOOLS)}."
-            return _result({"error": {"code": "unknown_tool", "message": message}}, failed=True)
         try:
             return _result(await call(service, client_of(ctx), params.name, params.arguments))
         except ToolError as error:

@@ -125,9 +125,8 @@ class ServedRun:
 
     def answers(self) -> list[Trial]:
         """Return the trials at hand, by index."""
-        return sorted(
-            [*self._answers.values()], key=lambda each: each.index
-        )  # a copy: the engine adds to them
+        copied = [*self._answers.values()]  # at once: the engine adds to them
+        return sorted(copied, key=lambda each: each.index)
 
     @property
     def count(self) -> int:

@@ -32,6 +32,7 @@ from planish.serve.documents import (
     outcome_document,
     read_candidate,
     steps_of,
+    trial_document,
 )
 from planish.serve.served_run import ServedRun
 from planish.serve.submissions import FullError
@@ -64,7 +65,7 @@ class PendingAnswer:
     make: Callable[[Any], dict[str, Any]]
 
 
-ErrorCode = Literal["bad_request", "unknown_step", "busy", "quota", "unavailable"]
+ErrorCode = Literal["bad_request", "unknown_step", "unknown_tool", "busy", "quota", "unavailable"]
 
 
 class ToolError(Exception):
@@ -151,14 +152,8 @@ class MeasuringService:
             "target": task.target.text,
             "machine": dict(self._level.machine()),
             "objectives": [objective_document(each) for each in objectives],
-            "baseline": {
-                "steps": steps_of(baseline.candidate),
-                **outcome_document(baseline, objectives, None),
-            },
-            "start": {
-                "steps": steps_of(first.candidate),
-                **outcome_document(first, objectives, baseline),
-            },
+            "baseline": trial_document(baseline, objectives, None),
+            "start": trial_document(first, objectives, baseline),
             "roofline_s": self._level.least_seconds(task),
             "space": self._space_name,
             "steps": catalogue(self._level.steps),
@@ -215,7 +210,7 @@ class MeasuringService:
         """
         if (steps is None) == (text is None):
             raise ToolError("bad_request", "'evaluate' needs the argument 'steps', or 'text' in its place.")
-        candidate = self._candidate(steps) if text is None else self._candidate_of_text(text)
+        candidate = self._candidate(steps, text)
         known = self._run.answer(candidate)
         if known is not None:
             return self._answer(client, replace(known, cached=True))
@@ -277,32 +272,20 @@ class MeasuringService:
             chosen = [each for each in trials if each.index > after][: min(limit, _HISTORY_MOST)]
         else:
             chosen = trials[-min(limit, _HISTORY_MOST) :] if limit else []
-        return {
-            "trials": [
-                {
-                    "steps": steps_of(each.candidate),
-                    "client": each.client,
-                    **outcome_document(each, self.task.objectives, self._run.baseline),
-                }
-                for each in chosen
-            ],
-            "count": len(trials),
-        }
+        documents = [{"client": each.client, **self._document(each)} for each in chosen]
+        return {"trials": documents, "count": len(trials)}
 
     def best(self, client: str) -> dict[str, Any]:
         """Return the best candidate so far, and the last comparison."""
         del client
         best, compared = self._run.best, self._run.compared
         return {
-            "best": None
-            if best is None
-            else {
-                "steps": steps_of(best.candidate),
-                **outcome_document(best, self.task.objectives, self._run.baseline),
-                **self._conclusion(best.candidate),
-            },
+            "best": {**self._document(best), **self._conclusion(best.candidate)} if best else None,
             "comparison": comparison_document(compared) if compared else None,
         }
+
+    def _document(self, trial: Trial) -> dict[str, Any]:
+        return trial_document(trial, self.task.objectives, self._run.baseline)
 
     def admit(self, client: str) -> bool:
         """Count a request; return whether it is within the rate."""
@@ -321,25 +304,18 @@ class MeasuringService:
     def _used(self, client: str) -> dict[str, Any]:
         return {"evaluations": self._run.used(client), "comparisons": self._client(client).comparisons}
 
-    def _candidate(self, steps: object) -> Candidate:
-        """Read a candidate that a client submits.
+    def _candidate(self, steps: object, text: object = None) -> Candidate:
+        """Read a candidate that a client submits, as steps or as a text.
 
         Raises:
             ToolError: it is none.
         """
         try:
+            if isinstance(text, str):
+                steps = steps_of(self._level.candidate_of_text(self.task, text))
+            elif text is not None:
+                raise MalformedError("text is a text.")
             return read_candidate(steps, self._level.steps, STEPS_MOST)
-        except MalformedError as error:
-            raise ToolError("bad_request", f"{error}"[:500]) from None
-        except PlanishError as error:
-            raise ToolError("unknown_step", f"{error}"[:500]) from None
-
-    def _candidate_of_text(self, text: object) -> Candidate:
-        if not isinstance(text, str):
-            raise ToolError("bad_request", "text is a text.")
-        try:
-            found = self._level.candidate_of_text(self.task, text)
-            return read_candidate(steps_of(found), self._level.steps, STEPS_MOST)
         except MalformedError as error:
             raise ToolError("bad_request", f"{error}"[:500]) from None
         except PlanishError as error:

@@ -70,12 +70,6 @@ class Submissions(Searcher):
             self._changed.notify_all()
             return found
 
-    @property
-    def waiting(self) -> int:
-        """Return how many candidates have no outcome yet."""
-        with self._changed:
-            return len(self._futures)
-
     def waiting_of(self, client: str) -> int:
         """Return how many candidates of a client have no outcome yet."""
         with self._changed:

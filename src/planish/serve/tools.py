@@ -38,14 +38,12 @@ class Tool:
         name: as clients call it.
         summary: what it does, for people and for agents.
         arguments: name to its JSON schema.
-        required: the names of those that must be given.
         work: carries it out; returns the answer, or what gives it once it is there.
     """
 
     name: str
     summary: str
     arguments: Mapping[str, Mapping[str, Any]]
-    required: tuple[str, ...]
     work: Callable[..., Any]
 
     @property
@@ -54,7 +52,6 @@ class Tool:
         return {
             "type": "object",
             "properties": dict(self.arguments),
-            "required": list(self.required),
             "additionalProperties": False,
         }
 
@@ -66,21 +63,18 @@ TOOLS: Mapping[str, Tool] = {
             "describe",
             "Describe the task: program, objectives, target, baseline, kinds of steps, rules and limits.",
             {},
-            (),
             MeasuringService.describe,
         ),
         Tool(
             "legal_steps",
             "List what may follow a candidate: steps, or where there are none, neighboring candidates.",
             {"steps": _STEPS},
-            (),
             MeasuringService.legal_steps,
         ),
         Tool(
             "evaluate",
             "Verify and measure a candidate. A single measurement is not conclusive: see `compare`.",
             {"steps": _STEPS, "text": _TEXT},
-            (),
             MeasuringService.evaluate,
         ),
         Tool(
@@ -88,21 +82,18 @@ TOOLS: Mapping[str, Tool] = {
             "Measure the best candidates again, interleaved with the baseline, in fresh processes; return "
             "the verdict with its 95 % confidence interval. Takes seconds to minutes.",
             {},
-            (),
             MeasuringService.compare,
         ),
         Tool(
             "history",
             "List candidates that were measured, the newest last, of all clients.",
             {"after": _COUNT, "limit": _COUNT},
-            (),
             MeasuringService.history,
         ),
         Tool(
             "best",
             "Return the best candidate so far, and the last comparison.",
             {},
-            (),
             MeasuringService.best,
         ),
     )
@@ -113,10 +104,11 @@ async def call(service: MeasuringService, client: str, name: str, arguments: obj
     """Call a tool for a client.
 
     Raises:
-        KeyError: there is no such tool.
-        ToolError: it cannot do what is asked for.
+        ToolError: there is no such tool, or it cannot do what is asked for.
     """
-    tool = TOOLS[name]
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise ToolError("unknown_tool", f"There is no such tool; there are: {', '.join(TOOLS)}.")
     given = {} if arguments is None else arguments
     if not isinstance(given, dict):
         raise ToolError("bad_request", "The arguments are a JSON object.")
@@ -124,9 +116,6 @@ async def call(service: MeasuringService, client: str, name: str, arguments: obj
         if key not in tool.arguments:
             known = ", ".join(tool.arguments) or "none"
             raise ToolError("bad_request", f"'{name}' has no argument '{str(key)[:100]}'; it has: {known}.")
-    for key in tool.required:
-        if key not in given:
-            raise ToolError("bad_request", f"'{name}' needs the argument '{key}'.")
     if not service.admit(client):
         raise ToolError("busy", f"More than {RATE:g} requests a second. Wait a moment.")
     if name == "describe":  # at hand, and to be answered at once while others are computed
