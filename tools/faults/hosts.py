@@ -25,7 +25,7 @@ TRIALS = 24
 NODES = 3
 STALL_S = 10.0
 _PAUSE_S = (1.0, 4.0)
-_LONGEST_PAUSE_S = 15.0
+_LONGEST_PAUSE_S = 10.0
 """Seconds after which the next part ends where nothing was measured since the last one."""
 
 
