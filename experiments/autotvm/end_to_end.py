@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from planish.measure import Plan, Variant
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
 from planish.network.choices import choose_algorithms, choose_placements
+from planish.network.compiler import CHOICES_SHARE
 from planish.network.fusion import kernels_of
 from planish.network.ir import Network
 from planish.network.library.assembly import build
@@ -125,7 +127,8 @@ def measured(
     variants, runtimes = list[Variant](), list[str]()
     for side, used in configurations.items():
         report(f"{name}: {side}")
-        defaults = DefaultTimes(target)
+        begun, seconds = time.monotonic(), options.seconds if used.tunes else None
+        defaults = DefaultTimes(target, seconds and CHOICES_SHARE * seconds)
         network = rewritten(source, used, defaults)
         if used.fuses:
             network, kernels = (
@@ -133,7 +136,7 @@ def measured(
             )
         else:
             kernels = kernels_of(network, fuse=False)
-        seconds = options.seconds if used.tunes else None
+        seconds = seconds and max(0.0, seconds - (time.monotonic() - begun))
         schedules, _ = choose(network, kernels, defaults, seconds, options.store, report, LocalExecutor)
         built, made = build(network, kernels, schedules, target), folder / f"{name} {side}"
         made.mkdir()
@@ -178,7 +181,7 @@ def main() -> None:
     """Measure the networks that the file lacks, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("networks", nargs="*", default=FIGURE, help=f"default: {' '.join(FIGURE)}")
-    parser.add_argument("--seconds", type=float, default=600, help="of tuning each network, twice at most")
+    parser.add_argument("--seconds", type=float, default=600, help="of tuning, as of `planish compile`")
     parser.add_argument("--comparison", type=float, default=20, help="seconds of timing for each side")
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument(

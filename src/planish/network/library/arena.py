@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ALIGNMENT = 64
 """Alignment of each tensor, in bytes."""
@@ -52,8 +52,27 @@ PLACEMENTS = 20_000
 """Tensors that are placed at most, in all tries together: some tenths of a second."""
 
 
-def plan_arena(lifetimes: Sequence[Lifetime]) -> Arena:
+def plan_arena(lifetimes: Sequence[Lifetime], overwrites: Mapping[str, str] | None = None) -> Arena:
     """Place tensors so that those that live at the same time do not overlap, in little memory.
+
+    Args:
+        lifetimes: of all tensors.
+        overwrites: names of tensors that may be written into the memory of another one of their size, at the
+            last step of that one, and the names of these. Where the plan without that is smaller, it is taken.
+    """
+    if not overwrites:
+        return _plan(lifetimes)
+    owners, merged = dict[str, str](), dict[str, Lifetime]()
+    for each in sorted(lifetimes, key=lambda each: each.first):
+        owner = owners[each.name] = owners.get(overwrites.get(each.name, ""), each.name)
+        merged[owner] = replace(merged.get(owner, each), last=each.last)
+    plan = _plan(list(merged.values()))
+    plan = replace(plan, offsets={name: plan.offsets[owner] for name, owner in owners.items()})
+    return plan if plan.size == plan.least else min(plan, _plan(lifetimes), key=lambda each: each.size)
+
+
+def _plan(lifetimes: Sequence[Lifetime]) -> Arena:
+    """Place tensors, each in memory of its own as long as it lives.
 
     They are placed one by one, each in the smallest gap that is large enough. The order decides: first the
     largest, or those of the steps that need most, come first; then what ends highest is placed before all

@@ -46,6 +46,7 @@ from planish.network.library.dispatch import (
 )
 from planish.network.library.elf import ARCHITECTURES, Architecture, architecture_name
 from planish.network.library.header import header
+from planish.network.library.in_place import overwritable_inputs
 from planish.network.library.rows import move_rows
 from planish.network.library.schedule import Schedule, code_features
 from planish.network.placing import kernel_outputs, rows_apart
@@ -226,7 +227,8 @@ class _Writer:
             elif network.types[name].size:
                 self.copies.append((name, index))
         self.packed: dict[tuple[str, tuple[int, ...]], tuple[Sequence[Array], Mapping[str, Array]]] = {}
-        self.arena = plan_arena(list(self._lifetimes(kernels)))
+        lifetimes = list(self._lifetimes(kernels))
+        self.arena = plan_arena(lifetimes, self._overwrites(lifetimes))
 
     def _lifetimes(self, kernels: Kernels) -> Iterator[Lifetime]:
         first, last = dict[str, int](), dict[str, int]()
@@ -241,6 +243,24 @@ class _Writer:
         for index, kernel in enumerate(kernels):
             if scratch := self._scratch(kernel):
                 yield Lifetime(f"{_SCRATCH} {index}", scratch, index, index)
+
+    def _overwrites(self, lifetimes: Sequence[Lifetime]) -> Mapping[str, str]:
+        """Return tensors that may be written into the memory of what their kernel is the last to read."""
+        known, found = {each.name: each for each in lifetimes}, dict[str, str]()
+        for index, kernel in enumerate(self.kernels):
+            if isinstance(kernel, PythonKernel):
+                continue
+            written, tree = known.get(kernel.output), self.compiled[_code_of(self.network, kernel)].tree
+            if written is None or written.first < index:
+                continue
+            memory = {local: self.network.memory(name) for local, name in kernel.operands.items()}
+            for local in overwritable_inputs(tree):
+                read = known.get(memory[local][0])
+                alone = [root for root, _ in memory.values()].count(memory[local][0]) == 1
+                if read and alone and read.last == index and read.size == written.size:
+                    found[written.name] = read.name
+                    break
+        return found
 
     def _scratch(self, kernel: NetworkKernel) -> int:
         if isinstance(kernel, PythonKernel):

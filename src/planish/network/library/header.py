@@ -39,7 +39,8 @@ _ONE = """extern const struct model_tensor model_inputs[], model_outputs[];
 /* Computes the outputs. Several threads may call it at once, each with outputs and a workspace of its own. */
 int model_run(const void *const *inputs, void *const *outputs, void *workspace);
 
-/* Computes some layers alone, from first to before after, to time them. */
+/* Computes some layers, from first to before after, to time them, each once and in their order: a layer may
+   overwrite what it has read. */
 int model_run_layers(
     const void *const *inputs, void *const *outputs, void *workspace, int first, int after);
 """
