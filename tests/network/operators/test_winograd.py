@@ -113,6 +113,24 @@ def test_its_error_grows_with_the_tile() -> None:
     assert 1e-8 < errors[0] < errors[-1] < 1e-4
 
 
+@pytest.mark.parametrize("others", ["0 1 -1 1/2 -2", "0 1 -1 2 -2", "0 1 -1 1/2 -1/2"])
+def test_its_points_have_a_smaller_error_than_others(others: str) -> None:
+    draw = np.random.default_rng(0)
+    x, weights = draw.standard_normal((5000, 6)), draw.standard_normal((5000, 3))
+    x, weights = x.astype(np.float32), weights.astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 3, axis=1)
+    right = np.einsum("nik,nk->ni", windows, weights.astype(np.float64))
+    errors = list[float]()
+    for points in (winograd.POINTS[4], tuple(map(Fraction, others.split()))):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(winograd, "POINTS", {4: points})
+            a, g, b = (np.array(rows, np.float64) for rows in winograd.matrices.__wrapped__(4))
+        transformed = (weights.astype(np.float64) @ g.T).astype(np.float32)
+        found = (transformed * (x @ b.T.astype(np.float32))) @ a.T.astype(np.float32)
+        errors.append(float(np.linalg.norm(found - right)))
+    assert errors[0] < 0.8 * errors[1]
+
+
 def test_transforms_share_sums_and_differences() -> None:
     # The transform of an input has 20 operations for each of 12 rows and columns, of which products that are
     # added count as two; without sharing there would be more.

@@ -58,7 +58,7 @@ def plan_arena(lifetimes: Sequence[Lifetime], overwrites: Mapping[str, str] | No
     Args:
         lifetimes: of all tensors.
         overwrites: names of tensors that may be written into the memory of another one of their size, at the
-            last step of that one, and the names of these. Where the plan without that is smaller, it is taken.
+            last step of that one, and the names of these. A plan without that is taken where it is smaller.
     """
     if not overwrites:
         return _plan(lifetimes)

@@ -13,10 +13,10 @@ from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, 
 def overwritable_inputs(tree: LoopTree) -> list[str]:
     """Return the inputs in whose memory a tree's output may be, each by itself.
 
-    What a leaf reads of such an input is written by the same leaf or a later one: in the same iteration of the
-    loops around both, by which both are moved alike. It is an element, or within a block, such as a row. As
-    each element is written once, nothing is overwritten before it is read, by threads neither. Code generators
-    keep this order: they load nothing after, and store nothing before, the tree does.
+    What a leaf reads of such an input is written by the same leaf or a later one: in the same iteration of
+    the loops around both, by which both are moved alike. It is an element, or within a block, such as a row.
+    As each element is written once, nothing is overwritten before it is read, by threads neither. Code
+    generators keep this order: they load nothing after, and store nothing before, the tree does.
 
     Args:
         tree: with one output.

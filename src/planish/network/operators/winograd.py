@@ -32,13 +32,15 @@ WINDOWS = (1, 3, 5, 7)
 """Extents of windows that are covered; along one of 1, nothing is transformed."""
 POINTS: Mapping[int, tuple[Fraction, ...]] = {
     2: tuple(map(Fraction, ("0", "1", "-1"))),
-    4: tuple(map(Fraction, ("0", "1", "-1", "1/2", "-2"))),
+    4: tuple(map(Fraction, ("0", "5/8", "-5/8", "3/2", "-3/2"))),
     6: tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-2"))),
 }
 """Results of a tile in a dimension, for a window of 3, to the finite points of interpolation; infinity is the
 last one. A larger window has the points of a tile that is larger by as much.
 
-For 4, these have two thirds of the rounding error of 0, 1, -1, 2, -2.
+Transforms need fewer operations where each point is there with both signs. Of such points that are multiples
+of 1/8, none were found to have a smaller error by more than 1 %: for 4, it is two thirds of that of 0, 1, -1,
+1/2, -2, and half of that of 0, 1, -1, 2, -2.
 """
 
 Rows = tuple[tuple[Fraction, ...], ...]
