@@ -11,6 +11,7 @@ import pytest
 
 from cc.conftest import CC, Place, compile_unoptimized, repeat_without_planish, text
 from planish.levels.llvm.bindings.elf import loaded_bytes
+from planish.levels.llvm.modules.function_costs import FEW_REGISTERS
 
 COUNTED = {"PLANISH_EVALUATIONS": "30", "PLANISH_SECONDS": ""}
 LOCK = ("--planish-lock", "planish.lock")
@@ -77,6 +78,28 @@ def test_options_of_code_generation_are_chosen_and_locked(place: Place) -> None:
     (entry,) = json.loads((place.folder / "planish.lock").read_text())["sources"]["words.c"]
     assert "-disable-machine-licm" in entry["llvm"]
     repeat_without_planish(place, "words.c")
+    assert place.files()["alone"] == place.files()["words.o"]
+
+
+def test_few_registers_of_riscv_are_locked(place: Place) -> None:
+    """Compressed instructions name few of the registers that nine values in a loop would take."""
+    target = ("--target=riscv32-unknown-elf", "-march=rv32imac", "-mabi=ilp32")
+    step = "s += g(b, c); s ^= g(d, e); s += g(h, i); s ^= g(j, s);"
+    place.write(
+        "words.c",
+        "int g(int, int);\nint f(int a, int b, int c, int d, int e, int h, int i, int j) {\n"
+        f"int s = 0; while (a--) {{ {step} }}\nreturn s + b + c + d + e + h + i + j; }}\n",
+    )
+    if place.as_clang(*target, *COMPILED, "-o", "own.o").returncode:
+        pytest.skip("this clang is not for RISC-V")
+    done = place.cc(
+        *target, *COMPILED, *LOCK, "--planish-strict", PLANISH_EVALUATIONS="1", PLANISH_SECONDS=""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert text(place.folder / "words.o") < text(place.folder / "own.o")
+    (entry,) = json.loads((place.folder / "planish.lock").read_text())["sources"]["words.c"]
+    assert FEW_REGISTERS in dict(entry["attributes"])
+    repeat_without_planish(place, "words.c", *target)
     assert place.files()["alone"] == place.files()["words.o"]
 
 

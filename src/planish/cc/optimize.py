@@ -25,10 +25,11 @@ from planish.cc.size_search import MakeSmaller, SmallerModule, make_smaller, sea
 from planish.core import PlanishError
 from planish.levels.llvm.function_steps import Attribute, FunctionPlan, check_pipeline
 from planish.levels.llvm.modules.evaluator import make_planned
-from planish.levels.llvm.modules.transform import survived, whole_bindings
+from planish.levels.llvm.modules.transform import Level, survived, whole_bindings
 from planish.sandbox.scratch import Scratch
 
 _VERSIONS = "versions"
+_LEVELS: tuple[Level, ...] = "-Oz", "-Os"
 _CLANG_TIMES, _PATIENCE_S = 20.0, 30.0
 """Multiple of clang's time, and seconds, beyond its own time after which the search is killed."""
 _SLOWEST = 6.0
@@ -105,12 +106,15 @@ def _best(job: CompileJob, own: bytes, found: SmallerModule) -> Choice:
     with Scratch() as scratch:
         generate = CodeGenerator(unit.compiler, code_options(unit.options), scratch.path)
         chooser = Chooser(own, generate, job.settings, partial(_by_level, unit, own, scratch))
+        clangs = chooser.tried(Choice("clang", code=own))
         if not _is_smallest(unit):
-            return min(map(chooser.tried, (Choice("clang", code=own), *searched(found)))).choice
-        choices = Choice("-Oz"), *searched(found), Choice("-Os")
-        tried = [each for choice in choices for each in chooser.with_outliners(choice)]
-        best = chooser.improved(min(tried), job.settings.seconds).choice
-    return replace(best, result="clang") if best.code == own else best
+            return min([clangs, *map(chooser.tried, searched(found))]).choice
+        starts = [min(chooser.with_outliners(each)) for each in searched(found)]
+        by_level = min(each for level in _LEVELS for each in chooser.with_outliners(Choice(level)))
+        # Attributes can only be changed in what was searched.
+        starts = starts if starts and starts[0] < by_level else [by_level, *starts]
+        seconds = job.settings.seconds / len(starts)
+        return min([clangs, *(chooser.improved(each, seconds) for each in starts)]).choice
 
 
 def _locked_choice(job: CompileJob, own: bytes, entry: LockEntry) -> Choice:

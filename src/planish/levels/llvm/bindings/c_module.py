@@ -170,6 +170,11 @@ class CModule(Module):
         handle = self._functions.LLVMCloneModule(self._handle)
         return CModule(self._session, self._context.share(), handle, self._machine)
 
+    @property
+    def triple(self) -> str:
+        """Return its target's triple."""
+        return self._machine.triple.decode()
+
     def definitions(self) -> Definitions:
         """Return the access to each of the functions that it defines."""
         return Definitions(self._functions, self._handle, self._context.handle, self._session.count)

@@ -2,8 +2,9 @@
 
 A function may take less code when it keeps a frame pointer, since addresses relative to it are shorter, or
 when it is no longer `minsize`: for x86-64, `-Oz` loads constants by `push` and `pop`, each of which takes two
-entries of the unwind table as well. On RISC-V, functions may save and restore registers by functions of the
-run-time library. The code that LLVM makes with each of the attributes decides.
+entries of the unwind table as well. On RISC-V, functions may do without the registers that few compressed
+instructions can name, and may save and restore registers by functions of the run-time library. The code that
+LLVM makes with each of the attributes decides.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ Attributes = tuple[tuple[str, tuple[str, ...]], ...]
 """Changes, as `Definitions.change` takes them, each with the functions that it is for."""
 SAVE_RESTORE = "+save-restore"
 """Has a function call the run-time library; so it is for whole programs, which may not link then."""
-CHANGES = ("-minsize", "frame-pointer=all", "no-jump-tables=true", SAVE_RESTORE)
+FEW_REGISTERS = ",".join(f"+reserve-x{number}" for number in range(19, 28))
+"""Has a function for RISC-V use three of the twelve registers that it would have to save."""
+CHANGES = ("-minsize", "frame-pointer=all", "no-jump-tables=true", FEW_REGISTERS, SAVE_RESTORE)
 """What may be changed: no function does anything else because of it."""
 VARIANTS = (
     ("-minsize",),
@@ -111,7 +114,8 @@ VARIANTS = (
     ("-minsize", "frame-pointer=all"),
     ("no-jump-tables=true",),
 )
-_OF_RISCV = ((SAVE_RESTORE,), ("-minsize", SAVE_RESTORE))
+_OF_RISCV = ((FEW_REGISTERS,),)
+_WITH_RUNTIME = ((SAVE_RESTORE,), ("-minsize", SAVE_RESTORE), (FEW_REGISTERS, SAVE_RESTORE))
 _ASSEMBLY = re.compile(r"^\s.* asm (?:sideeffect |alignstack |inteldialect |unwind )*\"", re.MULTILINE)
 
 
@@ -138,7 +142,8 @@ def best_attributes(code: bytes, objective: str, *, with_runtime: bool = False) 
         IRError: the module is malformed, or no code is made of it.
     """
     with closing(single(whole_bindings().parse(code))) as module:
-        variants = (*VARIANTS, *_OF_RISCV) if with_runtime else VARIANTS
+        variants = (*VARIANTS, *(_OF_RISCV if module.triple.startswith("riscv") else ()))
+        variants += _WITH_RUNTIME if with_runtime else ()
         chosen = best_code(module, objective, variants).chosen
     found = ((each, tuple(sorted(name for name in chosen if each in chosen[name]))) for each in CHANGES)
     return tuple(each for each in found if each[1])
