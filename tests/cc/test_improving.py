@@ -90,6 +90,15 @@ TABLE = "const unsigned char t[256] = {1}; int f(unsigned char x) { return t[x];
 COMPUTED = "int f(unsigned char x) { return (x * 37 + (x >> 3)) ^ (x % 11 << 2); }\n"
 
 
+@pytest.mark.parametrize("budget", [{}, {"PLANISH_EVALUATIONS": "9", "PLANISH_SECONDS": ""}])
+def test_a_source_without_functions_is_clangs(place: Place, budget: dict[str, str]) -> None:
+    place.write("table.c", "const int table[] = {1, 2, 3};\n")
+    place.as_clang("-Oz", "-c", "table.c", "-o", "own.o")
+    done = place.cc("-Oz", "-c", "table.c", "--planish-strict", **budget)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.files()["table.o"] == place.files()["own.o"]
+
+
 def test_for_flash_all_that_is_loaded_counts(words: Place) -> None:
     for name, source in (("table", TABLE), ("computed", COMPUTED)):
         words.write(f"{name}.c", source)

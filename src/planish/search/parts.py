@@ -247,7 +247,7 @@ class Parts(TrialRoundSearcher):
         start = self._space.start()
         trial = (yield [start]).get(start.hash)
         self._whole_s = _seconds(trial)
-        if self._take((), trial) is None:
+        if not self._take((), trial):  # it failed, or has no parts
             return
         # What is under way when the time ends is lost: transformations need some time too.
         if self._whole_s < self._settings_s:
