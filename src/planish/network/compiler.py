@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planish.core import ExecutorFactory, ProgramError, Target, TargetError, unknown
-from planish.core.arguments import (
-    check_path,
-    check_positive,
-    check_type,
-    check_whole_number,
-    wrong_argument,
-)
+from planish.core.arguments import check_path, check_positive, check_type, check_whole_number, wrong_argument
 from planish.core.installation import install_command
 from planish.core.wording import amount
 from planish.levels.loops.backends import PREFERRED, cross_target, preferred_backend, this_machine
@@ -201,17 +195,10 @@ def compile_model(
 
     Args:
         path: of the model or module.
-        output: the folder to write.
-        shape: of open inputs; with ranges, there is a variant for each set of shapes.
-        cores: threads of the library.
-        seconds: for tuning.
-        tolerance: largest accepted difference.
-        inputs: a file of real inputs by name, one batch or more; the first is timed.
-        store: of tuned kernels.
+        output, shape, cores, seconds, tolerance, inputs, store, precision: as there.
         measures: whether layers are timed and the whole is compared with ONNX Runtime.
         fuse: whether element-wise operators join the kernels before them.
         target: name of another processor that the library is for, which is not timed; empty for this machine.
-        precision: one of `PRECISIONS`.
         on_progress: is called with lines on the progress.
         start: starts the workers that tune; the library is timed on this machine.
     """
@@ -234,19 +221,9 @@ def compile_model(
 
         path, module = write_translation(path, _working_folder())
     request = _Request(
-        machine,
-        share,
-        tolerance,
-        store,
-        inputs,
-        measures,
-        fuse,
-        on_progress,
-        COMPARISON_S / len(shapes),
-        start,
-        module,
-        narrow=PRECISIONS[precision],
-    )
+        machine, share, tolerance, store, inputs, measures, fuse, on_progress, COMPARISON_S / len(shapes),
+        start, module, narrow=PRECISIONS[precision],
+    )  # fmt: skip
     found = list[Compilation]()
     for number, each in enumerate(shapes, 1):
         if len(shapes) > 1:
@@ -475,8 +452,8 @@ def _verify_library(
     return worst
 
 
-def _silent(line: str) -> None:
-    del line
+def _silent(_line: str) -> None:
+    """Say nothing."""
 
 
 def _importer() -> tuple[Callable[..., Any], Callable[..., Any]]:

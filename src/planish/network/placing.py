@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import prod
+from typing import TypeVar
 
 from planish.network.fusion import Kernels, NetworkKernel, kernels_of
 from planish.network.ir import (
@@ -27,6 +28,8 @@ from planish.network.ir import (
 )
 from planish.network.operators.builder import OUTPUT
 from planish.network.python_kernels.program import PythonKernel
+
+T = TypeVar("T")
 
 
 def place_tensors(
@@ -81,12 +84,18 @@ def kernel_outputs(kernel: NetworkKernel) -> Sequence[str]:
 def placement_groups(network: Network, kernels: Kernels) -> list[set[str]]:
     """Return sets of tensors that hold others, so that each kernel works in the memory of one set at most."""
     bases = {place.base for place in network.placements.values()}
-    groups = list[set[str]]()
-    for kernel in kernels:
-        touched = bases.intersection(network.memory(tensor)[0] for tensor in tensors_of(kernel))
-        joined = [group for group in groups if not touched.isdisjoint(group)]
-        groups = [group for group in groups if touched.isdisjoint(group)]
-        groups += [touched.union(*joined)] if touched else []
+    return join_overlapping(
+        bases.intersection(network.memory(tensor)[0] for tensor in tensors_of(kernel)) for kernel in kernels
+    )
+
+
+def join_overlapping(sets: Iterable[set[T]]) -> list[set[T]]:
+    """Join sets that have members in common, directly or by others."""
+    groups = list[set[T]]()
+    for members in filter(None, sets):
+        joined = [group for group in groups if not members.isdisjoint(group)]
+        groups = [group for group in groups if members.isdisjoint(group)]
+        groups.append(members.union(*joined))
     return groups
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,11 @@ from planish.network.ir import VIEW, Array, Network, Node, TensorType
 from planish.network.onnx.control_flow import refuse_control, unroll
 from planish.network.onnx.data_dependent import DataDependentNodes
 from planish.network.onnx.quantized import write_as_floats
-from planish.network.onnx.translator import CONTRIBUTED, FLOAT, Translator, stored, tensor_types
+from planish.network.onnx.translator import CONTRIBUTED, FLOAT, Translator, stored, tensor_types, type_of
 from planish.network.registry import OPERATORS, has_integers, maps_elements, translate
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TensorProto
+    from onnx import ModelProto, NodeProto
 
 OLDEST = 13
 """The first opset that is covered: some operators had other attributes before."""
@@ -41,19 +42,9 @@ MOST_NAMED = 8
 """Nodes that are named where many are not covered."""
 
 PORTS = (
-    "float32",
-    "float64",
-    "float16",
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
+    "float32", "float64", "float16", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64",
-)
+)  # fmt: skip
 """Element types of inputs and outputs."""
 
 
@@ -95,7 +86,7 @@ def read_network(program: GraphProgram) -> tuple[Network, SourceModel]:
     if is_large:
         folder = program.file.parent
         _read_small_weights(model, folder)
-        source, model = SourceModel(model, folder), _copy(model)
+        source, model = SourceModel(model, folder), deepcopy(model)
         weights = _take_weights_out(model, folder)
     folded, shapes = _fold(model if opset == newer else _convert_opset(model, program.path), weights)
     network = replace(_network(program.file.stem, folded, weights), shape_outputs=shapes)
@@ -116,7 +107,7 @@ def _read_small_weights(model: ModelProto, folder: Path) -> None:
     from onnx.external_data_helper import load_external_data_for_tensor
 
     for tensor in all_tensors(model):
-        if tensor.external_data and _type_of(tensor).bytes <= SMALL_BYTES:
+        if tensor.external_data and type_of(tensor).bytes <= SMALL_BYTES:
             load_external_data_for_tensor(tensor, str(folder))
             tensor.data_location = tensor.DEFAULT
             del tensor.external_data[:]
@@ -135,7 +126,7 @@ def _take_weights_out(model: ModelProto, folder: Path) -> dict[str, Array]:
     found, graph = dict[str, Array](), model.graph
     ports = {each.name for each in graph.input}
     for tensor in [each for each in graph.initializer if each.external_data]:
-        kind, entries = _type_of(tensor), {each.key: each.value for each in tensor.external_data}
+        kind, entries = type_of(tensor), {each.key: each.value for each in tensor.external_data}
         file, offset = folder / entries["location"], int(entries.get("offset", 0))
         if kind.dtype not in (*PORTS, "bfloat16") or offset + kind.bytes > file.stat().st_size:
             what = f"weight '{tensor.name}' is of type {kind.dtype}, or '{file}' is too short for it"
@@ -145,20 +136,6 @@ def _take_weights_out(model: ModelProto, folder: Path) -> dict[str, Array]:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
         graph.initializer.remove(tensor)
     return found
-
-
-def _type_of(tensor: TensorProto) -> TensorType:
-    from onnx.helper import tensor_dtype_to_np_dtype
-
-    return TensorType(tuple(tensor.dims), tensor_dtype_to_np_dtype(tensor.data_type).name)
-
-
-def _copy(model: ModelProto) -> ModelProto:
-    from onnx import ModelProto
-
-    made = ModelProto()
-    made.CopyFrom(model)
-    return made
 
 
 def _convert_opset(model: ModelProto, path: str) -> ModelProto:
@@ -187,20 +164,10 @@ def _set_shapes(model: ModelProto, program: GraphProgram) -> None:
 
 
 EXPANDED = (
-    "AffineGrid",
-    "Attention",
-    "CastLike",
-    "CausalConvWithState",
-    "CenterCropPad",
-    "DynamicQuantizeLinear",
-    "LinearAttention",
-    "MeanVarianceNormalization",
-    "NegativeLogLikelihoodLoss",
-    "RotaryEmbedding",
-    "SequenceMap",
-    "SoftmaxCrossEntropyLoss",
-    "SwiGLU",
-)
+    "AffineGrid", "Attention", "CastLike", "CausalConvWithState", "CenterCropPad", "DynamicQuantizeLinear",
+    "LinearAttention", "MeanVarianceNormalization", "NegativeLogLikelihoodLoss", "RotaryEmbedding",
+    "SequenceMap", "SoftmaxCrossEntropyLoss", "SwiGLU",
+)  # fmt: skip
 """Operators that are replaced by what ONNX defines them by."""
 
 
@@ -419,14 +386,13 @@ def _store_as_float(array: Array) -> Array:
 
 def _without_unused(network: Network) -> Network:
     """Drop nodes whose results nothing reads, or have no elements."""
-    needed, nodes = set(network.outputs), list[Node]()
-    for node in reversed(network.nodes):
-        made = (node.output, *node.more)
-        sizes = [network.types[name].size for name in made if name in network.types]
-        if not needed.isdisjoint(made) and (any(sizes) or not sizes):
-            nodes.append(node)
-            needed.update(node.inputs)
-    return replace(network, nodes=tuple(reversed(nodes)))
+
+    def has_elements(node: Node) -> bool:
+        names = (name for name in (node.output, *node.more) if name in network.types)
+        sizes = [network.types[name].size for name in names]
+        return any(sizes) or not sizes
+
+    return replace(network, nodes=tuple(filter(has_elements, network.nodes))).without_unread()
 
 
 def _attribute(attribute: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add, and_, eq, ge, gt, invert, le, lt, mul, neg, or_, sub, xor
 
 import numpy as np
 
@@ -50,15 +51,13 @@ class Operator:
     maps_elements: bool = False
 
 
-def _value(template: str, integers: Scalar | None = None, rule: Rule | None = None) -> Operator:
-    """Describe an element-wise operator by a template of its value."""
+def _value(
+    template: str, integers: Scalar | None = None, rule: Rule | None = None, **usual: float
+) -> Operator:
+    """Describe an element-wise operator by a template of its value, and its attributes' defaults."""
     once = all(template.count(f"{{{index}}}") <= 1 for index in range(3))
-    return Operator(
-        rule,
-        value=form(template),
-        reads_once=once,
-        write_integers=pointwise(integers) if integers else None,
-    )
+    write = pointwise(integers) if integers else None
+    return Operator(rule, value=form(template, **usual), reads_once=once, write_integers=write)
 
 
 def _folded(template: str, integers: Scalar) -> Operator:
@@ -79,10 +78,10 @@ _INFINITE = float("inf")
 _VIEW, _COPY = Operator(moving.translate_view), Operator(moving.translate_copy)
 
 OPERATORS: Mapping[str, Operator] = {
-    "Abs": _value("abs({0})", scalars.absolute),
+    "Abs": _value("abs({0})", abs),
     "Acos": _mapped(scalars.arccosine),
     "Acosh": _mapped(scalars.inverse_hyperbolic_cosine),
-    "Add": _value("({0}+{1})", scalars.add),
+    "Add": _value("({0}+{1})", add),
     "And": _value("({0}*{1})"),
     "ArgMax": Operator(write=selection.write_arg_extreme),
     "ArgMin": Operator(write=selection.write_arg_extreme),
@@ -94,14 +93,14 @@ OPERATORS: Mapping[str, Operator] = {
     "BatchNormalization": Operator(computing.translate_batch_normalization),
     "BiasGelu": Operator(computing.translate_gelu),
     "BitShift": Operator(write=mapping.write_bit_shift, maps_elements=True),
-    "BitwiseAnd": _mapped(scalars.bits_and),
-    "BitwiseNot": _mapped(scalars.bits_not),
-    "BitwiseOr": _mapped(scalars.bits_or),
-    "BitwiseXor": _mapped(scalars.bits_xor),
+    "BitwiseAnd": _mapped(and_),
+    "BitwiseNot": _mapped(invert),
+    "BitwiseOr": _mapped(or_),
+    "BitwiseXor": _mapped(xor),
     "Cast": Operator(computing.translate_cast, write_integers=mapping.write_cast, maps_elements=True),
     "CastLike": Operator(computing.translate_cast),
-    "Ceil": _mapped(scalars.ceil),
-    "Celu": Operator(value=elementwise.celu),
+    "Ceil": _mapped(np.ceil),
+    "Celu": _value("(max({0},0)+min({alpha}*(exp({0}/{alpha})-1),0))", alpha=1.0),
     "Clip": Operator(
         computing.translate_clip,
         value=elementwise.clip,
@@ -126,15 +125,15 @@ OPERATORS: Mapping[str, Operator] = {
     "Div": _value("({0}/{1})", scalars.divide),
     "Dropout": Operator(moving.translate_dropout, maps_elements=True),
     "Einsum": Operator(build=contractions.build_einsum),
-    "Elu": Operator(value=elementwise.elu),
-    "Equal": _value("where({0} == {1},1,0)", scalars.equal),
+    "Elu": _value("where({0} < 0,{alpha}*(exp({0})-1),{0})", alpha=1.0),
+    "Equal": _value("where({0} == {1},1,0)", eq),
     "Erf": _value("erf({0})"),
     "Exp": _value("exp({0})"),
     "Expand": _value("{0}", rule=moving.translate_copy),
     "EyeLike": Operator(moving.translate_shape),
     "FastGelu": Operator(computing.translate_gelu),
     "Flatten": _VIEW,
-    "Floor": _mapped(scalars.floor),
+    "Floor": _mapped(np.floor),
     detection.FOUND_SHAPE: Operator(write=detection.write_found_shape),
     "GRU": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
     "Gather": Operator(moving.translate_gather, build=movement.build_gather),
@@ -145,10 +144,10 @@ OPERATORS: Mapping[str, Operator] = {
     "Gemm": Operator(build=contractions.build_gemm),
     "GlobalAveragePool": Operator(build=reductions.build_reduction),
     "GlobalMaxPool": Operator(build=reductions.build_reduction),
-    "Greater": _value("where({0} > {1},1,0)", scalars.greater),
-    "GreaterOrEqual": _value("where({0} >= {1},1,0)", scalars.greater_or_equal),
+    "Greater": _value("where({0} > {1},1,0)", gt),
+    "GreaterOrEqual": _value("where({0} >= {1},1,0)", ge),
     "GroupNormalization": Operator(computing.translate_group_normalization),
-    "HardSigmoid": Operator(value=elementwise.hard_sigmoid, reads_once=True),
+    "HardSigmoid": _value("max(0,min(1,{alpha}*{0}+{beta}))", alpha=0.2, beta=0.5),
     "HardSwish": _value("({0}*max(0,min(1,{0}*0.16666667+0.5)))"),
     "Hardmax": Operator(computing.translate_hardmax),
     "Identity": Operator(moving.translate_view, maps_elements=True),
@@ -162,22 +161,22 @@ OPERATORS: Mapping[str, Operator] = {
     "LayerNormalization": Operator(
         computing.translate_layer_normalization, build=reductions.build_layer_normalization
     ),
-    "LeakyRelu": Operator(value=elementwise.leaky),
-    "Less": _value("where({0} < {1},1,0)", scalars.less),
-    "LessOrEqual": _value("where({0} <= {1},1,0)", scalars.less_or_equal),
+    "LeakyRelu": _value("where({0} < 0,{alpha}*{0},{0})", alpha=0.01),
+    "Less": _value("where({0} < {1},1,0)", lt),
+    "LessOrEqual": _value("where({0} <= {1},1,0)", le),
     "Log": _value("log({0})"),
     "LogSoftmax": Operator(build=reductions.build_softmax),
     "LpNormalization": Operator(computing.translate_lp_normalization),
     detection.MASK: Operator(write=detection.write_mask),
     "MatMul": Operator(computing.translate_product, build=contractions.build_product, of_nothing=0.0),
-    "Max": _folded("max({0},{1})", scalars.larger),
+    "Max": _folded("max({0},{1})", max),
     "MaxPool": Operator(computing.translate_pool, build=reductions.build_pooling),
     "Mean": Operator(computing.translate_mean),
-    "Min": _folded("min({0},{1})", scalars.smaller),
+    "Min": _folded("min({0},{1})", min),
     "Mish": _value("({0}*tanh(max({0},0)+log(1+exp(neg(abs({0}))))))"),
     "Mod": Operator(write=mapping.write_modulo, write_integers=mapping.write_modulo, maps_elements=True),
-    "Mul": _value("({0}*{1})", scalars.multiply),
-    "Neg": _value("neg({0})", scalars.negate),
+    "Mul": _value("({0}*{1})", mul),
+    "Neg": _value("neg({0})", neg),
     "NonMaxSuppression": Operator(moving.translate_found, write=detection.write_suppressed_boxes),
     "NonZero": Operator(moving.translate_found, write=detection.write_nonzero),
     "Not": _value("(1-{0})"),
@@ -188,31 +187,29 @@ OPERATORS: Mapping[str, Operator] = {
     "Pow": Operator(value=elementwise.power, write_integers=mapping.write_power),
     "Power": _mapped(scalars.float_power),
     "QuantizeLinear": Operator(computing.translate_quantize),
-    "QuickGelu": Operator(value=elementwise.quick_gelu),
+    "QuickGelu": _value("({0}*sigmoid({alpha}*{0}))", alpha=1.702),
     "RMSNormalization": Operator(computing.translate_rms_normalization),
     "RNN": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
     "Reciprocal": _value("(1/{0})"),
-    "ReduceL1": _reduced(0.0, integer_reduction(0, scalars.add, scalars.absolute)),
+    "ReduceL1": _reduced(0.0, integer_reduction(0, add, abs)),
     "ReduceL2": _reduced(0.0),
     "ReduceLogSum": Operator(computing.translate_logarithm, of_nothing=-_INFINITE),
     "ReduceLogSumExp": Operator(computing.translate_logarithm, of_nothing=-_INFINITE),
-    "ReduceMax": _reduced(-_INFINITE, integer_reduction(-(2**63), scalars.larger)),
-    "ReduceMean": Operator(
-        build=reductions.build_reduction, write_integers=integer_reduction(0, scalars.add)
-    ),
-    "ReduceMin": _reduced(_INFINITE, integer_reduction(2**63 - 1, scalars.smaller)),
-    "ReduceProd": _reduced(1.0, integer_reduction(1, scalars.multiply)),
-    "ReduceSum": _reduced(0.0, integer_reduction(0, scalars.add)),
-    "ReduceSumSquare": _reduced(0.0, integer_reduction(0, scalars.add, scalars.square)),
+    "ReduceMax": _reduced(-_INFINITE, integer_reduction(-(2**63), max)),
+    "ReduceMean": Operator(build=reductions.build_reduction, write_integers=integer_reduction(0, add)),
+    "ReduceMin": _reduced(_INFINITE, integer_reduction(2**63 - 1, min)),
+    "ReduceProd": _reduced(1.0, integer_reduction(1, mul)),
+    "ReduceSum": _reduced(0.0, integer_reduction(0, add)),
+    "ReduceSumSquare": _reduced(0.0, integer_reduction(0, add, scalars.square)),
     "Relu": _value("relu({0})"),
     "Reshape": _VIEW,
     "Resize": Operator(moving.translate_resize, build=movement.build_resize),
     resizing.RESIZED: Operator(write=resizing.write_resized_axis),
     "ReverseSequence": Operator(write=selection.write_reversed_sequences),
-    "Round": _mapped(scalars.nearest),
+    "Round": _mapped(np.rint),
     "ScatterElements": Operator(write=copying.write_scatter_elements),
     "ScatterND": Operator(write=copying.write_scatter_nd),
-    "Selu": Operator(value=elementwise.selu),
+    "Selu": _value("({gamma}*where({0} > 0,{0},{alpha}*(exp({0})-1)))", alpha=1.6732632, gamma=1.0507010),
     "Shape": Operator(moving.translate_shape),
     "Shrink": Operator(value=elementwise.shrink),
     "Sigmoid": _value("sigmoid({0})"),
@@ -232,14 +229,14 @@ OPERATORS: Mapping[str, Operator] = {
     "Sqrt": _value("sqrt({0})"),
     "Squeeze": _VIEW,
     STRIDED_SLICE: Operator(build=movement.build_strided_slice),
-    "Sub": _value("({0}-{1})", scalars.subtract),
-    "Sum": _folded("({0}+{1})", scalars.add),
-    "Swish": Operator(value=elementwise.swish),
+    "Sub": _value("({0}-{1})", sub),
+    "Sum": _folded("({0}+{1})", add),
+    "Swish": _value("({0}*sigmoid({alpha}*{0}))", alpha=1.0),
     tiled.SUM: Operator(build=tiled.build_tap_sum),
     contractions.GATED: Operator(build=contractions.build_gated_convolution),
     "Tan": _mapped(scalars.tangent),
     "Tanh": _value("tanh({0})"),
-    "ThresholdedRelu": Operator(value=elementwise.thresholded),
+    "ThresholdedRelu": _value("where({0} > {alpha},{0},0)", alpha=1.0),
     "Tile": _COPY,
     "TopK": Operator(computing.translate_top_k, write=selection.write_top_k),
     "Transpose": Operator(moving.translate_transpose, build=movement.build_transpose),
@@ -256,11 +253,7 @@ OPERATORS: Mapping[str, Operator] = {
 }
 """Operators by name: those of ONNX that are covered, and those of networks alone."""
 
-_OF_ANY_SIZE = (
-    moving.translate_concatenation,
-    moving.translate_shape,
-    moving.translate_constant_of_shape,
-)
+_OF_ANY_SIZE = (moving.translate_concatenation, moving.translate_shape, moving.translate_constant_of_shape)
 """Rules that take operands without elements."""
 
 

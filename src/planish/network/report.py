@@ -22,6 +22,7 @@ from planish.measure.intervals import judged
 from planish.network.fusion import Kernels, NetworkKernel
 from planish.network.ir import Network, Shape
 from planish.network.operators.winograd import describe_winograd
+from planish.network.placing import join_overlapping
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.rewrites.strips import chain_tensor
 from planish.network.timing import PEERS, TIME, Feed
@@ -102,12 +103,7 @@ class Match:
 
 
 def describe_layers(
-    network: Network,
-    kernels: Kernels,
-    seconds: Sequence[float],
-    peak: float,
-    *,
-    tuned: bool,
+    network: Network, kernels: Kernels, seconds: Sequence[float], peak: float, *, tuned: bool
 ) -> list[Layer]:
     """Describe the layers of a network.
 
@@ -210,10 +206,7 @@ def profile_onnxruntime(model: SourceModel, feed: Feed, cores: int) -> list[Peer
 
 
 def match_layers(
-    model: ModelProto,
-    kernels: Kernels,
-    seconds: Sequence[float],
-    nodes: Sequence[PeerNode],
+    model: ModelProto, kernels: Kernels, seconds: Sequence[float], nodes: Sequence[PeerNode]
 ) -> list[Match]:
     """Match layers with nodes of ONNX Runtime, by the tensors of the model that both compute.
 
@@ -229,18 +222,18 @@ def match_layers(
         graph.known((*node.outputs, node.name.removesuffix("_nchwc"), *graph.outputs.get(node.name, ())))
         for node in nodes
     ]
-    groups = _Groups()
+    pairs = list[set[tuple[int, int]]]()
     for kind, other, names in ((0, 1, ours), (1, 0, theirs)):
         covers = (ours, theirs)[other]
         by_tensor = {tensor: index for index, each in enumerate(covers) for tensor in each}
         own = dict[str, int]()
         for index, each in enumerate(names):
             for tensor in each:
-                groups.join((kind, index), (kind, own.setdefault(tensor, index)))
+                pairs.append({(kind, index), (kind, own.setdefault(tensor, index))})
                 if (found := graph.first_after(tensor, by_tensor)) is not None:
-                    groups.join((kind, index), (other, found))
+                    pairs.append({(kind, index), (other, found)})
     matches = list[Match]()
-    for members in groups.listed():
+    for members in join_overlapping(pairs):
         layers = sorted(index for kind, index in members if kind == 0)
         peers = sorted(index for kind, index in members if kind == 1)
         if layers and peers:
@@ -266,11 +259,7 @@ def _tensors_of(kernel: NetworkKernel) -> list[str]:
 
 
 class _TensorGraph:
-    """Tensors of a model, and which are computed of which.
-
-    Args:
-        model: whose names they have.
-    """
+    """Tensors of a model, and which are computed of which."""
 
     def __init__(self, model: ModelProto) -> None:
         self.outputs = {node.name: list(node.output) for node in model.graph.node}
@@ -301,30 +290,6 @@ class _TensorGraph:
             front = [name for name in dict.fromkeys(following) if name not in seen]
             seen.update(front)
         return None
-
-
-class _Groups:
-    """Sets of members that are joined pair by pair."""
-
-    def __init__(self) -> None:
-        self._parents: dict[tuple[int, int], tuple[int, int]] = {}
-
-    def _root(self, member: tuple[int, int]) -> tuple[int, int]:
-        self._parents.setdefault(member, member)
-        while self._parents[member] != member:
-            member = self._parents[member]
-        return member
-
-    def join(self, one: tuple[int, int], other: tuple[int, int]) -> None:
-        """Make the sets of two members one."""
-        self._parents[self._root(one)] = self._root(other)
-
-    def listed(self) -> list[list[tuple[int, int]]]:
-        """Return all sets."""
-        found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-        for member in self._parents:
-            found[self._root(member)].append(member)
-        return list(found.values())
 
 
 # Comparison

@@ -131,17 +131,7 @@ def layer_times(made: CompiledNetwork, network: Network, feed: Feed | None = Non
     outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
     made.bind(inputs, outputs)(1)
     layers = [made.bind(inputs, outputs, layer, layer + 1) for layer in range(made.layers)]
-    samples: list[list[float]] = [[] for _ in layers]
-    with exclusive():
-        end = time.perf_counter() + LAYERS_S
-        for done in range(MOST_RUNS):
-            if done >= LEAST_RUNS and time.perf_counter() > end:
-                break
-            for run, found in zip(layers, samples, strict=True):
-                start = time.perf_counter()
-                run(1)
-                found.append(time.perf_counter() - start)
-    return [statistics.median(found) for found in samples]
+    return _medians(layers)
 
 
 def interleaved_times(libraries: Sequence[CompiledNetwork], network: Network) -> list[float]:
@@ -150,6 +140,11 @@ def interleaved_times(libraries: Sequence[CompiledNetwork], network: Network) ->
     for made in libraries:
         outputs = [np.empty(each["shape"], each["dtype"]) for each in made.manifest["outputs"]]
         runs.append(made.bind([feed[name] for name in network.inputs], outputs))
+    return _medians(runs, warm=True)
+
+
+def _medians(runs: Sequence[Callable[[int], object]], *, warm: bool = False) -> list[float]:
+    """Time calls, interleaved; `warm` has one before each: threads of other libraries still look for work."""
     samples: list[list[float]] = [[] for _ in runs]
     with exclusive():
         end = time.perf_counter() + LAYERS_S
@@ -157,7 +152,8 @@ def interleaved_times(libraries: Sequence[CompiledNetwork], network: Network) ->
             if done >= LEAST_RUNS and time.perf_counter() > end:
                 break
             for run, found in zip(runs, samples, strict=True):
-                run(1)  # the threads of the library before it still look for work
+                if warm:
+                    run(1)
                 start = time.perf_counter()
                 run(1)
                 found.append(time.perf_counter() - start)

@@ -16,6 +16,7 @@ import mmap
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -415,11 +416,10 @@ def float64_answers(model: ModelProto, feed: Mapping[str, Array]) -> Sequence[Ar
 
 def _widen(model: ModelProto) -> ModelProto:
     """Return a model whose floats are float64."""
-    from onnx import ModelProto, TensorProto
+    from onnx import TensorProto
 
     narrow = {getattr(TensorProto, name) for name in _NARROW}
-    wide = ModelProto()
-    wide.CopyFrom(model)
+    wide = deepcopy(model)
     del wide.graph.value_info[:]
     for port in (*wide.graph.input, *wide.graph.output):
         if port.type.tensor_type.elem_type in narrow:

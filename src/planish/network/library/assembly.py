@@ -150,17 +150,11 @@ def build(
         *functions(steps, features, machine, writer.cores, needs_workspace=bool(writer.arena.size)),
     ]
     manifest = writer.manifest(target)
+    text = header([[manifest["inputs"], manifest["outputs"]]], writer.arena.size)
     return Built(
-        sections,
-        architecture,
-        header([[manifest["inputs"], manifest["outputs"]]], writer.arena.size),
-        manifest,
-        writer.weights.content,
-        writer.arena,
-        machine,
-        writer.cores > 1,
-        ("model_inputs", "model_outputs", "model_run", "model_run_layers"),
-    )
+        sections, architecture, text, manifest, writer.weights.content, writer.arena, machine,
+        writer.cores > 1, ("model_inputs", "model_outputs", "model_run", "model_run_layers"),
+    )  # fmt: skip
 
 
 def _divided(network: Network, kernels: Kernels, cores: int) -> set[str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 from planish.core import ProgramError
 from planish.core.hashing import versioned
@@ -41,9 +42,7 @@ def concrete_shapes(text: str) -> list[str]:
     for _, _, extents in parts:
         ranges += [extent for extent in extents.split("x") if ".." in extent and extent not in ranges]
     choices = [_extents(each) for each in ranges]
-    count = 1
-    for each in choices:
-        count *= len(each)
+    count = prod(map(len, choices))
     if count > MOST_VARIANTS:
         what = f"shape '{text}' stands for {count} variants; a library has {MOST_VARIANTS} at most"
         raise ProgramError(what, "Use steps: x=16..128:16.")
@@ -92,17 +91,10 @@ def join_variants(variants: Sequence[Built]) -> Built:
     threads = any(built.has_threads for built in variants)
     exported = ["model_find", "model_run", "model_variants"]
     exported += [f"{_prefix(index)}model_run_layers" for index in range(len(variants))]
-    return Built(
-        sections,
-        first.architecture,
-        text,
-        manifest,
-        last.weights,
-        first.arena,
-        first.machine,
-        threads,
-        exported,
-    )
+    return replace(
+        first, sections=sections, header=text, manifest=manifest, weights=last.weights, has_threads=threads,
+        exported=exported,
+    )  # fmt: skip
 
 
 def _prefix(index: int) -> str:

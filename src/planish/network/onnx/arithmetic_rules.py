@@ -13,9 +13,8 @@ from planish.network.python_kernels.recurrent import divide_recurrence
 from planish.network.python_kernels.selection import INDEXED_POOL
 
 
-def translate_cast(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_cast(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Cast between types as they are stored; floats to truth values are a comparison."""
-    del outputs
     source = node.inputs[0]
     truth = node.output in t.truths and source not in t.truths
     if not truth and t.types[source].dtype == t.types[node.output].dtype:
@@ -28,9 +27,8 @@ def translate_cast(t: Translator, node: Node, outputs: Sequence[str]) -> Iterato
         yield Node(f"Cast {kind}", node.name, (source,), node.output, {"truth": truth})
 
 
-def translate_clip(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_clip(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Keep Clip of floats; one of integers gets both limits."""
-    del outputs
     kind = t.types[node.output].dtype
     if kind == FLOAT:
         yield node
@@ -43,16 +41,14 @@ def translate_clip(t: Translator, node: Node, outputs: Sequence[str]) -> Iterato
     yield Node(f"Clip {kind}", node.name, tuple(names), node.output)
 
 
-def translate_where(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_where(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Keep Where, with the type of its operands in its name."""
-    del outputs
     kind = t.types[node.output].dtype
     yield node if kind == FLOAT else Node(f"Where {kind}", node.name, node.inputs, node.output)
 
 
-def translate_product(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_product(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Make matrices of vectors."""
-    del outputs
     a, b = node.inputs
     left, right = t.shape(a), t.shape(b)
     if not t.is_float(a, b):
@@ -75,9 +71,8 @@ def translate_product(t: Translator, node: Node, outputs: Sequence[str]) -> Iter
     yield Node(VIEW, node.name, (made.output,), node.output)
 
 
-def translate_logarithm(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_logarithm(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide ReduceLogSum and ReduceLogSumExp into parts."""
-    del outputs
     shape, out = t.shape(node.inputs[0]), t.shape(node.output)
     inputs = list(node.inputs)
     if node.operator == "ReduceLogSum":
@@ -98,9 +93,8 @@ def translate_logarithm(t: Translator, node: Node, outputs: Sequence[str]) -> It
     yield from (apart, power, total, log, viewed, t.step(node, "Add", (log.output, viewed.output), out))
 
 
-def translate_batch_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_batch_normalization(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Write BatchNormalization of a trained network as a scale and a shift: both join other operators."""
-    del outputs
     constants = [t.constants.get(name) for name in node.inputs[1:5]]
     if any(each is None for each in constants) or node.attributes.get("training_mode"):
         raise node.refuse("only constant statistics are covered")
@@ -116,9 +110,8 @@ def translate_batch_normalization(t: Translator, node: Node, outputs: Sequence[s
     yield from (scaled, t.step(node, "Add", (scaled.output, more), shape))
 
 
-def translate_group_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_group_normalization(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide GroupNormalization into an InstanceNormalization of groups, a scale and a bias."""
-    del outputs
     shape, groups = t.shape(node.inputs[0]), node.attributes["num_groups"]
     n, channels, rest = shape[0], shape[1], prod(shape[2:])
     eps = node.attributes.get("epsilon", 1e-5)
@@ -150,9 +143,8 @@ def translate_group_normalization(t: Translator, node: Node, outputs: Sequence[s
     yield from (scaled, t.step(node, "Add", (scaled.output, names[1]), shape))
 
 
-def translate_rms_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_rms_normalization(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide RMSNormalization into a mean of squares, a quotient and a scale."""
-    del outputs
     shape = t.shape(node.inputs[0])
     first = node.attributes.get("axis", -1) % len(shape)
     kept = tuple(n if d < first else 1 for d, n in enumerate(shape))
@@ -221,9 +213,8 @@ def _scale(t: Translator, node: Node, index: int, what: str, made: list[Node]) -
     return t.constant(result, array.reshape(wide) if found.size > 1 else array.reshape(()))
 
 
-def translate_dequantize(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_dequantize(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide DequantizeLinear into a cast, a difference and a product."""
-    del outputs
     shape, last = t.shape(node.output), f"{node.output} number"
     t.types[last] = TensorType(shape)
     yield Node(f"Cast {t.types[node.inputs[0]].dtype}", node.name, node.inputs[:1], last)
@@ -237,9 +228,8 @@ def translate_dequantize(t: Translator, node: Node, outputs: Sequence[str]) -> I
     yield from (*made, product)
 
 
-def translate_quantize(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_quantize(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide QuantizeLinear into a quotient, its rounding, and a cast of what is within the type."""
-    del outputs
     shape, kind = t.shape(node.output), t.types[node.output].dtype
     made = list[Node]()
     share = t.step(node, "Div", (node.inputs[0], _scale(t, node, 1, "scale", made)), shape, "share")
@@ -260,9 +250,8 @@ def translate_quantize(t: Translator, node: Node, outputs: Sequence[str]) -> Ite
     yield from (clipped, Node(f"Cast {kind}", node.name, (clipped.output,), node.output))
 
 
-def translate_lp_normalization(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_lp_normalization(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide LpNormalization into a norm and a quotient; what has the norm 0 stays 0."""
-    del outputs
     shape = t.shape(node.output)
     d = node.attributes.get("axis", -1) % len(shape)
     kept = tuple(1 if i == d else n for i, n in enumerate(shape))
@@ -289,9 +278,8 @@ def translate_skip_normalization(t: Translator, node: Node, outputs: Sequence[st
     yield from translate_rms_normalization(t, made, ()) if simple else (made,)
 
 
-def translate_mean(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_mean(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide Mean into a sum and a product."""
-    del outputs
     shape = t.shape(node.output)
     total = t.step(node, "Sum", node.inputs, shape, "sum")
     share = t.constant(f"{node.output} share", np.array(1 / len(node.inputs), np.float32))
@@ -313,9 +301,8 @@ def translate_pool(t: Translator, node: Node, outputs: Sequence[str]) -> Iterato
         yield from t.typed(node)
 
 
-def translate_gelu(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_gelu(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Translate the Gelu operators of ONNX Runtime, of which two add a bias."""
-    del outputs
     x, shape = node.inputs[0], t.shape(node.output)
     if node.has(1):
         added = t.step(node, "Add", node.inputs[:2], shape, "biased")
@@ -335,9 +322,8 @@ def translate_top_k(t: Translator, node: Node, outputs: Sequence[str]) -> Iterat
     yield Node("TopK", node.name, node.inputs[:1], names[0], node.attributes, (names[1],))
 
 
-def translate_hardmax(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_hardmax(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide Hardmax into ArgMax and OneHot."""
-    del outputs
     shape = t.shape(node.output)
     d = node.attributes.get("axis", -1) % len(shape)
     found = f"{node.output} found"
@@ -348,9 +334,8 @@ def translate_hardmax(t: Translator, node: Node, outputs: Sequence[str]) -> Iter
     yield Node("OneHot", node.name, (found, depth, values), node.output, {"axis": d})
 
 
-def translate_transposed_convolution(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_transposed_convolution(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Write the padding of a transposed convolution that is given by its result."""
-    del outputs
     shape, weights, out = t.shape(node.inputs[0]), t.shape(node.inputs[1]), t.shape(node.output)
     rank, attributes = len(shape) - 2, dict(node.attributes)
     auto = attributes.pop("auto_pad", "NOTSET")
@@ -369,9 +354,8 @@ def translate_transposed_convolution(t: Translator, node: Node, outputs: Sequenc
     yield Node(node.operator, node.name, node.inputs, node.output, attributes)
 
 
-def translate_local_response(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_local_response(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide LRN: the sums over neighboring channels are a product with a matrix of bands."""
-    del outputs
     shape, attributes = t.shape(node.inputs[0]), node.attributes
     channels, size = shape[1], attributes["size"]
     apart = np.arange(channels)[None, :] - np.arange(channels)[:, None]

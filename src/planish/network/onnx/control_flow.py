@@ -7,12 +7,14 @@ if a loop may end before, what it carries is kept from then on. Sequences are li
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planish.core import ProgramError
 from planish.network.ir import Array
+from planish.network.onnx.translator import attributes_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -22,15 +24,9 @@ MOST_NODES = 20_000
 
 _CONTROL = ("If", "Loop", "Scan")
 _SEQUENCES = (
-    "ConcatFromSequence",
-    "SequenceAt",
-    "SequenceConstruct",
-    "SequenceEmpty",
-    "SequenceErase",
-    "SequenceInsert",
-    "SequenceLength",
-    "SplitToSequence",
-)
+    "ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
+    "SequenceInsert", "SequenceLength", "SplitToSequence",
+)  # fmt: skip
 
 
 def unroll(model: ModelProto) -> bool:
@@ -48,11 +44,7 @@ def unroll(model: ModelProto) -> bool:
 
 
 def refuse_control(model: ModelProto) -> None:
-    """Refuse what is left of control flow, and say why.
-
-    Raises:
-        ProgramError: there is some.
-    """
+    """Refuse what is left of control flow, and say why; raises ProgramError where there is some."""
     for node in model.graph.node:
         if node.op_type in _CONTROL:
             why = {"If": "its branches have other shapes", "Scan": "its sequence has no known length"}
@@ -95,7 +87,7 @@ class _Unroller:
             names: names in that graph to those in the graph that is written.
             prefix: of the names of results.
         """
-        made = _copy_node(node)
+        made = deepcopy(node)
         del made.input[:], made.output[:]
         made.input.extend(names.get(name, name) for name in node.input)
         made.output.extend(prefix + name if name else "" for name in node.output)
@@ -228,9 +220,7 @@ class _Unroller:
         yield _node("Concat", [f"{name} part {index}" for index in range(len(names))], name, axis=axis)
 
     def _scan(self, node: NodeProto) -> list[NodeProto] | None:
-        from onnx import helper
-
-        attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        attributes = attributes_of(node)
         body, count = attributes["body"], attributes["num_scan_inputs"]
         states = len(node.input) - count
         carried, scanned = list(node.input[:states]), list(node.input[states:])
@@ -344,14 +334,6 @@ def _differ(a: GraphProto, b: GraphProto) -> bool:
         for x, y in zip(a.output, b.output, strict=True)
         if x.type.tensor_type.HasField("shape") and y.type.tensor_type.HasField("shape")
     )
-
-
-def _copy_node(node: NodeProto) -> NodeProto:
-    from onnx import NodeProto
-
-    made = NodeProto()
-    made.CopyFrom(node)
-    return made
 
 
 def _node(operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> NodeProto:

@@ -9,6 +9,7 @@ others get what is behind replaced by a number that changes nothing, or are refu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 
 from planish.core import ProgramError
 from planish.network.ir import Array, Shape, TensorType
-from planish.network.onnx.translator import tensor_types
+from planish.network.onnx.translator import attributes_of, tensor_types, type_of
 from planish.network.python_kernels.detection import COMPACT, FOUND_SHAPE, MASK
 
 if TYPE_CHECKING:
@@ -171,12 +172,7 @@ class DataDependentNodes:
 
 
 def _known_types(graph: GraphProto) -> dict[str, TensorType]:
-    types = dict(tensor_types(graph))
-    from onnx.helper import tensor_dtype_to_np_dtype
-
-    for each in graph.initializer:
-        types[each.name] = TensorType(tuple(each.dims), tensor_dtype_to_np_dtype(each.data_type).name)
-    return types
+    return dict(tensor_types(graph)) | {each.name: type_of(each) for each in graph.initializer}
 
 
 def _declare(graph: GraphProto, name: str, value: TensorType) -> None:
@@ -192,7 +188,7 @@ def _results(
     """Return the results with as many elements as can be found; None where a shape is not known."""
     if any(name and name not in types for name in node.input):
         return None
-    first, axis = types[node.input[0]], _attributes(node).get("axis")
+    first, axis = types[node.input[0]], attributes_of(node).get("axis")
     match node.op_type:
         case "NonZero":
             if not first.shape:
@@ -209,7 +205,7 @@ def _results(
             rows = min(shape[d], types[node.input[1]].size)
             return [_Result((*shape[:d], rows, *shape[d + 1 :]), first.dtype, d)]
         case _:
-            if axis is not None or not _attributes(node).get("sorted", 1):
+            if axis is not None or not attributes_of(node).get("sorted", 1):
                 raise _refusal(node, "an axis, or an order of first occurrence, is not covered")
             counted, whole = _Result((first.size,), "int64", 0), _Result((first.size,), "int64", None)
             return [counted._replace(dtype=first.dtype), counted, whole, counted]
@@ -226,7 +222,7 @@ def _select_by_constants(graph: GraphProto, constants: Mapping[str, Array]) -> b
         if node.op_type != "Compress" or node.input[1] not in constants:
             nodes.append(node)
             continue
-        x, axis, chosen = node.input[0], _attributes(node).get("axis"), f"{node.output[0]} chosen"
+        x, axis, chosen = node.input[0], attributes_of(node).get("axis"), f"{node.output[0]} chosen"
         index = np.flatnonzero(constants[node.input[1]]).astype(np.int64)
         graph.initializer.append(numpy_helper.from_array(index, chosen))
         if axis is None:
@@ -254,22 +250,14 @@ def _described(node: NodeProto, constants: Mapping[str, Array]) -> NodeProto:
     from onnx import helper
 
     if node.op_type != "NonMaxSuppression":
-        made = type(node)()
-        made.CopyFrom(node)
-        return made
+        return deepcopy(node)
     limits = {"most": _number(node, constants, 2), "overlap": _number(node, constants, 3)}
     limits["threshold"] = _number(node, constants, 4)
     given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-    centered = _attributes(node).get("center_point_box", 0)
+    centered = attributes_of(node).get("center_point_box", 0)
     return helper.make_node(
         node.op_type, node.input[:2], node.output, node.name, center_point_box=centered, **given
     )
-
-
-def _attributes(node: NodeProto) -> dict[str, Any]:
-    from onnx import helper
-
-    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 
 def _refusal(node: NodeProto, why: str) -> ProgramError:
@@ -302,12 +290,7 @@ _OF_SHAPES = (
 
 
 def _check_shape_values(graph: GraphProto, outputs: set[str]) -> None:
-    """Refuse shapes of what is found that are used otherwise than as shapes: they are folded to bounds.
-
-    Args:
-        graph: with the nodes that find elements.
-        outputs: of these nodes.
-    """
+    """Refuse shapes of what is found that are used otherwise than as shapes: they are folded to bounds."""
     dependent, shapes = set(outputs), set[str]()
     for node in graph.node:
         if node.op_type in ("Shape", "Size") and node.input[0] in dependent:
@@ -430,7 +413,7 @@ class _Passing:
     def _dimension(self, node: NodeProto, index: int, dimension: int) -> int | None:  # noqa: C901, PLR0911, PLR0912 (a rule each)
         """Return the dimension of the result that one of an operand becomes; None where it is none."""
         shape, out = self.types[node.input[index]].shape, self.types[node.output[0]].shape
-        attributes, operator, rank = _attributes(node), node.op_type, len(shape)
+        attributes, operator, rank = attributes_of(node), node.op_type, len(shape)
         axis = attributes.get("axis", 0)
         if self.maps_elements(operator):
             return dimension + len(out) - rank

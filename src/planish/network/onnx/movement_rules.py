@@ -14,9 +14,8 @@ from planish.network.python_kernels.copying import COPY, WRAP, copy_tables, padd
 from planish.network.python_kernels.resizing import RESIZED, taps_of
 
 
-def translate_view(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_view(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """View a tensor in the shape of the result, which moves nothing."""
-    del outputs
     for index in range(1, len(node.inputs)):
         t.numbers(node, index)
     yield Node(VIEW, node.name, node.inputs[:1], node.output)
@@ -37,9 +36,8 @@ def translate_found(t: Translator, node: Node, outputs: Sequence[str]) -> Iterat
     yield Node(node.operator, node.name, node.inputs, names[0], node.attributes, tuple(names[1:]))
 
 
-def translate_copy(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_copy(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Keep an operator on floats, and copy elements of other types by tables."""
-    del outputs
     if node.operator in ("Expand", "Tile"):
         t.numbers(node, 1)
     if t.is_float(node.inputs[0]) and node.operator != "Tile":
@@ -96,9 +94,8 @@ def translate_slice(t: Translator, node: Node, outputs: Sequence[str]) -> Iterat
         )
 
 
-def translate_pad(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_pad(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Keep padding of floats by a constant, and copy by tables otherwise."""
-    del outputs
     shape, mode = t.shape(node.inputs[0]), node.attributes.get("mode", "constant")
     pads, axes = t.numbers(node, 1) or [], t.numbers(node, 3)
     value = 0
@@ -118,9 +115,8 @@ def translate_pad(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator
     yield Node(COPY, node.name, node.inputs[:1], node.output, {"tables": offsets, "fill": value})
 
 
-def translate_concatenation(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_concatenation(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Concatenate tensors with elements; those of integers pair by pair."""
-    del outputs
     names, d = [name for name in node.inputs if t.types[name].size], node.attributes["axis"]
     if len(names) < 2:
         yield Node(VIEW, node.name, tuple(names[:1] or node.inputs[:1]), node.output)
@@ -136,9 +132,8 @@ def translate_concatenation(t: Translator, node: Node, outputs: Sequence[str]) -
             last = f"{node.output} {suffix}" if suffix else node.output
 
 
-def translate_gather(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_gather(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Gather floats by constant indices, or by ones that count from the beginning; copy other types."""
-    del outputs
     data, indices = node.inputs
     shape = t.shape(data)
     d = node.attributes.get("axis", 0) % len(shape)
@@ -154,9 +149,8 @@ def translate_gather(t: Translator, node: Node, outputs: Sequence[str]) -> Itera
         yield Node("Gather", node.name, (data, wrapped), node.output, node.attributes)
 
 
-def translate_resize(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_resize(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Resize one dimension after the other, by tables of elements and of their shares."""
-    del outputs
     shape, out, attributes = t.shape(node.inputs[0]), t.shape(node.output), dict(node.attributes)
     if t.is_float(node.inputs[0]) and repeats_elements(node, shape, out):
         yield node
@@ -226,9 +220,8 @@ def _view_and_transpose(t: Translator, node: Node, first: Shape, order: Sequence
     yield Node(VIEW, node.name, (turned.output,), node.output)
 
 
-def translate_depth_to_space(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_depth_to_space(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide DepthToSpace into views and a transposition."""
-    del outputs
     n, c, h, w = t.shape(node.inputs[0])
     b = node.attributes["blocksize"]
     if node.attributes.get("mode", "DCR") == "DCR":
@@ -236,17 +229,15 @@ def translate_depth_to_space(t: Translator, node: Node, outputs: Sequence[str]) 
     return _view_and_transpose(t, node, (n, c // b**2, b, b, h, w), (0, 1, 4, 2, 5, 3))
 
 
-def translate_space_to_depth(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_space_to_depth(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Divide SpaceToDepth into views and a transposition."""
-    del outputs
     n, c, h, w = t.shape(node.inputs[0])
     b = node.attributes["blocksize"]
     return _view_and_transpose(t, node, (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))
 
 
-def translate_shape(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_shape(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Compute Shape, Size or EyeLike, which are constant."""
-    del outputs
     shape = t.shape(node.inputs[0])
     if node.operator == "Shape":
         start, end = node.attributes.get("start", 0), node.attributes.get("end")
@@ -262,9 +253,8 @@ def translate_shape(t: Translator, node: Node, outputs: Sequence[str]) -> Iterat
     yield from ()
 
 
-def translate_constant_of_shape(t: Translator, node: Node, outputs: Sequence[str]) -> Iterator[Node]:
+def translate_constant_of_shape(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
     """Compute ConstantOfShape, whose shape is known."""
-    del outputs
     value = t.types[node.output]
     given = node.attributes.get("value")
     t.constant(node.output, np.full(value.shape, 0 if given is None else given.reshape(()), value.dtype))

@@ -7,10 +7,13 @@ number is halfway between two.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from planish.network.onnx.translator import attributes_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -21,12 +24,9 @@ _FLOAT, _INT8, _INT32 = 1, 3, 6
 
 def write_as_floats(model: ModelProto) -> ModelProto:
     """Return a model without operators on quantized tensors."""
-    from onnx import ModelProto
-
     if not any(node.op_type in _REWRITES for node in model.graph.node):
         return model
-    made = ModelProto()
-    made.CopyFrom(model)
+    made = deepcopy(model)
     del made.graph.node[:]
     for node in model.graph.node:
         rewrite = _REWRITES.get(node.op_type)
@@ -36,7 +36,7 @@ def write_as_floats(model: ModelProto) -> ModelProto:
 
 def without_rounding(model: ModelProto) -> ModelProto | None:
     """Return a model that quantizes without rounding, only to limits; None of one that does not quantize."""
-    from onnx import ModelProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
     from onnx.inliner import inline_selected_functions
 
     if not any(node.op_type in QUANTIZED for node in model.graph.node):
@@ -44,8 +44,7 @@ def without_rounding(model: ModelProto) -> ModelProto | None:
     expanded = inline_selected_functions(
         write_as_floats(model), [("", "DynamicQuantizeLinear")], inline_schema_functions=True
     )
-    made = ModelProto()
-    made.CopyFrom(expanded)
+    made = deepcopy(expanded)
     del made.graph.node[:], made.graph.value_info[:]
     signed = {each.name for each in made.graph.initializer if each.data_type == _INT8}
     codes = set[str]()
@@ -80,10 +79,8 @@ class _Writer:
     """
 
     def __init__(self, node: NodeProto, part: str = "step") -> None:
-        from onnx import helper
-
         self.node, self.inputs, self.part = node, list(node.input), part
-        self.attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        self.attributes = attributes_of(node)
         self.made: list[Any] = []
 
     def has(self, index: int) -> bool:
@@ -117,17 +114,17 @@ class _Writer:
         return self.add("Sub", value, self.add("Cast", self.inputs[zero], to=_FLOAT))
 
 
-def _bias(w: _Writer, index: int, first: int, second: int) -> list[str]:
+def _bias(w: _Writer, index: int) -> list[str]:
     """Return the bias of a product, whose scale is that of the products."""
     if not w.has(index):
         return []
-    scale = w.add("Mul", w.inputs[first], w.inputs[second])
+    scale = w.add("Mul", w.inputs[1], w.inputs[4])
     return [w.add("Mul", w.add("Cast", w.inputs[index], to=_FLOAT), scale)]
 
 
 def _convolution(w: _Writer) -> Iterator[NodeProto]:
     x, weights = w.floats(0), w.floats(3, axis=0)
-    return w.quantized(w.add("Conv", x, weights, *_bias(w, 8, 1, 4), **w.attributes), 6)
+    return w.quantized(w.add("Conv", x, weights, *_bias(w, 8), **w.attributes), 6)
 
 
 def _product(w: _Writer) -> Iterator[NodeProto]:
@@ -137,7 +134,7 @@ def _product(w: _Writer) -> Iterator[NodeProto]:
 def _gemm(w: _Writer) -> Iterator[NodeProto]:
     axis = 0 if w.attributes.get("transB") else 1
     a, b = w.floats(0), w.floats(3, axis=axis)
-    found = w.add("Gemm", a, b, *_bias(w, 6, 1, 4), **w.attributes)
+    found = w.add("Gemm", a, b, *_bias(w, 6), **w.attributes)
     if w.has(7):
         return w.quantized(found, 7)
     w.made[-1].output[0] = w.node.output[0]

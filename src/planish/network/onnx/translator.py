@@ -16,7 +16,7 @@ from planish.network.ir import VIEW, Array, Node, Shape, TensorType
 from planish.network.operators.elementwise import POWERS
 
 if TYPE_CHECKING:
-    from onnx import GraphProto
+    from onnx import GraphProto, NodeProto, TensorProto
 
 FLOAT = "float32"
 
@@ -48,6 +48,20 @@ def tensor_types(graph: GraphProto) -> Iterator[tuple[str, TensorType]]:
         if tensor.elem_type and tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
             dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name
             yield info.name, TensorType(tuple(d.dim_value for d in dims), dtype)
+
+
+def type_of(tensor: TensorProto) -> TensorType:
+    """Return the type of a constant."""
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    return TensorType(tuple(tensor.dims), tensor_dtype_to_np_dtype(tensor.data_type).name)
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the attributes of a node by name."""
+    from onnx import helper
+
+    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 
 class Translator:

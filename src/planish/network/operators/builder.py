@@ -92,7 +92,7 @@ class KernelBuilder:
         sizes: axis to extent.
         operands: name in the program to the tensor, and the shape in which it is read.
         shapes: of the kernel's own tensors that need one.
-        kept: axes that stay though they have one element.
+        kept: axes of the result that stay though they have one element.
         axes: of the result.
         result: the value over them.
         shape: of the result, as the network has it.
@@ -121,6 +121,10 @@ class KernelBuilder:
         if offset or not parts:
             parts.append(str(offset))
         return "+".join(parts).replace("+-", "-")
+
+    def along(self, axes: Iterable[str]) -> list[tuple[str, int]]:
+        """Return the subscript and the extent of dimensions that axes walk along, each by itself."""
+        return [(self.subscript({axis: 1}), self.sizes[axis]) for axis in axes]
 
     def access(
         self,
@@ -222,10 +226,11 @@ class KernelBuilder:
                 raise PartialBroadcastError
         return found
 
-    def finish(self, shape: Shape, axes: tuple[Axis, ...], result: str) -> KernelBuilder:
+    def finish(self, shape: Shape, axes: Iterable[Axis], result: str) -> KernelBuilder:
         """Set what the kernel computes: a value over axes, which are row-major a tensor of this shape."""
-        self.shape, self.axes, self.result = shape, axes, result
-        self.sizes |= {axis.name: axis.extent for axis in axes}
+        self.axes = tuple(axis for axis in axes if axis.extent > 1 or axis.name in self.kept)
+        self.shape, self.result = shape, result
+        self.sizes |= {axis.name: axis.extent for axis in self.axes}
         return self
 
     def element(self, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -70,31 +70,16 @@ def build_convolution(network: Network, node: Node) -> KernelBuilder:
     pointwise = prod(weights[2:]) == 1 and not any(map(any, pads)) and prod(strides) == 1
     if pointwise:
         p = builder.axis("p", prod(out[2:]))
-        spatial = [(builder.subscript({p: 1}), builder.sizes[p])]
+        spatial = builder.along([p])
         image, window = [Axis("p", prod(out[2:]), tuple(range(2, len(out))))], [("0", 1)]
     else:
         spatial, image, window = _windows(builder, shape, out, weights, steps)
     padded = not pointwise and any(map(any, pads))
+    dims = [0, 1, 1, *((2,) if pointwise else range(2, 2 + rank))]
     read = builder.access(
-        node.inputs[0],
-        [
-            (builder.subscript({n: 1}), shape[0]),
-            (builder.subscript({g: 1}), groups),
-            (builder.subscript({c: 1}), inner),
-            *spatial,
-        ],
-        0.0 if padded else None,
-        [0, 1, 1, *((2,) if pointwise else range(2, 2 + rank))],
+        node.inputs[0], [*builder.along([n, g, c]), *spatial], 0.0 if padded else None, dims
     )
-    weight = builder.access(
-        node.inputs[1],
-        [
-            (builder.subscript({g: 1}), groups),
-            (builder.subscript({k: 1}), outer),
-            (builder.subscript({c: 1}), inner),
-            *window,
-        ],
-    )
+    weight = builder.access(node.inputs[1], [*builder.along([g, k, c]), *window])
     axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
     axes = builder.order_axes(axes, node.output)
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{weight}")
@@ -117,11 +102,9 @@ def build_gated_convolution(network: Network, node: Node) -> KernelBuilder:
     p, c, k = (
         builder.axis(*pair) for pair in zip("pck", (prod(out[2:]), weights.shape[1], out[1]), strict=True)
     )
-    channel, filters = ((builder.subscript({axis: 1}), builder.sizes[axis]) for axis in (c, k))
-    weight = builder.access(name, [channel, filters])
-    scaled = builder.write("S", [c, k], "=", f"{weight}*{builder.access(gate, [channel])}")
-    pixels = builder.subscript({p: 1}), builder.sizes[p]
-    read = builder.access(image, [channel, pixels], dims=[1, 2])
+    weight = builder.access(name, builder.along([c, k]))
+    scaled = builder.write("S", [c, k], "=", f"{weight}*{builder.access(gate, builder.along([c]))}")
+    read = builder.access(image, builder.along([c, p]), dims=[1, 2])
     axes = builder.order_axes([Axis(k, out[1], (1,)), Axis(p, builder.sizes[p], (2, 3))], node.output)
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{scaled}")
     return _with_bias(builder, node, out, axes, result)
@@ -138,19 +121,17 @@ def _windows(
         builder.axis(r, weights[d + 2])
         spatial.append((builder.subscript({y: strides[d], r: dilations[d]}, -pads[d][0]), shape[d + 2]))
         image.append(Axis(y, out[d + 2], (d + 2,)))
-        window.append((builder.subscript({r: 1}), weights[d + 2]))
+        window += builder.along([r])
     return spatial, image, window
 
 
 def _with_bias(
     builder: KernelBuilder, node: Node, out: Shape, axes: Sequence[Axis], result: str
 ) -> KernelBuilder:
-    kept = tuple(axis for axis in axes if axis.extent > 1)
     if node.has(2):
-        channel = [axis for axis in axes if axis.dims == (1,)]
-        bias = builder.access(node.inputs[2], [(builder.subscript({a.name: 1}), a.extent) for a in channel])
-        result = f"({result}+{bias})"
-    return builder.finish(out, kept, result)
+        channel = builder.along(axis.name for axis in axes if axis.dims == (1,))
+        result = f"({result}+{builder.access(node.inputs[2], channel)})"
+    return builder.finish(out, axes, result)
 
 
 def _steps(node: Node, rank: int) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
@@ -182,29 +163,25 @@ def build_transposed_convolution(network: Network, node: Node) -> KernelBuilder:
         builder.axis(y, shape[d + 2])
         builder.axis(r, weights[d + 2])
         builder.axis(f"{y}_", out[d + 2])
-        read.append((builder.subscript({y: 1}), shape[d + 2]))
-        window.append((builder.subscript({r: 1}), weights[d + 2]))
+        read += builder.along([y])
+        window += builder.along([r])
         whole = (shape[d + 2] - 1) * strides[d] + dilations[d] * (weights[d + 2] - 1) + 1
         whole = max(whole, out[d + 2] + pads[d])
         target.append((builder.subscript({y: strides[d], r: dilations[d]}), whole))
         text = builder.subscript({f"{y}_": 1}, pads[d])
         cut.append((builder.partial(text, whole), whole))
         image.append(Axis(f"{y}_", out[d + 2], (d + 2,)))
-    lead, channels = (
-        [(builder.subscript({n: 1}), shape[0]), (builder.subscript({g: 1}), groups)],
-        [(builder.subscript({c: 1}), inner)],
-    )
     dims = [0, 1, 1, *range(2, 2 + rank)]
     ordered = builder.memory_order(dims, node.output)
-    value = builder.access(node.inputs[0], [*lead, *channels, *read], dims=dims)
-    weight = builder.access(node.inputs[1], [lead[1], *channels, (builder.subscript({k: 1}), outer), *window])
-    parts = [*lead, (builder.subscript({k: 1}), outer), *target]
+    value = builder.access(node.inputs[0], [*builder.along([n, g, c]), *read], dims=dims)
+    weight = builder.access(node.inputs[1], [*builder.along([g, c, k]), *window])
+    parts = [*builder.along([n, g, k]), *target]
     kept = [parts[i] for i in ordered if parts[i][1] > 1]
     builder.statements.append(f"U[{','.join(text for text, _ in kept)}] += {value}*{weight}")
     builder.shapes["U"] = tuple(extent for _, extent in kept)
     axes = (Axis(n, shape[0], (0,)), Axis(g, groups, (1,)), Axis(k, outer, (1,)), *image)
     axes = builder.order_axes(axes, node.output)
-    parts = [*lead, (builder.subscript({k: 1}), outer), *cut]
+    parts = [*builder.along([n, g, k]), *cut]
     taken = [parts[i] for i in ordered if parts[i][1] > 1]
     return _with_bias(builder, node, out, axes, _cut(builder, axes, [text for text, _ in taken]))
 
@@ -230,11 +207,8 @@ def _covers_once(network: Network, node: Node) -> bool:
 
 def _upsampling(network: Network, node: Node) -> KernelBuilder:
     """Build a transposed convolution each of whose results is of one window: nothing is scattered."""
-    builder, shape, weights = (
-        KernelBuilder(network),
-        network.shape(node.inputs[0]),
-        network.shape(node.inputs[1]),
-    )
+    builder = KernelBuilder(network)
+    shape, weights = network.shape(node.inputs[0]), network.shape(node.inputs[1])
     groups = node.attributes.get("group", 1)
     inner, outer = shape[1] // groups, weights[1]
     n, g, k, c = (builder.axis(*p) for p in zip("ngkc", (shape[0], groups, outer, inner), strict=True))
@@ -243,13 +217,9 @@ def _upsampling(network: Network, node: Node) -> KernelBuilder:
         (builder.axis(y, e), builder.axis(r, f))
         for (y, r), e, f in zip(names, shape[2:], weights[2:], strict=True)
     ]
-
-    def subscripts(axes: Sequence[str]) -> list[tuple[str, int]]:
-        return [(builder.subscript({axis: 1}), builder.sizes[axis]) for axis in axes]
-
     dims = [0, 1, 1, *range(2, len(shape))]
-    value = builder.access(node.inputs[0], subscripts([n, g, c, *(y for y, _ in image)]), dims=dims)
-    weight = builder.access(node.inputs[1], subscripts([g, c, k, *(r for _, r in image)]))
+    value = builder.access(node.inputs[0], builder.along([n, g, c, *(y for y, _ in image)]), dims=dims)
+    weight = builder.access(node.inputs[1], builder.along([g, c, k, *(r for _, r in image)]))
     axes = [Axis(axis, builder.sizes[axis], (d,)) for axis, d in zip((n, g, k), (0, 1, 1), strict=True)]
     axes += [Axis(axis, builder.sizes[axis], (d + 2,)) for d, pair in enumerate(image) for axis in pair]
     arranged = builder.order_axes(axes, node.output)
@@ -274,17 +244,11 @@ def build_product(network: Network, node: Node) -> KernelBuilder:
         lead_left = _stack(builder, batch, align_shape(left[:-2], len(batch)))
         lead_right = _stack(builder, batch, align_shape(right[:-2], len(batch)))
     m = rows.name
-    a = builder.access(
-        node.inputs[0],
-        [*lead_left, (builder.subscript({m: 1}), rows.extent), (builder.subscript({k: 1}), left[-1])],
-    )
-    b = builder.access(
-        node.inputs[1],
-        [*lead_right, (builder.subscript({k: 1}), left[-1]), (builder.subscript({n: 1}), right[-1])],
-    )
+    a = builder.access(node.inputs[0], [*lead_left, *builder.along([m, k])])
+    b = builder.access(node.inputs[1], [*lead_right, *builder.along([k, n])])
     axes = [*batch, rows, Axis(n, right[-1], (len(out) - 1,))]
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{a}*{b}")
-    return builder.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+    return builder.finish(out, axes, result)
 
 
 def _stack(builder: KernelBuilder, batch: Sequence[Axis], shape: Shape) -> list[tuple[str, int]]:
@@ -297,24 +261,15 @@ def _stack(builder: KernelBuilder, batch: Sequence[Axis], shape: Shape) -> list[
 def build_gemm(network: Network, node: Node) -> KernelBuilder:
     """Build Gemm: alpha * A * B + beta * C, each of A and B transposed where that is asked for."""
     builder, out = KernelBuilder(network), network.shape(node.output)
-    a, b = network.shape(node.inputs[0]), network.shape(node.inputs[1])
-    turned: Mapping[str, int] = node.attributes
+    a, turned = network.shape(node.inputs[0]), node.attributes
     inner = a[0] if turned.get("transA") else a[1]
     m, n, k = (builder.axis(*p) for p in zip("mnk", (*out, inner), strict=True))
-    left, right = (
-        [(builder.subscript({m: 1}), out[0]), (builder.subscript({k: 1}), inner)],
-        [
-            (builder.subscript({k: 1}), b[0] if not turned.get("transB") else b[1]),
-            (builder.subscript({n: 1}), out[1]),
-        ],
-    )
-    value = builder.access(node.inputs[0], left[::-1] if turned.get("transA") else left)
-    weight = builder.access(node.inputs[1], right[::-1] if turned.get("transB") else right)
+    value = builder.access(node.inputs[0], builder.along([k, m] if turned.get("transA") else [m, k]))
+    weight = builder.access(node.inputs[1], builder.along([n, k] if turned.get("transB") else [k, n]))
     result = builder.write("T", [m, n], "+=", f"{value}*{weight}")
     alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
     result = result if alpha == 1 else f"({number(alpha)}*{result})"
-    axes = tuple(axis for axis in (Axis(m, out[0], (0,)), Axis(n, out[1], (1,))) if axis.extent > 1)
-    builder.finish(out, axes, result)
+    builder.finish(out, (Axis(m, out[0], (0,)), Axis(n, out[1], (1,))), result)
     if node.has(2) and beta:
         bias = builder.broadcast(node.inputs[2])
         builder.result = f"({result}+{bias if beta == 1 else f'{number(beta)}*{bias}'})"
@@ -369,7 +324,5 @@ def build_einsum(network: Network, node: Node) -> KernelBuilder:
         for name, term, shape in zip(node.inputs, terms, shapes, strict=True)
     ]
     found = builder.write("T", [axes[letter] for letter in result], "+=", "*".join(factors))
-    kept = tuple(
-        Axis(axes[letter], extents[letter], (d,)) for d, letter in enumerate(result) if extents[letter] > 1
-    )
+    kept = (Axis(axes[letter], extents[letter], (d,)) for d, letter in enumerate(result))
     return builder.finish(network.shape(node.output), kept, found)

@@ -55,14 +55,10 @@ def build_concatenation(network: Network, node: Node) -> KernelBuilder:
         pieces.append(f"{local}[{','.join(a for a, _ in read)}]")
     target = ",".join([*([i] if before > 1 else []), "+".join(parts), *([j] if after > 1 else [])])
     builder.statements.append(f"T[{target}] = {' | '.join(pieces)}")
-    builder.kept |= set(parts)
-    axes = (
-        Axis(i, before, outer),
-        Axis("q", out[d], (d,)),
-        Axis(j, after, inner),
-    )
-    kept = tuple(axis for axis in axes if axis.extent > 1 or axis.name == "q")
-    return builder.finish(out, kept, f"T[{','.join(axis.name for axis in kept)}]")
+    builder.kept.add("q")
+    builder.finish(out, (Axis(i, before, outer), Axis("q", out[d], (d,)), Axis(j, after, inner)), "")
+    builder.result = builder.element("T")
+    return builder
 
 
 def build_strided_slice(network: Network, node: Node) -> KernelBuilder:
@@ -96,14 +92,14 @@ def build_gather(network: Network, node: Node) -> KernelBuilder:
     builder, out = KernelBuilder(network), network.shape(node.output)
     before, after, count = prod(shape[:d]), prod(shape[d + 1 :]), prod(indices)
     i, q, j = (builder.axis(*pair) for pair in (("i", before), ("q", count), ("j", after)))
-    by = builder.access(name, [(builder.subscript({q: 1}), count)])
+    by = builder.access(name, builder.along([q]))
     table = [(a, n) for a, n in ((i, before), ("", shape[d]), (j, after)) if n > 1 or not a]
     local = builder.operand(node.inputs[0], tuple(n for _, n in table))
     result = f"{local}[{','.join(a or by for a, _ in table)}]"
     rank = len(indices)
     dims = (tuple(range(d)), tuple(range(d, d + rank)), tuple(range(d + rank, len(out))))
     axes = [Axis(a, n, group) for a, n, group in zip((i, q, j), (before, count, after), dims, strict=True)]
-    return builder.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+    return builder.finish(out, axes, result)
 
 
 def build_padding(network: Network, node: Node) -> KernelBuilder:
@@ -154,7 +150,7 @@ def build_resize(network: Network, node: Node) -> KernelBuilder:
     axes, read = list[Axis](), list[tuple[str, int]]()
     for d, (n, f) in enumerate(zip(shape, factors, strict=True)):
         name = builder.axis(f"d{d}", n)
-        read.append((builder.subscript({name: 1}), n))
+        read += builder.along([name])
         axes += [Axis(name, n, (d,)), Axis(builder.axis(f"f{d}", f), f, (d,))]
-    kept = builder.order_axes([axis for axis in axes if axis.extent > 1], node.output)
-    return builder.finish(out, kept, builder.access(node.inputs[0], read, dims=range(len(shape))))
+    axes = builder.order_axes(axes, node.output)
+    return builder.finish(out, axes, builder.access(node.inputs[0], read, dims=range(len(shape))))

@@ -27,7 +27,7 @@ def build_pooling(network: Network, node: Node) -> KernelBuilder:
         for name, dims in ([("n", (0,)), ("c", (1,))] if last else [("c", (0, 1))])
         for extent in (prod(shape[d] for d in dims),)
     ]
-    read = [(builder.subscript({axis.name: 1}), axis.extent) for axis in axes]
+    read = builder.along(axis.name for axis in axes)
     leaves = False
     for d, (y, r) in enumerate(spatial_names(rank)):
         builder.axis(y, out[d + 2])
@@ -41,7 +41,7 @@ def build_pooling(network: Network, node: Node) -> KernelBuilder:
     value = builder.access(node.inputs[0], read, (-np.inf if greatest else 0.0) if leaves else None, dims)
     axes = builder.order_axes(axes, node.output)
     result = builder.write("T", [axis.name for axis in axes], "max=" if greatest else "+=", value)
-    builder.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+    builder.finish(out, axes, result)
     if not greatest:
         builder.result = (
             f"({result}*{_shares(builder, node, (shape[2:], out[2:], kernel, strides, dilations), pads)})"
@@ -102,7 +102,7 @@ def build_reduction(network: Network, node: Node) -> KernelBuilder:
     for group in _runs(shape, reduced, apart=node.inputs[0] in network.channels_last):
         extent = prod(shape[d] for d in group)
         name = builder.axis(f"{'r' if group[0] in reduced else 'd'}{group[0]}", extent)
-        read.append((builder.subscript({name: 1}), extent))
+        read += builder.along([name])
         dims.append(group[0])
         if group[0] not in reduced:
             axes.append(Axis(name, extent, tuple(kept.index(d) for d in group)))
@@ -143,7 +143,7 @@ def _around(builder: KernelBuilder, shape: Shape, first: int, last: int) -> list
 
 
 def _read(builder: KernelBuilder, tensor: str, axes: Sequence[Axis]) -> str:
-    return builder.access(tensor, [(builder.subscript({a.name: 1}), a.extent) for a in axes])
+    return builder.access(tensor, builder.along(axis.name for axis in axes))
 
 
 def build_softmax(network: Network, node: Node) -> KernelBuilder:
@@ -162,7 +162,7 @@ def build_softmax(network: Network, node: Node) -> KernelBuilder:
         total = builder.write("S", [i, j], "+=", power)
         # The same for a row, so that it is divided once.
         result = f"({power}*(1/{total}))"
-    return builder.finish(shape, tuple(axis for axis in axes if axis.extent > 1), result)
+    return builder.finish(shape, axes, result)
 
 
 def _normalize(builder: KernelBuilder, x: str, outer: Sequence[str], inner: Sequence[str], eps: float) -> str:
@@ -182,7 +182,7 @@ def build_layer_normalization(network: Network, node: Node) -> KernelBuilder:
     axes = _around(builder, shape, first, len(shape) - 1)[:2]
     x = _read(builder, node.inputs[0], axes)
     result = _normalize(builder, x, ["i"], ["k"], node.attributes.get("epsilon", 1e-5))
-    builder.finish(shape, tuple(axis for axis in axes if axis.extent > 1), "")
+    builder.finish(shape, axes, "")
     scale = f"*{builder.broadcast(node.inputs[1])}" if node.has(1) else ""
     bias = f"+{builder.broadcast(node.inputs[2])}" if node.has(2) else ""
     builder.result = f"({result}{scale}{bias})"
@@ -200,5 +200,4 @@ def build_instance_normalization(network: Network, node: Node) -> KernelBuilder:
     x = _read(builder, node.inputs[0], axes)
     result = _normalize(builder, x, ["n", "c"], ["k"], node.attributes.get("epsilon", 1e-5))
     scale, bias = (_read(builder, name, axes[1:2]) for name in node.inputs[1:3])
-    kept = tuple(axis for axis in axes if axis.extent > 1)
-    return builder.finish(shape, kept, f"({result}*{scale}+{bias})")
+    return builder.finish(shape, axes, f"({result}*{scale}+{bias})")

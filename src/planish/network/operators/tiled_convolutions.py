@@ -1,7 +1,5 @@
 """Depthwise and transposed convolutions, and pooling, of images whose channels are last, over tiles.
 
-Depthwise convolutions and pooling of images that are stored with channels last.
-
 Each tile is computed for a vector of channels at a time: a row of inputs is loaded once, and multiplied by
 all taps that meet it, into results in registers. There is no copy of the input with edges.
 
@@ -57,20 +55,20 @@ def build_depthwise(network: Network, node: Node) -> KernelBuilder:
     builder = KernelBuilder(network)
     for axis, extent in zip("nkyxrs", (*out[:2], *out[2:], *window), strict=True):
         builder.axis(axis, extent)
-    subscripts = [(builder.subscript({"n": 1}), shape[0]), (builder.subscript({"k": 1}), shape[1])]
+    subscripts = builder.along("nk")
     subscripts += [
         (builder.subscript({y: steps.strides[d], r: steps.dilations[d]}, -steps.pads[d][0]), shape[d + 2])
         for d, (y, r) in enumerate(("yr", "xs"))
     ]
     read = builder.access(node.inputs[0], subscripts, 0.0, range(4))
-    tap = builder.access(name, [(builder.subscript({a: 1}), builder.sizes[a]) for a in "rsk"])
+    tap = builder.access(name, builder.along("rsk"))
     axes = [Axis(a, builder.sizes[a], (d,)) for a, d in zip("nyxk", (0, 2, 3, 1), strict=True)]
     result = builder.write("T", [axis.name for axis in axes], "+=", f"{read}*{tap}")
     if node.has(2):
-        result = f"({result}+{builder.access(node.inputs[2], [(builder.subscript({'k': 1}), out[1])])})"
+        result = f"({result}+{builder.access(node.inputs[2], builder.along('k'))})"
     tree = _WindowTree(shape, out, (window[0], window[1]), steps)
     builder.make_tree = tree.build
-    return builder.finish(out, tuple(axis for axis in axes if axis.extent > 1), result)
+    return builder.finish(out, axes, result)
 
 
 MOST_TAPS = 25
@@ -88,15 +86,10 @@ def is_tiled_pooling(network: Network, node: Node) -> bool:
 
 def build_tiled_pooling(network: Network, node: Node) -> KernelBuilder:
     """Build MaxPool and AveragePool."""
-    builder, shape, out = (
-        build_pooling(network, node),
-        network.shape(node.inputs[0]),
-        network.shape(node.output),
-    )
+    builder, shape = build_pooling(network, node), network.shape(node.inputs[0])
     window = tuple(node.attributes["kernel_shape"])
-    steps = window_steps(node, shape[2:], window)
-    combine = "max" if node.operator == "MaxPool" else "add"
-    tree = _WindowTree(shape, out, (window[0], window[1]), steps, combine)
+    steps, combine = window_steps(node, shape[2:], window), "max" if node.operator == "MaxPool" else "add"
+    tree = _WindowTree(shape, network.shape(node.output), (window[0], window[1]), steps, combine)
     builder.make_tree = tree.build
     return builder
 
@@ -116,12 +109,7 @@ class _WindowTree:
     """
 
     def __init__(
-        self,
-        shape: Pair,
-        out: Pair,
-        window: tuple[int, int],
-        steps: WindowSteps,
-        combine: str = "",
+        self, shape: Pair, out: Pair, window: tuple[int, int], steps: WindowSteps, combine: str = ""
     ) -> None:
         self.combine = combine
         self.shape, self.out, self.window = shape, out, window
@@ -298,7 +286,7 @@ def build_tap_sum(network: Network, node: Node) -> KernelBuilder:
     builder.operands[stand_in] = network.root(node.inputs[0]), tuple(axis.extent for axis in kept)
     result = f"{stand_in}[{','.join(axis.name for axis in kept)}]"
     if node.has(1):
-        result = f"({result}+{builder.access(node.inputs[1], [(builder.subscript({'k': 1}), out[1])])})"
+        result = f"({result}+{builder.access(node.inputs[1], builder.along('k'))})"
     builder.make_tree = lambda program: _tree(taps, out, program, stand_in)
     return builder.finish(out, kept, result)
 

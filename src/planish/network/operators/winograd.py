@@ -509,8 +509,7 @@ def build_input_transform(network: Network, node: Node) -> KernelBuilder:
     for name, extent in zip("pqrsuvc", (*sizes, *sizes, *geometry.grid, channels), strict=True):
         builder.axis(name, extent)
     subscripts = [
-        (builder.subscript({"n": 1}), geometry.batch),
-        (builder.subscript({"c": 1}), channels),
+        *builder.along("nc"),
         (builder.subscript({"u": geometry.extents[0], "r": 1}, -pads[0]), height),
         (builder.subscript({"v": geometry.extents[1], "s": 1}, -pads[1]), width),
     ]
@@ -524,8 +523,7 @@ def build_input_transform(network: Network, node: Node) -> KernelBuilder:
     result = builder.write("T", [a.name for a in axes], "+=", "*".join(factors))
     names = builder.operand(node.inputs[0], _stored(network, node.inputs[0])), OUTPUT
     builder.make_tree = lambda _: input_transform_tree(geometry, (height, width, channels), pads, names)
-    kept = tuple(axis for axis in axes if axis.extent > 1)
-    return builder.finish(network.shape(node.output), kept, result)
+    return builder.finish(network.shape(node.output), axes, result)
 
 
 def _stored(network: Network, name: str) -> Shape:
@@ -543,7 +541,6 @@ def build_output_transform(network: Network, node: Node) -> KernelBuilder:
     builder.operands[stand_in] = network.root(node.inputs[0]), tuple(axis.extent for axis in kept)
     result = f"{stand_in}[{','.join(axis.name for axis in kept)}]"
     if node.has(1):
-        bias = builder.access(node.inputs[1], [(builder.subscript({"k": 1}), out[1])])
-        result = f"({result}+{bias})"
+        result = f"({result}+{builder.access(node.inputs[1], builder.along('k'))})"
     builder.make_tree = lambda program: output_transform_tree(geometry, out[1], program, stand_in)
     return builder.finish(out, kept, result)

@@ -11,7 +11,8 @@ What is not a program of `loops` is a function that runs in Python too, on flat 
 Parameters are arrays, or constants of the kernel: numbers, tuples of them, functions, and None for an array
 that is left out. A condition of constants is decided while compiling. Values are i1, i64, float and double;
 integers are widened to i64 when they are loaded. There are assignments, `for` over `range`, `while`,
-`if`, `break`, `return`, arithmetic, comparisons, calls of other such functions, and those of `INTRINSICS`.
+`if`, `break`, `return`, arithmetic, comparisons, calls of other such functions, and those of `INTRINSICS`
+and of the module `operator`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import operator
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -434,6 +436,17 @@ class _Function(FunctionEmitter):
         found = [self._expression(each) for each in node.args]
         if function in INTRINSICS:
             return INTRINSICS[function](self, found)
+        match _OPERATORS.get(function):
+            case ast.operator() as op:
+                return self._binary(op, *found)
+            case ast.cmpop() as op:
+                return self._compare(op, *found)
+            case ast.unaryop() as op:
+                return self._unary(op, *found)
+            case None:
+                return self._call_function(function, found)
+
+    def _call_function(self, function: Callable[..., Any], found: Sequence[Entity]) -> Entity | None:
         constants, arguments, passed = dict[str, Entity](), dict[str, str](), list[str]()
         for parameter, each in zip(_parsed(function).args.args, found, strict=True):
             match each:
@@ -462,6 +475,14 @@ def _as_read(target: ast.expr) -> ast.expr:
             return ast.Subscript(value, index, ast.Load())
         case _:
             raise KernelLanguageError(f"{ast.unparse(target)} is assigned")
+
+
+_OPERATORS: Mapping[Callable[..., Any], ast.operator | ast.cmpop | ast.unaryop] = {
+    operator.add: ast.Add(), operator.sub: ast.Sub(), operator.mul: ast.Mult(), operator.neg: ast.USub(),
+    operator.and_: ast.BitAnd(), operator.or_: ast.BitOr(), operator.xor: ast.BitXor(),
+    operator.invert: ast.Invert(), operator.eq: ast.Eq(), operator.lt: ast.Lt(), operator.le: ast.LtE(),
+    operator.gt: ast.Gt(), operator.ge: ast.GtE(),
+}  # fmt: skip
 
 
 _OF_INTEGERS: Mapping[type, str] = {

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 
 from planish.network.ir import Array, Network, Node, Shape, TensorType
-from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
+from planish.network.python_kernels.program import (
+    PythonKernel,
+    PythonProgram,
+    around,
+    divisible,
+    python_kernel,
+)
 
 COPY = "Copy"
 """The operator of a node that copies by tables: attributes `tables`, and `fill` where one of them is -1."""
@@ -153,11 +160,10 @@ def join_two(a: Array, b: Array, out: Array, rows: int, of_a: int, of_b: int) ->
 
 def write_concatenation(network: Network, node: Node) -> PythonKernel:
     """Write Concat of two tensors."""
-    a, b = (network.types[name] for name in node.inputs)
-    d = node.attributes["axis"] % len(a.shape)
-    constants = (("rows", prod(a.shape[:d])), ("of_a", prod(a.shape[d:])), ("of_b", prod(b.shape[d:])))
-    program = PythonProgram(join_two, (("a", a.dtype), ("b", a.dtype), ("out", a.dtype)), constants)
-    return PythonKernel((node,), program, dict(zip("ab", node.inputs, strict=True)), {"out": node.output})
+    a, b = (network.shape(name) for name in node.inputs)
+    d = node.attributes["axis"] % len(a)
+    rows, of_a, of_b = prod(a[:d]), prod(a[d:]), prod(b[d:])
+    return python_kernel(network, node, join_two, "a b", rows=rows, of_a=of_a, of_b=of_b)
 
 
 # Look-ups by indices that are computed
@@ -268,37 +274,22 @@ def one_hot(indices: Array, values: Array, out: Array, before: int, depth: int, 
                 out[(i * depth + k) * after + j] = values[1] if index == k else values[0]
 
 
-def _kernel(network: Network, node: Node, function: Any, names: str, **constants: Any) -> PythonKernel:
-    """Write a kernel whose first arrays are the node's inputs, and whose last is its output."""
-    listed = names.split()
-    inputs = dict(zip(listed, node.inputs, strict=False))
-    arrays = [(name, network.types[tensor].dtype) for name, tensor in inputs.items()]
-    arrays.append(("out", network.types[node.output].dtype))
-    return PythonKernel(
-        (node,),
-        PythonProgram(function, tuple(arrays), tuple(constants.items())),
-        inputs,
-        {"out": node.output},
-    )
-
-
 def write_wrapped_indices(network: Network, node: Node) -> PythonKernel:
     """Write indices that count from the beginning."""
     size = network.types[node.output].size
-    return _kernel(network, node, wrap, "x", count=size, n=node.attributes["extent"])
+    return python_kernel(network, node, wrap, "x", count=size, n=node.attributes["extent"])
 
 
 def write_gather(network: Network, node: Node) -> PythonKernel:
     """Write Gather."""
     shape, indices = network.shape(node.inputs[0]), network.shape(node.inputs[1])
-    d = node.attributes.get("axis", 0) % len(shape)
-    sizes = {"before": prod(shape[:d]), "n": shape[d], "count": prod(indices), "after": prod(shape[d + 1 :])}
-    return _kernel(network, node, gather_rows, "x indices", **sizes)
+    sizes = around(shape, node.attributes.get("axis", 0) % len(shape))
+    return python_kernel(network, node, gather_rows, "x indices", **sizes, count=prod(indices))
 
 
 def write_gather_elements(network: Network, node: Node) -> PythonKernel:
     """Write GatherElements."""
-    return _kernel(network, node, gather_elements, "x indices", **_elements(network, node))
+    return python_kernel(network, node, gather_elements, "x indices", **_elements(network, node))
 
 
 def _elements(network: Network, node: Node) -> dict[str, Any]:
@@ -309,29 +300,17 @@ def _elements(network: Network, node: Node) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def combination(node: Node) -> Any:
-    """Return how updates join what is there; None where they replace it."""
-    from planish.network.python_kernels import scalars
-
-    name = node.attributes.get("reduction", "none")
-    known = {
-        "none": None,
-        "add": scalars.add,
-        "mul": scalars.multiply,
-        "max": scalars.larger,
-        "min": scalars.smaller,
-    }
-    return known[name]
+_COMBINED: Mapping[str, Any] = {"none": None, "add": add, "mul": mul, "max": max, "min": min}
+"""How updates join what is there; None where they replace it."""
 
 
 def write_scatter_elements(network: Network, node: Node) -> PythonKernel:
     """Write ScatterElements."""
-    constants = {
-        "whole": network.types[node.output].size,
-        **_elements(network, node),
-        "combine": combination(node),
-    }
-    return _kernel(network, node, scatter_elements, "x indices updates", **constants)
+    whole, how = network.types[node.output].size, _COMBINED[node.attributes.get("reduction", "none")]
+    elements = _elements(network, node)
+    return python_kernel(
+        network, node, scatter_elements, "x indices updates", whole=whole, **elements, combine=how
+    )
 
 
 def write_gather_nd(network: Network, node: Node) -> PythonKernel:
@@ -339,39 +318,24 @@ def write_gather_nd(network: Network, node: Node) -> PythonKernel:
     shape, indices = network.shape(node.inputs[0]), network.shape(node.inputs[1])
     first, depth = node.attributes.get("batch_dims", 0), indices[-1]
     after = first + depth
-    return _kernel(
-        network,
-        node,
-        gather_nd,
-        "x indices",
-        batches=prod(shape[:first]),
-        count=prod(indices[first:-1]),
-        depth=depth,
-        extents=shape[first:after],
-        strides=strides_of(shape)[first:after],
-        step=prod(shape[first:]),
-        columns=prod(shape[after:]),
-    )
+    return python_kernel(
+        network, node, gather_nd, "x indices", batches=prod(shape[:first]), count=prod(indices[first:-1]),
+        depth=depth, extents=shape[first:after], strides=strides_of(shape)[first:after],
+        step=prod(shape[first:]), columns=prod(shape[after:]),
+    )  # fmt: skip
 
 
 def write_scatter_nd(network: Network, node: Node) -> PythonKernel:
     """Write ScatterND."""
     shape, indices = network.shape(node.inputs[0]), network.shape(node.inputs[1])
     depth = indices[-1]
-    return _kernel(
-        network,
-        node,
-        scatter_nd,
-        "x indices updates found",
-        **({} if node.has(3) else {"found": None}),
-        whole=prod(shape),
-        count=prod(indices[:-1]),
-        depth=depth,
-        extents=shape[:depth],
-        strides=strides_of(shape)[:depth],
-        columns=prod(shape[depth:]),
-        combine=combination(node),
-    )
+    found: dict[str, Any] = {} if node.has(3) else {"found": None}
+    return python_kernel(
+        network, node, scatter_nd, "x indices updates found", **found,
+        whole=prod(shape), count=prod(indices[:-1]), depth=depth, extents=shape[:depth],
+        strides=strides_of(shape)[:depth], columns=prod(shape[depth:]),
+        combine=_COMBINED[node.attributes.get("reduction", "none")],
+    )  # fmt: skip
 
 
 def write_one_hot(network: Network, node: Node) -> PythonKernel:
@@ -379,5 +343,5 @@ def write_one_hot(network: Network, node: Node) -> PythonKernel:
     out = network.shape(node.output)
     d = node.attributes.get("axis", -1) % len(out)
     taken = Node(node.operator, node.name, (node.inputs[0], node.inputs[2]), node.output, node.attributes)
-    sizes = {"before": prod(out[:d]), "depth": out[d], "after": prod(out[d + 1 :])}
-    return _kernel(network, taken, one_hot, "indices values", **sizes)
+    before, after = prod(out[:d]), prod(out[d + 1 :])
+    return python_kernel(network, taken, one_hot, "indices values", before=before, depth=out[d], after=after)

@@ -6,11 +6,10 @@ if there is none, it is 0.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from planish.network.ir import Array, Network, Node, Shape
-from planish.network.python_kernels.program import PythonKernel, PythonProgram
+from planish.network.python_kernels.program import PythonKernel, around, python_kernel
 from planish.network.python_kernels.selection import precedes, select_top
 
 COMPACT = "Compact"
@@ -202,89 +201,55 @@ def write_shape(count: Array, out: Array, most: Shape, dimension: int) -> None:
 def write_nonzero(network: Network, node: Node) -> PythonKernel:
     """Write NonZero."""
     value = network.types[node.inputs[0]]
-    arrays = (("x", value.dtype), ("out", "int64"), ("count", "int64"))
-    program = PythonProgram(find_nonzero, arrays, (("size", value.size), ("shape", value.shape)))
-    return PythonKernel((node,), program, {"x": node.inputs[0]}, {"out": node.output, "count": node.more[0]})
+    return python_kernel(network, node, find_nonzero, "x", "out count", size=value.size, shape=value.shape)
 
 
 def write_compress(network: Network, node: Node) -> PythonKernel:
     """Write Compress."""
-    x, condition, out = (network.types[name] for name in (*node.inputs, node.output))
+    x, condition = (network.types[name] for name in node.inputs)
     axis = node.attributes.get("axis")
     d, shape = (0, (x.size,)) if axis is None else (axis % len(x.shape), x.shape)
-    constants = {
-        "before": prod(shape[:d]), "n": shape[d], "after": prod(shape[d + 1 :]),
-        "tested": min(condition.size, shape[d]), "room": out.shape[d],
-    }  # fmt: skip
-    arrays = (("x", x.dtype), ("condition", condition.dtype), ("out", out.dtype), ("count", "int64"))
-    return PythonKernel(
-        (node,), PythonProgram(compress, arrays, tuple(constants.items())),
-        dict(zip(("x", "condition"), node.inputs, strict=True)), {"out": node.output, "count": node.more[0]},
+    return python_kernel(
+        network, node, compress, "x condition", "out count", **around(shape, d),
+        tested=min(condition.size, shape[d]), room=network.shape(node.output)[d],
     )  # fmt: skip
 
 
 def write_unique(network: Network, node: Node) -> PythonKernel:
     """Write Unique."""
     value = network.types[node.inputs[0]]
-    written = ("out", "first", "inverse", "counts", "count")
-    outputs = dict[str, str](zip(written, (node.output, *node.more), strict=True))
-    arrays = (
-        ("x", value.dtype), ("out", value.dtype), *((name, "int64") for name in written[1:]),
-        ("values", value.dtype), ("indices", "int64"), ("order", "int64"),
-    )  # fmt: skip
-    scratch: dict[str, int] = dict.fromkeys(["values", "indices", "order"], 8 * value.size)
-    program = PythonProgram(find_unique, arrays, (("n", value.size),))
-    return PythonKernel((node,), program, {"x": node.inputs[0]}, outputs, scratch=scratch)
+    kinds = {"values": value.dtype, "indices": "int64", "order": "int64"}
+    scratch = {name: (kind, 8 * value.size) for name, kind in kinds.items()}
+    outputs = "out first inverse counts count"
+    return python_kernel(network, node, find_unique, "x", outputs, scratch, n=value.size)
 
 
 def write_suppressed_boxes(network: Network, node: Node) -> PythonKernel:
     """Write NonMaxSuppression."""
-    batches, classes, n = network.shape(node.inputs[1])
-    constants = {
-        "batches": batches, "classes": classes, "n": n, "most": node.attributes["most"],
-        "room": network.shape(node.output)[0], "overlap": node.attributes.get("overlap", 0.0),
-        "threshold": node.attributes.get("threshold"), "centered": bool(node.attributes["center_point_box"]),
-    }  # fmt: skip
-    arrays = (
-        ("boxes", "float32"), ("scores", "float32"), ("out", "int64"), ("count", "int64"), ("heap", "int64")
+    (batches, classes, n), attributes = network.shape(node.inputs[1]), node.attributes
+    return python_kernel(
+        network, node, suppress_boxes, "boxes scores", "out count", {"heap": ("int64", 8 * n)},
+        batches=batches, classes=classes, n=n, most=attributes["most"], room=network.shape(node.output)[0],
+        overlap=attributes.get("overlap", 0.0), threshold=attributes.get("threshold"),
+        centered=bool(attributes["center_point_box"]),
     )  # fmt: skip
-    return PythonKernel(
-        (node,), PythonProgram(suppress_boxes, arrays, tuple(constants.items())),
-        dict(zip(("boxes", "scores"), node.inputs, strict=True)),
-        {"out": node.output, "count": node.more[0]}, scratch={"heap": 8 * n},
-    )  # fmt: skip
-
-
-def _along(network: Network, node: Node) -> dict[str, Any]:
-    shape, d = network.shape(node.inputs[0]), node.attributes["dimension"]
-    return {"before": prod(shape[:d]), "n": shape[d], "after": prod(shape[d + 1 :])}
 
 
 def write_mask(network: Network, node: Node) -> PythonKernel:
     """Write a replacement of what was not found."""
     dtype, value = network.types[node.output].dtype, node.attributes["value"]
+    sizes = around(network.shape(node.inputs[0]), node.attributes["dimension"])
     value = float(value) if dtype == "float32" else int(value)
-    constants = {**_along(network, node), "value": value}
-    arrays = (("x", dtype), ("count", "int64"), ("out", dtype))
-    return PythonKernel(
-        (node,), PythonProgram(mask_tail, arrays, tuple(constants.items())),
-        dict(zip(("x", "count"), node.inputs, strict=True)), {"out": node.output},
-    )  # fmt: skip
+    return python_kernel(network, node, mask_tail, "x count", **sizes, value=value)
 
 
 def write_compact(network: Network, node: Node) -> PythonKernel:
     """Write a copy of what was found without room behind it."""
-    dtype = network.types[node.output].dtype
-    arrays = (("x", dtype), ("count", "int64"), ("out", dtype))
-    return PythonKernel(
-        (node,), PythonProgram(compact, arrays, tuple(_along(network, node).items())),
-        dict(zip(("x", "count"), node.inputs, strict=True)), {"out": node.output},
-    )  # fmt: skip
+    sizes = around(network.shape(node.inputs[0]), node.attributes["dimension"])
+    return python_kernel(network, node, compact, "x count", **sizes)
 
 
 def write_found_shape(network: Network, node: Node) -> PythonKernel:
     """Write the shape of what was found."""
-    del network
-    constants = (("most", tuple(node.attributes["most"])), ("dimension", node.attributes["dimension"]))
-    program = PythonProgram(write_shape, (("count", "int64"), ("out", "int64")), constants)
-    return PythonKernel((node,), program, {"count": node.inputs[0]}, {"out": node.output})
+    most, dimension = tuple(node.attributes["most"]), node.attributes["dimension"]
+    return python_kernel(network, node, write_shape, "count", most=most, dimension=dimension)

@@ -132,8 +132,7 @@ def _is_nan(of: FunctionEmitter, args: Sequence[Entity]) -> Entity:
     return Operand("i1", of.define(f"fcmp uno {value.type} {value.text}, {value.text}"))
 
 
-def _length(of: FunctionEmitter, args: Sequence[Entity]) -> Entity:
-    del of
+def _length(_of: FunctionEmitter, args: Sequence[Entity]) -> Entity:
     (found,) = args
     assert isinstance(found, Constant)
     return Constant(len(found.value))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
-from planish.network.ir import Array, Node
+from planish.network.ir import Array, Network, Node, Shape
 
 FINE = 8
 """Iterations of a loop that are enough to be divided among cores; of fewer, cores may get unequal parts."""
@@ -98,3 +99,33 @@ class PythonKernel:
     def operators(self) -> str:
         """Name its operators."""
         return "+".join(node.operator for node in self.nodes)
+
+
+def python_kernel(
+    network: Network, node: Node, function: Callable[..., None], inputs: str, outputs: str = "out",
+    scratch: Mapping[str, tuple[str, int]] = {}, flops: int = 0, **constants: Any,
+) -> PythonKernel:  # fmt: skip
+    """Write a kernel whose arrays are a node's inputs, its outputs, and then scratch.
+
+    Args:
+        network: with the types of the node's tensors.
+        node: what is computed.
+        function: what computes it.
+        inputs: parameters that are the node's inputs; the last ones may lack.
+        outputs: parameters that are its outputs.
+        scratch: further parameters, each with its element type and its bytes.
+        flops: arithmetic operations, about.
+        constants: all other parameters.
+    """
+    read = dict(zip(inputs.split(), node.inputs, strict=False))
+    written = dict(zip(outputs.split(), (node.output, *node.more), strict=False))
+    arrays = [(name, network.types[tensor].dtype) for name, tensor in (*read.items(), *written.items())]
+    arrays += [(name, dtype) for name, (dtype, _) in scratch.items()]
+    program = PythonProgram(function, tuple(arrays), tuple(constants.items()), flops)
+    sizes = {name: size for name, (_, size) in scratch.items()}
+    return PythonKernel((node,), program, read, written, scratch=sizes)
+
+
+def around(shape: Shape, d: int) -> dict[str, Any]:
+    """Return the elements before a dimension, along it and after it, as constants of a kernel."""
+    return {"before": prod(shape[:d]), "n": shape[d], "after": prod(shape[d + 1 :])}

@@ -14,13 +14,13 @@ import numpy as np
 from planish.network.ir import Array, Network, Node, TensorType
 from planish.network.python_kernels import scalars
 from planish.network.python_kernels.intrinsics import fused, sigmoid
-from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
+from planish.network.python_kernels.program import PythonKernel, divisible, python_kernel
 
 GATES: Mapping[str, int] = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Operator to how many gates it has."""
 _ACTIVATIONS: Mapping[str, Any] = {
     "sigmoid": sigmoid,
-    "tanh": scalars.hyperbolic_tangent,
+    "tanh": np.tanh,
     "relu": scalars.rectified,
     "hardsigmoid": scalars.hard_sigmoid,
     "softsign": scalars.soft_sign,
@@ -387,8 +387,6 @@ def write_recurrence(network: Network, node: Node) -> PythonKernel:
         "GRU": (gru, ("lengths", "h0")),
         "RNN": (rnn, ("lengths", "h0")),
     }[operator]
-    names: Sequence[str] = ("y", "y_h", "y_c")
-    outputs = dict[str, str](zip(names, (node.output, *node.more), strict=False))
     constants: dict[str, Any] = {
         "steps": steps, "batch": batch, "hidden": hidden, "block": block_of(hidden), "directions": directions,
         "backward": attributes.get("direction", "forward") == "reverse", **dict(functions),
@@ -396,11 +394,8 @@ def write_recurrence(network: Network, node: Node) -> PythonKernel:
     }  # fmt: skip
     if operator == "GRU":
         constants["linear"] = bool(attributes.get("linear_before_reset"))
-    arrays = [(key, network.types[name].dtype) for key, name in zip(parameters, node.inputs, strict=True)]
-    arrays += [(key, "float32") for key in (*outputs, "gates")]
     flops = 2 * steps * batch * directions * GATES[operator] * hidden * hidden
-    program = PythonProgram(function, tuple(arrays), tuple(constants.items()), flops)
-    scratch = {"gates": 4 * 4 * hidden}
-    return PythonKernel(
-        (node,), program, dict(zip(parameters, node.inputs, strict=True)), outputs, scratch=scratch
+    scratch = {"gates": ("float32", 4 * 4 * hidden)}
+    return python_kernel(
+        network, node, function, " ".join(parameters), "y y_h y_c", scratch, flops, **constants
     )

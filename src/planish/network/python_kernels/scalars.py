@@ -16,21 +16,6 @@ from planish.network.python_kernels.intrinsics import bits_of_float, float_of_bi
 # Whole numbers
 
 
-def add(a: Any, b: Any) -> Any:
-    """Return a + b."""
-    return a + b
-
-
-def subtract(a: Any, b: Any) -> Any:
-    """Return a - b."""
-    return a - b
-
-
-def multiply(a: Any, b: Any) -> Any:
-    """Return a * b."""
-    return a * b
-
-
 def divide(a: Any, b: Any) -> Any:
     """Return a / b towards 0; 0 where b is 0."""
     if b == 0:
@@ -71,29 +56,9 @@ def power(a: Any, b: Any) -> Any:
     return result
 
 
-def negate(a: Any) -> Any:
-    """Return -a."""
-    return -a
-
-
-def absolute(a: Any) -> Any:
-    """Return the absolute value."""
-    return abs(a)
-
-
 def sign(a: Any) -> Any:
     """Return -1, 0 or 1."""
     return int(a > 0) - int(a < 0)
-
-
-def smaller(a: Any, b: Any) -> Any:
-    """Return the smaller one."""
-    return min(a, b)
-
-
-def larger(a: Any, b: Any) -> Any:
-    """Return the larger one."""
-    return max(a, b)
 
 
 def within(a: Any, low: Any, high: Any) -> Any:
@@ -106,26 +71,6 @@ def choose(condition: Any, a: Any, b: Any) -> Any:
     return a if condition != 0 else b
 
 
-def bits_and(a: Any, b: Any) -> Any:
-    """Return the bits that both have."""
-    return a & b
-
-
-def bits_or(a: Any, b: Any) -> Any:
-    """Return the bits that one of them has."""
-    return a | b
-
-
-def bits_xor(a: Any, b: Any) -> Any:
-    """Return the bits that only one of them has."""
-    return a ^ b
-
-
-def bits_not(a: Any) -> Any:
-    """Return all other bits."""
-    return -1 - a
-
-
 def shift_left(a: Any, b: Any) -> Any:
     """Return the bits, moved up."""
     return a << b if b < 64 else 0
@@ -134,31 +79,6 @@ def shift_left(a: Any, b: Any) -> Any:
 def shift_right(a: Any, b: Any) -> Any:
     """Return the bits of a number that is not negative, moved down."""
     return a >> b if b < 64 else 0
-
-
-def equal(a: Any, b: Any) -> Any:
-    """Return whether they are equal."""
-    return a == b
-
-
-def less(a: Any, b: Any) -> Any:
-    """Return whether a is less."""
-    return a < b
-
-
-def less_or_equal(a: Any, b: Any) -> Any:
-    """Return whether a is not greater."""
-    return a <= b
-
-
-def greater(a: Any, b: Any) -> Any:
-    """Return whether a is greater."""
-    return a > b
-
-
-def greater_or_equal(a: Any, b: Any) -> Any:
-    """Return whether a is not less."""
-    return a >= b
 
 
 # Conversions
@@ -180,21 +100,6 @@ def truth(a: Any) -> Any:
 
 
 # Floats
-
-
-def floor(a: Any) -> Any:
-    """Return the largest whole number that is not greater."""
-    return np.floor(a)
-
-
-def ceil(a: Any) -> Any:
-    """Return the smallest whole number that is not less."""
-    return np.ceil(a)
-
-
-def nearest(a: Any) -> Any:
-    """Return the nearest whole number, an even one of two."""
-    return np.rint(a)
 
 
 def float_modulo(a: Any, b: Any) -> Any:
@@ -349,11 +254,6 @@ def inverse_hyperbolic_tangent(a: Any) -> Any:
     if abs(x) < 0.001:
         return x + x * x * x * (1.0 / 3.0)
     return 0.5 * np.log((1.0 + x) / (1.0 - x))
-
-
-def hyperbolic_tangent(a: Any) -> Any:
-    """Return tanh(a)."""
-    return np.tanh(a)
 
 
 def rectified(a: Any) -> Any:

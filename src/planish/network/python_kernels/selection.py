@@ -9,7 +9,7 @@ from typing import Any
 from planish.network.ir import Array, Network, Node, Shape
 from planish.network.operators.contractions import window_steps
 from planish.network.python_kernels import scalars
-from planish.network.python_kernels.program import PythonKernel, PythonProgram, divisible
+from planish.network.python_kernels.program import PythonKernel, around, divisible, python_kernel
 
 INDEXED_POOL = "MaxPoolIndices"
 """The operator of MaxPool with the indices of its maxima."""
@@ -199,45 +199,35 @@ def reverse_sequences(
                 out[(a * inner + b) * after + j] = x[source + j]
 
 
-def _around(shape: Shape, d: int) -> dict[str, int]:
-    return {"before": prod(shape[:d]), "n": shape[d], "after": prod(shape[d + 1 :])}
-
-
 def write_arg_extreme(network: Network, node: Node) -> PythonKernel:
     """Write ArgMax or ArgMin."""
-    value, out = network.types[node.inputs[0]], network.types[node.output]
-    constants = {
-        **_around(value.shape, node.attributes.get("axis", 0) % len(value.shape)),
-        "greatest": node.base == "ArgMax",
-        "last": bool(node.attributes.get("select_last_index")),
-    }
-    program = PythonProgram(find_extreme, (("x", value.dtype), ("out", out.dtype)), tuple(constants.items()))
-    return PythonKernel((node,), program, {"x": node.inputs[0]}, {"out": node.output})
+    shape, attributes = network.shape(node.inputs[0]), node.attributes
+    return python_kernel(
+        network, node, find_extreme, "x", **around(shape, attributes.get("axis", 0) % len(shape)),
+        greatest=node.base == "ArgMax", last=bool(attributes.get("select_last_index")),
+    )  # fmt: skip
 
 
 def write_top_k(network: Network, node: Node) -> PythonKernel:
     """Write TopK, whose outputs are both computed."""
-    value, out = network.types[node.inputs[0]], network.types[node.output]
-    d = node.attributes.get("axis", -1) % len(value.shape)
-    k = out.shape[d]
-    constants = {**_around(value.shape, d), "k": k, "greatest": bool(node.attributes.get("largest", 1))}
-    arrays = (("x", value.dtype), ("values", value.dtype), ("indices", "int64"), ("order", "int64"))
-    return PythonKernel(
-        (node,), PythonProgram(select_top, arrays, tuple(constants.items())), {"x": node.inputs[0]},
-        {"values": node.output, "indices": node.more[0]}, scratch={"order": 8 * max(k, 1)},
+    shape, largest = network.shape(node.inputs[0]), bool(node.attributes.get("largest", 1))
+    d = node.attributes.get("axis", -1) % len(shape)
+    k = network.shape(node.output)[d]
+    return python_kernel(
+        network, node, select_top, "x", "values indices", {"order": ("int64", 8 * max(k, 1))},
+        **around(shape, d), k=k, greatest=largest,
     )  # fmt: skip
 
 
 def write_cumulative_sum(network: Network, node: Node) -> PythonKernel:
     """Write CumSum."""
-    value = network.types[node.inputs[0]]
+    value, attributes = network.types[node.inputs[0]], node.attributes
     (axis,) = network.whole_numbers(node, 1) or (0,)
-    constants = {
-        **_around(value.shape, axis % len(value.shape)), "exclusive": bool(node.attributes.get("exclusive")),
-        "reverse": bool(node.attributes.get("reverse")), "zero": 0.0 if value.dtype == "float32" else 0,
-    }  # fmt: skip
-    program = PythonProgram(cumulate, (("x", value.dtype), ("out", value.dtype)), tuple(constants.items()))
-    return PythonKernel((node,), program, {"x": node.inputs[0]}, {"out": node.output})
+    return python_kernel(
+        network, node, cumulate, "x", **around(value.shape, axis % len(value.shape)),
+        exclusive=bool(attributes.get("exclusive")), reverse=bool(attributes.get("reverse")),
+        zero=0.0 if value.dtype == "float32" else 0,
+    )  # fmt: skip
 
 
 def integer_reduction(
@@ -270,20 +260,12 @@ def _reduce(network: Network, node: Node, start: int, combine: Any, form: Any) -
         [d for d in range(rank)[::-1] if d in reduced],
     )
     count = prod(value.shape[d] for d in inner)
-    constants = {
-        "size": out.size,
-        "shape": tuple(value.shape[d] for d in outer),
-        "strides": tuple(strides[d] for d in outer),
-        "reduced": count,
-        "inner": tuple(value.shape[d] for d in inner),
-        "steps": tuple(strides[d] for d in inner),
-        "start": start,
-        "combine": combine,
-        "form": form,
-        "divisor": count if node.base == "ReduceMean" else 1,
-    }
-    program = PythonProgram(reduce_whole, (("x", value.dtype), ("out", out.dtype)), tuple(constants.items()))
-    return PythonKernel((node,), program, {"x": node.inputs[0]}, {"out": node.output})
+    return python_kernel(
+        network, node, reduce_whole, "x", size=out.size, shape=tuple(value.shape[d] for d in outer),
+        strides=tuple(strides[d] for d in outer), reduced=count, inner=tuple(value.shape[d] for d in inner),
+        steps=tuple(strides[d] for d in inner), start=start, combine=combine, form=form,
+        divisor=count if node.base == "ReduceMean" else 1,
+    )  # fmt: skip
 
 
 def write_indexed_pooling(network: Network, node: Node) -> PythonKernel:
@@ -295,46 +277,28 @@ def write_indexed_pooling(network: Network, node: Node) -> PythonKernel:
     kernel = tuple(node.attributes["kernel_shape"])
     strides, dilations, pads = window_steps(node, shape[2:], kernel)
     one = (1,) * (2 - rank)
-    constants = {
-        "planes": prod(shape[:2]),
-        "high": (*one, *shape[2:])[0],
-        "wide": shape[-1],
-        "rows": (*one, *out[2:])[0],
-        "columns": out[-1],
-        "kernel": one + kernel,
-        "strides": one + strides,
-        "dilations": one + dilations,
-        "pads": (0,) * (2 - rank) + tuple(before for before, _ in pads),
-        "transposed": bool(node.attributes.get("storage_order")),
-    }
-    arrays = (("x", "float32"), ("out", "float32"), ("indices", "int64"))
-    return PythonKernel(
-        (node,), PythonProgram(maximum_in_windows, arrays, tuple(constants.items())), {"x": node.inputs[0]},
-        {"out": node.output, "indices": node.more[0]},
+    return python_kernel(
+        network, node, maximum_in_windows, "x", "out indices", planes=prod(shape[:2]),
+        high=(*one, *shape[2:])[0], wide=shape[-1], rows=(*one, *out[2:])[0], columns=out[-1],
+        kernel=one + kernel, strides=one + strides, dilations=one + dilations,
+        pads=(0,) * (2 - rank) + tuple(before for before, _ in pads),
+        transposed=bool(node.attributes.get("storage_order")),
     )  # fmt: skip
 
 
 def write_triangle(network: Network, node: Node) -> PythonKernel:
     """Write Trilu."""
-    value = network.types[node.inputs[0]]
-    k = network.whole_numbers(node, 1) or (0,)
-    constants = {
-        "planes": prod(value.shape[:-2]), "rows": value.shape[-2], "columns": value.shape[-1],
-        "upper": bool(node.attributes.get("upper", 1)), "k": k[0],
-    }  # fmt: skip
-    program = PythonProgram(triangle, (("x", value.dtype), ("out", value.dtype)), tuple(constants.items()))
-    return PythonKernel((node,), program, {"x": node.inputs[0]}, {"out": node.output})
+    (*outer, rows, columns), (k,) = network.shape(node.inputs[0]), network.whole_numbers(node, 1) or (0,)
+    upper = bool(node.attributes.get("upper", 1))
+    return python_kernel(
+        network, node, triangle, "x", planes=prod(outer), rows=rows, columns=columns, upper=upper, k=k
+    )
 
 
 def write_reversed_sequences(network: Network, node: Node) -> PythonKernel:
     """Write ReverseSequence."""
-    value = network.types[node.inputs[0]]
-    constants = {
-        "outer": value.shape[0], "inner": value.shape[1], "after": prod(value.shape[2:]),
-        "time_first": node.attributes.get("time_axis", 0) == 0,
-    }  # fmt: skip
-    arrays = (("x", value.dtype), ("lengths", "int64"), ("out", value.dtype))
-    return PythonKernel(
-        (node,), PythonProgram(reverse_sequences, arrays, tuple(constants.items())),
-        {"x": node.inputs[0], "lengths": node.inputs[1]}, {"out": node.output},
+    outer, inner, *rest = network.shape(node.inputs[0])
+    return python_kernel(
+        network, node, reverse_sequences, "x lengths", outer=outer, inner=inner, after=prod(rest),
+        time_first=node.attributes.get("time_axis", 0) == 0,
     )  # fmt: skip

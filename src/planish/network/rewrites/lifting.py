@@ -60,7 +60,7 @@ def join_views(network: Network) -> Network:
                 same[node.output] = root
                 continue
         nodes.append(replace(node, inputs=inputs))
-    return _without_unread(replace(network, nodes=tuple(nodes)))
+    return replace(network, nodes=tuple(nodes)).without_unread()
 
 
 def drop_transposes(network: Network) -> Network:
@@ -83,8 +83,7 @@ def drop_transposes(network: Network) -> Network:
         elif (source := _turned_back(network, node)) is not None:
             node = Node(VIEW, node.name, (source,), node.output)
         nodes.append(node)
-    made = replace(network, nodes=tuple(nodes), types=types, channels_last=frozenset(last))
-    return _without_unread(made)
+    return replace(network, nodes=tuple(nodes), types=types, channels_last=frozenset(last)).without_unread()
 
 
 def _is_row(network: Network, name: str) -> bool:
@@ -110,13 +109,3 @@ def _turned_back(network: Network, node: Node) -> str | None:
         return None
     source = reorder.inputs[0]
     return source if source in network.channels_last else None
-
-
-def _without_unread(network: Network) -> Network:
-    """Leave out nodes that move elements, and whose results nothing reads."""
-    read, kept = set(network.outputs), list[Node]()
-    for node in reversed(network.nodes):
-        if node.operator not in (VIEW, REORDER, "Transpose") or node.output in read:
-            kept.append(node)
-            read.update(node.inputs)
-    return replace(network, nodes=tuple(reversed(kept)))

@@ -53,13 +53,11 @@ def array_of(op: ir.Operation) -> Array:
     return np.array(value).astype(dtype, copy=False).reshape(shape)
 
 
-def _constant(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del operands
+def _constant(w: GraphWriter, op: ir.Operation, _operands: Sequence[Tensor]) -> Sequence[Tensor]:
     return [replace(w.constant(array_of(op)), shape=result_type(op)[0])]
 
 
-def _iota(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del operands
+def _iota(w: GraphWriter, op: ir.Operation, _operands: Sequence[Tensor]) -> Sequence[Tensor]:
     shape, dtype = result_type(op)
     axis = integer(op, "iota_dimension")
     extents = tuple(extent if d == axis else 1 for d, extent in enumerate(shape))
@@ -83,54 +81,29 @@ def _binary(operator: str, of_truths: str = "") -> Rule:
     return rule
 
 
-def _rsqrt(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    return [w.elementwise("Reciprocal", [w.elementwise("Sqrt", operands)])]
+def _of_one(write: Callable[[GraphWriter, Tensor], Tensor]) -> Rule:
+    return lambda w, _op, operands: [write(w, operands[0])]
 
 
-def _exponential_minus_one(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    made = w.elementwise("Exp", operands)
-    return [w.elementwise("Sub", [made, w.scalar_like(made, 1)])]
-
-
-def _log_plus_one(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    return [w.elementwise("Log", [w.elementwise("Add", [operands[0], w.scalar_like(operands[0], 1)])])]
-
-
-def _cube_root(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    size = w.elementwise("Abs", operands)
+def _cube_root(w: GraphWriter, x: Tensor) -> Tensor:
+    size = w.elementwise("Abs", [x])
     root = w.elementwise("Pow", [size, w.scalar_like(size, 1 / 3)])
-    return [w.elementwise("Mul", [w.elementwise("Sign", operands), root])]
+    return w.elementwise("Mul", [w.elementwise("Sign", [x]), root])
 
 
-def _square(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    return [w.elementwise("Mul", [operands[0], operands[0]])]
+def _exponential_minus_one(w: GraphWriter, x: Tensor) -> Tensor:
+    made = w.elementwise("Exp", [x])
+    return w.elementwise("Sub", [made, w.scalar_like(made, 1)])
 
 
-def _erfc(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    made = w.elementwise("Erf", operands)
-    return [w.elementwise("Sub", [w.scalar_like(made, 1), made])]
+def _erfc(w: GraphWriter, x: Tensor) -> Tensor:
+    made = w.elementwise("Erf", [x])
+    return w.elementwise("Sub", [w.scalar_like(made, 1), made])
 
 
-def _is_finite(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    either = [w.elementwise(name, operands, "bool") for name in ("IsInf", "IsNaN")]
-    return [w.elementwise("Not", [w.elementwise("Or", either)])]
-
-
-def _not(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    return [w.elementwise("Not" if operands[0].dtype == "bool" else "BitwiseNot", operands)]
-
-
-def _remainder(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
-    return [w.elementwise("Mod", operands, fmod=1)]
+def _is_finite(w: GraphWriter, x: Tensor) -> Tensor:
+    either = [w.elementwise(name, [x], "bool") for name in ("IsInf", "IsNaN")]
+    return w.elementwise("Not", [w.elementwise("Or", either)])
 
 
 _COMPARISONS = {"EQ": "Equal", "GT": "Greater", "GE": "GreaterOrEqual", "LT": "Less", "LE": "LessOrEqual"}
@@ -154,8 +127,7 @@ def as_wide(w: GraphWriter, tensor: Tensor, shape: Shape) -> Tensor:
     return tensor if tensor.shape == shape else w.broadcast(tensor, [], shape)
 
 
-def _select(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
+def _select(w: GraphWriter, _op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     test, one, other = operands
     if (known := w.known_scalar(test)) is not None:
         return [one if known else other]
@@ -167,8 +139,7 @@ def _select(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Seq
     return [w.elementwise("Or", [chosen, w.elementwise("And", [w.elementwise("Not", [test]), other])])]
 
 
-def _clamp(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del op
+def _clamp(w: GraphWriter, _op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     low, value, high = operands
     bounds = [w.known_scalar(low), w.known_scalar(high)]
     if all(each is not None for each in bounds):
@@ -178,19 +149,9 @@ def _clamp(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequ
     return [w.elementwise("Min", [least, as_wide(w, high, value.shape)])]
 
 
-def _convert(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    return [w.cast(operands[0], result_type(op)[1])]
-
-
-def _reduce_precision(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del w
+def _reduce_precision(_w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     if integer(op, "exponent_bits") < 8 or integer(op, "mantissa_bits") < 23:
         raise refuse(op, "rounding to fewer bits than those of float32 is not covered")
-    return operands
-
-
-def _same(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    del w, op
     return operands
 
 
@@ -199,14 +160,6 @@ def _same(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Seque
 
 def _broadcast(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
     return [w.broadcast(operands[0], integers(op, "broadcast_dimensions"), result_type(op)[0])]
-
-
-def _reshape(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    return [w.with_shape(operands[0], result_type(op)[0])]
-
-
-def _transpose(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    return [w.transposed(operands[0], integers(op, "permutation"))]
 
 
 def _slice(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -255,10 +208,6 @@ def _replaced(w: GraphWriter, value: Tensor, update: Tensor, starts: Sequence[in
     return w.join([*before, update, *after], d)
 
 
-def _reverse(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    return [reversed_along(w, operands[0], integers(op, "dimensions"))]
-
-
 def reversed_along(w: GraphWriter, value: Tensor, dimensions: Sequence[int]) -> Tensor:
     """Reverse a value along some dimensions."""
     turned = [d in dimensions for d in range(len(value.shape))]
@@ -283,10 +232,6 @@ def _pad(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequen
     name = w.emit("Pad", [w.dense(value, value.order), w.whole_numbers(pads), w.dense(filling)])
     shape = result_type(op)[0]
     return [Tensor(name, shape, value.dtype, value.order, tuple(shape[d] for d in value.order))]
-
-
-def _concatenate(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    return [w.join(operands, integer(op, "dimension"))]
 
 
 def _gather(w: GraphWriter, op: ir.Operation, operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -339,40 +284,42 @@ ELEMENT_RULES: Mapping[str, Rule] = {
     "stablehlo.add": _binary("Add", "Or"),
     "stablehlo.and": _binary("BitwiseAnd", "And"),
     "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.cbrt": _cube_root,
+    "stablehlo.cbrt": _of_one(_cube_root),
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
-    "stablehlo.concatenate": _concatenate,
+    "stablehlo.concatenate": lambda w, op, x: [w.join(x, integer(op, "dimension"))],
     "stablehlo.constant": _constant,
-    "stablehlo.convert": _convert,
+    "stablehlo.convert": lambda w, op, x: [w.cast(x[0], result_type(op)[1])],
     "stablehlo.divide": _binary("Div"),
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
-    "stablehlo.exponential_minus_one": _exponential_minus_one,
+    "stablehlo.exponential_minus_one": _of_one(_exponential_minus_one),
     "stablehlo.gather": _gather,
     "stablehlo.iota": _iota,
-    "stablehlo.is_finite": _is_finite,
-    "stablehlo.log_plus_one": _log_plus_one,
+    "stablehlo.is_finite": _of_one(_is_finite),
+    "stablehlo.log_plus_one": _of_one(
+        lambda w, x: w.elementwise("Log", [w.elementwise("Add", [x, w.scalar_like(x, 1)])])
+    ),
     "stablehlo.maximum": _binary("Max", "Or"),
     "stablehlo.minimum": _binary("Min", "And"),
     "stablehlo.multiply": _binary("Mul", "And"),
-    "stablehlo.not": _not,
-    "stablehlo.optimization_barrier": _same,
+    "stablehlo.not": _of_one(lambda w, x: w.elementwise("Not" if x.dtype == "bool" else "BitwiseNot", [x])),
+    "stablehlo.optimization_barrier": lambda _w, _op, operands: operands,
     "stablehlo.or": _binary("BitwiseOr", "Or"),
     "stablehlo.pad": _pad,
     "stablehlo.power": _binary("Pow"),
     "stablehlo.reduce_precision": _reduce_precision,
-    "stablehlo.remainder": _remainder,
-    "stablehlo.reshape": _reshape,
-    "stablehlo.reverse": _reverse,
-    "stablehlo.rsqrt": _rsqrt,
+    "stablehlo.remainder": lambda w, _, operands: [w.elementwise("Mod", operands, fmod=1)],
+    "stablehlo.reshape": lambda w, op, x: [w.with_shape(x[0], result_type(op)[0])],
+    "stablehlo.reverse": lambda w, op, x: [reversed_along(w, x[0], integers(op, "dimensions"))],
+    "stablehlo.rsqrt": _of_one(lambda w, x: w.elementwise("Reciprocal", [w.elementwise("Sqrt", [x])])),
     "stablehlo.select": _select,
     "stablehlo.slice": _slice,
     "stablehlo.subtract": _binary("Sub"),
-    "stablehlo.transpose": _transpose,
+    "stablehlo.transpose": lambda w, op, x: [w.transposed(x[0], integers(op, "permutation"))],
     "stablehlo.xor": _binary("BitwiseXor", "Xor"),
-    "chlo.erfc": _erfc,
-    "chlo.square": _square,
+    "chlo.erfc": _of_one(_erfc),
+    "chlo.square": _of_one(lambda w, x: w.elementwise("Mul", [x, x])),
     "chlo.top_k": _top_k,
 }
 """Rules of operations on each element, and of those that move elements."""
