@@ -137,6 +137,7 @@ class OpenClDevice:
     def __init__(self, source: str, name: str = "", cores: int = 1) -> None:
         import pyopencl as cl
 
+        self._cl = cl
         self.device = find_device(name, cores)
         self._context = cl.Context([self.device])
         profiled = cl.command_queue_properties.PROFILING_ENABLE
@@ -157,22 +158,16 @@ class OpenClDevice:
 
     def allocate(self, size: int) -> tuple[Any, Any]:
         """Allocate bytes with margins."""
-        import pyopencl as cl
-
-        memory = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size + 2 * MARGIN)
+        memory = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, size + 2 * MARGIN)
         return memory, memory.get_sub_region(MARGIN, max(size, 1))
 
     def upload(self, memory: Any, host: NDArray[np.uint8]) -> None:
         """Copy from the host."""
-        import pyopencl as cl
-
-        cl.enqueue_copy(self._queue, memory, host)
+        self._cl.enqueue_copy(self._queue, memory, host)
 
     def download(self, host: NDArray[np.uint8], memory: Any) -> None:
         """Copy to the host."""
-        import pyopencl as cl
-
-        cl.enqueue_copy(self._queue, host, memory)
+        self._cl.enqueue_copy(self._queue, host, memory)
 
     def free(self, memory: Any) -> None:
         """Free what was allocated as a whole."""
@@ -180,13 +175,11 @@ class OpenClDevice:
 
     def flush(self) -> None:
         """Fill the cache of a GPU; processors are timed with warm caches, as by our other back ends."""
-        import pyopencl as cl
-
-        if self.device.type & cl.device_type.GPU and not _is_simulator(self.device):
+        if self.device.type & self._cl.device_type.GPU and not _is_simulator(self.device):
             if self._scratch is None:
                 size = max(self.device.global_mem_cache_size, 1 << 20)
-                self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
-            cl.enqueue_fill_buffer(self._queue, self._scratch, b"\0", 0, self._scratch.size)
+                self._scratch = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, size)
+            self._cl.enqueue_fill_buffer(self._queue, self._scratch, b"\0", 0, self._scratch.size)
 
     def close(self) -> None:
         """Unload the kernels."""
@@ -198,9 +191,7 @@ class OpenClDevice:
         Raises:
             TargetError: the device cannot; as DeviceLostError where it answers no more.
         """
-        import pyopencl as cl
-
-        events: list[Any] = []
+        cl, events = self._cl, list[Any]()
         try:
             for name, grid_size, block_size, arguments, *_ in launches:
                 kernel = self._kernels.setdefault(name, None) or cl.Kernel(self._built, name)

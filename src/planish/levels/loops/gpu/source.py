@@ -8,18 +8,12 @@ are read, and rounded to the nearest where they are written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
-from planish.levels.loops.gpu.bulk import (
-    BOX_BYTES,
-    BULK_FUNCTIONS,
-    COPYING,
-    MAPS,
-    box_function,
-    registers_of,
-)
+from planish.levels.loops.gpu.bulk import BOX_BYTES, BULK_FUNCTIONS, COPYING, MAPS, box_function, registers_of
 from planish.levels.loops.gpu.dialect import CUDA, CUDA_COPIES, OPENCL, Dialect
 from planish.levels.loops.gpu.elements import ElementWriter, buffer_name
 from planish.levels.loops.gpu.kernels import (
@@ -97,13 +91,16 @@ class _Text:
     def add(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
 
-    def open(self, line: str) -> None:
-        self.add(line)
-        self.depth += 1
-
-    def close(self) -> None:
-        self.depth -= 1
-        self.add("}")
+    @contextmanager
+    def block(self, head: str, *more: str) -> Generator[None]:
+        """Write heads of blocks around what is added meanwhile, each of which ends with a brace."""
+        for line in (head, *more):
+            self.add(line)
+            self.depth += 1
+        yield
+        for _ in (head, *more):
+            self.depth -= 1
+            self.add("}")
 
 
 class _Writer(ElementWriter):
@@ -228,61 +225,49 @@ class _Writer(ElementWriter):
                     self._cooperative(item)
                 case Single(loops, body):
                     tests = [f"{self.names[loop]} == 0" for loop in loops] or ["thread == 0"]
-                    self.text.open(f"if ({' && '.join(tests)}) {{")
-                    self._items(body)
-                    self.text.close()
+                    with self.text.block(f"if ({' && '.join(tests)}) {{"):
+                        self._items(body)
                 case Barrier():
                     self._barrier()
 
     def _serial(self, item: Serial) -> None:
         name, text = self.names[item.loop], self.text
-        if item.last - item.first == 1:
-            text.open("{")
-            text.add(f"const int {name} = {item.first};")
-        else:
+        once = item.last - item.first == 1
+        if not once:
             text.add("#pragma unroll" if item.unrolled else "#pragma unroll 1")
-            text.open(f"for (int {name} = {item.first}; {name} < {item.last}; ++{name}) {{")
-        self._items(item.body)
-        text.close()
+        with text.block("{" if once else _count(name, item.first, item.last)):
+            if once:
+                text.add(f"const int {name} = {item.first};")
+            self._items(item.body)
 
     def _pipelined(self, item: Pipelined) -> None:
         name, tile, text = self.names[item.loop], self.names[item.tile], self.text
         ahead, cuda = item.ahead, self.dialect is CUDA
 
         def copies() -> None:
-            text.add(f"const int {tile} = {name} % {item.stages};")
-            self.copies_ahead = cuda
-            self._items(item.copies)
-            self.copies_ahead = False
-
-        def commit() -> None:
+            with text.block(f"if ({name} < {item.last}) {{"):
+                text.add(f"const int {tile} = {name} % {item.stages};")
+                self.copies_ahead = cuda
+                self._items(item.copies)
+                self.copies_ahead = False
             if cuda:
                 text.add("p_commit();")
 
         text.add("#pragma unroll 1")
-        text.open(f"for (int {name} = {item.first}; {name} < {item.first + ahead}; ++{name}) {{")
-        text.open(f"if ({name} < {item.last}) {{")
-        copies()
-        text.close()
-        commit()
-        text.close()
+        with text.block(_count(name, item.first, item.first + ahead)):
+            copies()
         text.add("#pragma unroll 1")
-        text.open(f"for (int now = {item.first}; now < {item.last}; ++now) {{")
-        if cuda:
-            text.add(f"p_wait_{ahead - 1}();")
-        if self.block_size > 1:
-            self._barrier()
-        text.open("{")
-        text.add(f"const int {name} = now + {ahead};")
-        text.open(f"if ({name} < {item.last}) {{")
-        copies()
-        text.close()
-        commit()
-        text.close()
-        text.add(f"const int {name} = now;")
-        text.add(f"const int {tile} = {name} % {item.stages};")
-        self._items(item.body)
-        text.close()
+        with text.block(_count("now", item.first, item.last)):
+            if cuda:
+                text.add(f"p_wait_{ahead - 1}();")
+            if self.block_size > 1:
+                self._barrier()
+            with text.block("{"):
+                text.add(f"const int {name} = now + {ahead};")
+                copies()
+            text.add(f"const int {name} = now;")
+            text.add(f"const int {tile} = {name} % {item.stages};")
+            self._items(item.body)
         if cuda:
             head = self.dialect.function
             self.functions[f"p_wait_{ahead - 1}"] = (
@@ -301,9 +286,8 @@ class _Writer(ElementWriter):
                 if item is loop:
                     self._pipelined_in_step(loop)
                     continue
-                text.open(f"if (thread < {self.block_size}) {{")
-                self._items((item,))
-                text.close()
+                with text.block(f"if (thread < {self.block_size}) {{"):
+                    self._items((item,))
             return
         self._begin_copies(loop, registers_of(kernel))
         for item in kernel.body:
@@ -316,30 +300,25 @@ class _Writer(ElementWriter):
         """Make barriers, and have the first copying thread copy all tiles; the others have nothing to do."""
         text = self.text
         self.functions |= BULK_FUNCTIONS
-        text.open("if (thread == 0) {")
-        text.open(f"for (int i = 0; i < {loop.stages}; ++i) {{")
-        text.add("p_barrier(p_full + i, 1);")
-        text.add(f"p_barrier(p_empty + i, {self.block_size // WARP});")
-        text.close()
-        text.add("p_barriers_made();")
-        text.close()
+        with text.block("if (thread == 0) {"):
+            with text.block(_count("i", 0, loop.stages)):
+                text.add("p_barrier(p_full + i, 1);")
+                text.add(f"p_barrier(p_empty + i, {self.block_size // WARP});")
+            text.add("p_barriers_made();")
         text.add("__syncthreads();")
-        text.open(f"if (thread >= {self.block_size}) {{")
-        if registers:
-            text.add(f'asm volatile("setmaxnreg.dec.sync.aligned.u32 {registers[0]};");')
-        text.open(f"if (thread == {self.block_size}) {{")
-        name = self.names[loop.loop]
-        text.add("#pragma unroll 1")
-        text.open(f"for (int {name} = 0; {name} < {loop.last}; ++{name}) {{")
-        tile = self.names[loop.tile]
-        text.add(f"const int {tile} = {name} % {loop.stages};")
-        text.add(f"p_await(p_empty + {tile}, ({name} / {loop.stages} + 1) & 1);")
-        text.add(f"p_expect(p_full + {tile}, {sum(2 * box.elements for box in boxes(loop.copies))});")
-        self._boxes(loop)
-        text.close()
-        text.close()
-        text.add("return;")
-        text.close()
+        name, tile = self.names[loop.loop], self.names[loop.tile]
+        with text.block(f"if (thread >= {self.block_size}) {{"):
+            if registers:
+                text.add(f'asm volatile("setmaxnreg.dec.sync.aligned.u32 {registers[0]};");')
+            with text.block(f"if (thread == {self.block_size}) {{"):
+                text.add("#pragma unroll 1")
+                with text.block(_count(name, 0, loop.last)):
+                    text.add(f"const int {tile} = {name} % {loop.stages};")
+                    text.add(f"p_await(p_empty + {tile}, ({name} / {loop.stages} + 1) & 1);")
+                    size = sum(2 * box.elements for box in boxes(loop.copies))
+                    text.add(f"p_expect(p_full + {tile}, {size});")
+                    self._boxes(loop)
+            text.add("return;")
         if registers:
             text.add(f'asm volatile("setmaxnreg.inc.sync.aligned.u32 {registers[1]};");')
 
@@ -363,33 +342,31 @@ class _Writer(ElementWriter):
                 to, barrier = f"{buffer_name(target.buffer)} + {at}", f"p_full + {self.names[loop.tile]}"
                 text.add(f"{name}({to}, &{map_name(target.buffer)}, {', '.join(starts)}, {barrier});")
                 continue
-            text.open(f"for (int p = thread - {self.block_size}; p < {width * rows}; p += {COPYING}) {{")
             places = [f"p % {width}" if d is first else f"p / {width}" for d in box.dimensions]
-            wide = (0, box.rows)
-            for d, start in enumerate(starts):
-                text.add(f"const int p_{d} = {start}{f' + {places[d]}' if d in wide else ''};")
             inside = [f"p_{d} < {dimension.extent}" for d, dimension in enumerate(box.dimensions)]
             source = " + ".join(f"p_{d} * {dimension.stride}" for d, dimension in enumerate(box.dimensions))
             place = f"({at} + p) ^ ({at} + p >> {arranged.shift} & {arranged.mask})"
-            text.add(
-                f"((__local ushort *){buffer_name(target.buffer)})[{place}] = {' && '.join(inside)}"
-                f" ? ((const __global ushort *){buffer_name(box.source)})[{source}] : 0;"
-            )
-            text.close()
+            head = f"for (int p = thread - {self.block_size}; p < {width * rows}; p += {COPYING}) {{"
+            with text.block(head):
+                for d, start in enumerate(starts):
+                    text.add(f"const int p_{d} = {start}{f' + {places[d]}' if d in (0, box.rows) else ''};")
+                text.add(
+                    f"((__local ushort *){buffer_name(target.buffer)})[{place}] = {' && '.join(inside)}"
+                    f" ? ((const __global ushort *){buffer_name(box.source)})[{source}] : 0;"
+                )
 
     def _use_copies(self, loop: Pipelined) -> None:
         """Use tiles when they are full, and leave them when products have read them."""
         name, tile, text = self.names[loop.loop], self.names[loop.tile], self.text
         text.add("#pragma unroll 1")
-        text.open(f"for (int {name} = 0; {name} < {loop.last}; ++{name}) {{")
-        text.add(f"const int {tile} = {name} % {loop.stages};")
-        text.add(f"p_await(p_full + {tile}, {name} / {loop.stages} & 1);")
-        self._items(loop.body)
-        text.add(f"p_group_wait_{loop.unfinished}();")
         ready = f"{name} >= {loop.unfinished} && " if loop.unfinished else ""
         used = f"({name} - {loop.unfinished}) % {loop.stages}" if loop.unfinished else tile
-        text.add(f"if ({ready}(thread & {WARP - 1}) == 0) p_arrive(p_empty + {used});")
-        text.close()
+        with text.block(_count(name, 0, loop.last)):
+            text.add(f"const int {tile} = {name} % {loop.stages};")
+            text.add(f"p_await(p_full + {tile}, {name} / {loop.stages} & 1);")
+            self._items(loop.body)
+            text.add(f"p_group_wait_{loop.unfinished}();")
+            text.add(f"if ({ready}(thread & {WARP - 1}) == 0) p_arrive(p_empty + {used});")
         if loop.unfinished:
             text.add("p_group_wait_0();")
 
@@ -397,48 +374,40 @@ class _Writer(ElementWriter):
         """Copy and use tiles in step, as OpenCL has no barriers for some threads alone."""
         name, tile, text = self.names[loop.loop], self.names[loop.tile], self.text
 
-        def copies(count: str) -> None:
-            text.open(f"if ({name} < {loop.last} && thread >= {self.block_size}) {{")
-            text.add(f"const int {tile} = {name} % {count};")
-            self._boxes(loop)
-            text.close()
+        def copies() -> None:
+            with text.block(f"if ({name} < {loop.last} && thread >= {self.block_size}) {{"):
+                text.add(f"const int {tile} = {name} % {loop.stages};")
+                self._boxes(loop)
 
-        stages = str(loop.stages)
-        text.open(f"for (int {name} = 0; {name} < {loop.ahead}; ++{name}) {{")
-        copies(stages)
-        text.close()
-        text.open(f"for (int now = 0; now < {loop.last}; ++now) {{")
-        text.add(self.dialect.barrier)
-        text.open("{")
-        text.add(f"const int {name} = now + {loop.ahead};")
-        copies(stages)
-        text.close()
-        text.open(f"if (thread < {self.block_size}) {{")
-        text.add(f"const int {name} = now;")
-        text.add(f"const int {tile} = {name} % {loop.stages};")
-        self._items(loop.body)
-        text.close()
-        text.close()
+        with text.block(_count(name, 0, loop.ahead)):
+            copies()
+        with text.block(_count("now", 0, loop.last)):
+            text.add(self.dialect.barrier)
+            with text.block("{"):
+                text.add(f"const int {name} = now + {loop.ahead};")
+                copies()
+            with text.block(f"if (thread < {self.block_size}) {{"):
+                text.add(f"const int {name} = now;")
+                text.add(f"const int {tile} = {name} % {loop.stages};")
+                self._items(loop.body)
 
     def _cooperative(self, item: Cooperative) -> None:
         text, total = self.text, prod(n for _, n in item.loops)
         if self.block_size == 1:
-            for loop, count in item.loops:
-                name = self.names[loop]
-                text.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
-            self._items(item.body)
-            for _ in item.loops:
-                text.close()
+            with ExitStack() as stack:
+                for loop, count in item.loops:
+                    stack.enter_context(text.block(_count(self.names[loop], 0, count)))
+                self._items(item.body)
             return
-        if total % self.block_size:
-            text.open(f"for (int work = thread; work < {total}; work += {self.block_size}) {{")
-        else:
-            text.add("#pragma unroll" if total // self.block_size <= 16 else "#pragma unroll 4")
-            text.open(f"for (int turn = 0; turn < {total // self.block_size}; ++turn) {{")
-            text.add(f"const int work = turn * {self.block_size} + thread;")
-        self._decode("work", item.loops)
-        self._items(item.body)
-        text.close()
+        turns, rest = divmod(total, self.block_size)
+        if not rest:
+            text.add("#pragma unroll" if turns <= 16 else "#pragma unroll 4")
+        uneven = f"for (int work = thread; work < {total}; work += {self.block_size}) {{"
+        with text.block(uneven if rest else _count("turn", 0, turns)):
+            if not rest:
+                text.add(f"const int work = turn * {self.block_size} + thread;")
+            self._decode("work", item.loops)
+            self._items(item.body)
 
     # Elements
 
@@ -459,23 +428,18 @@ class _Writer(ElementWriter):
             return
         if not self.dialect.vectors:
             text.add("#pragma unroll")
-            text.open(f"for (int {name} = 0; {name} < {width}; ++{name}) {{")
-            self._guarded(item.conditions, self._statement(item, None))
-            text.close()
+            with text.block(_count(name, 0, width)):
+                self._guarded(item.conditions, self._statement(item, None))
             return
         vector = self._statement(item, lanes)
         if not item.conditions:
             text.add(vector)
             return
         last = [self._condition(each, {loop: width - 1}) for each in item.conditions]
-        text.open(f"if ({' && '.join(last)}) {{")
-        text.add(vector)
-        text.close()
-        text.open("else {")
-        text.open(f"for (int {name} = 0; {name} < {width}; ++{name}) {{")
-        self._guarded(item.conditions, self._statement(item, None))
-        text.close()
-        text.close()
+        with text.block(f"if ({' && '.join(last)}) {{"):
+            text.add(vector)
+        with text.block("else {", _count(name, 0, width)):
+            self._guarded(item.conditions, self._statement(item, None))
 
     def _guarded(
         self, conditions: Sequence[Condition], statement: str, fixed: Mapping[LoopId, int] = NO_LOOPS
@@ -519,27 +483,23 @@ class _Writer(ElementWriter):
         self.functions |= dict((cuda_functions if cuda else opencl_functions)(item.dtype))
         load = self._load_elements if item.dtype == TF32 else self._load_rows
         rows, columns = (max([1, *(n for _, n in loops)]) for loops in (item.rows, item.columns))
-        self._open_all(item.depth)
-        text.add(f"uint p_a[{rows}][4], p_b[{columns}][2];")
-        numbers: list[str] = []
-        for ref, loops, to, count in zip(
-            item.operands, (item.rows, item.columns), ("p_a", "p_b"), (4, 2), strict=True
-        ):
-            number = self.names[loops[0][0]] if loops else "0"
-            numbers.append(f"{to}[{number}]")
-            self._open_all(loops)
-            load(item, ref, numbers[-1], count)
-            self._close_all(loops)
-        self._open_all((*item.rows, *item.columns))
-        target = item.leaf.target
+        target, numbers = item.leaf.target, list[str]()
         high, pair = (target.stride.get(loop, 0) for loop in (item.high, item.pair))
         base = self._sum(target.offset, [t for t in target.strides if t[0] not in (item.high, item.pair)])
         sums = [
             f"&{buffer_name(target.buffer)}[{base} + {offset}]" for offset in (0, pair, high, high + pair)
         ]
-        text.add(f"{product_name(item.dtype)}({', '.join((*sums, *numbers))}{rest});")
-        self._close_all((*item.rows, *item.columns))
-        self._close_all(item.depth)
+        with self._loops(item.depth):
+            text.add(f"uint p_a[{rows}][4], p_b[{columns}][2];")
+            for ref, loops, to, count in zip(
+                item.operands, (item.rows, item.columns), ("p_a", "p_b"), (4, 2), strict=True
+            ):
+                number = self.names[loops[0][0]] if loops else "0"
+                numbers.append(f"{to}[{number}]")
+                with self._loops(loops):
+                    load(item, ref, numbers[-1], count)
+            with self._loops((*item.rows, *item.columns)):
+                text.add(f"{product_name(item.dtype)}({', '.join((*sums, *numbers))}{rest});")
 
     def _load_rows(self, item: Mma, ref: Ref, to: str, count: int) -> None:
         """Load matrices of a fragment by the addresses of their rows, a row for each thread."""
@@ -572,28 +532,21 @@ class _Writer(ElementWriter):
         name, function = group_function(item, orders, cuda=cuda)
         self.functions |= {"p_group_begin": GROUP_FUNCTIONS} if cuda else {}
         self.functions[name] = function
-        own = {
-            item.high,
-            item.row,
-            item.column,
-            item.pair,
-            item.warp,
-            *(x for x, _ in (*item.inner, *item.columns)),
-        }
+        own = {item.high, item.row, item.column, item.pair, item.warp}
+        own |= {loop for loop, _ in (*item.inner, *item.columns)}
         if cuda:
             text.add("p_group_begin();")
-        self._open_all((*item.depth, *item.rows))
-        sums = self._sum(target.offset, [term for term in target.strides if term[0] not in own])
-        arguments = [f"&{buffer_name(target.buffer)}[{sums}]"]
-        for ref, order in zip(item.operands, orders, strict=True):
-            base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
-            base = self._placed(ref.buffer, base)
-            whole = f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)}"
-            # Swizzles are of addresses in the whole buffer, which the emulation is given.
-            arguments += [f"{whole} + {base}"] if cuda or order is None else [whole, base]
-            arguments += map(str, matrix_strides(item, ref, order))
-        text.add(f"{name}({', '.join(arguments)}{'' if cuda else ', thread'});")
-        self._close_all((*item.depth, *item.rows))
+        with self._loops((*item.depth, *item.rows)):
+            sums = self._sum(target.offset, [term for term in target.strides if term[0] not in own])
+            arguments = [f"&{buffer_name(target.buffer)}[{sums}]"]
+            for ref, order in zip(item.operands, orders, strict=True):
+                base = self._sum(ref.offset, [term for term in ref.strides if term[0] not in own])
+                base = self._placed(ref.buffer, base)
+                whole = f"({'' if cuda else '__local '}ushort *){buffer_name(ref.buffer)}"
+                # Swizzles are of addresses in the whole buffer, which the emulation is given.
+                arguments += [f"{whole} + {base}"] if cuda or order is None else [whole, base]
+                arguments += map(str, matrix_strides(item, ref, order))
+            text.add(f"{name}({', '.join(arguments)}{'' if cuda else ', thread'});")
         if cuda:
             text.add("p_group_commit();")
         if cuda and not self.bulk:
@@ -614,18 +567,22 @@ class _Writer(ElementWriter):
         parts += [f"(thread >> 4 & 1) * {high}"] * (high > 0)
         return self._placed(ref.buffer, " + ".join([base, *parts]))
 
-    def _open_all(self, loops: Counts) -> None:
-        for loop, count in loops:
-            name = self.names[loop]
-            if self.dialect is CUDA:
-                self.text.add("#pragma unroll")
-            self.text.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
-        if not loops:
-            self.text.open("{")
+    @contextmanager
+    def _loops(self, loops: Counts) -> Generator[None]:
+        """Write loops, or a block where there are none, around what is written meanwhile."""
+        with ExitStack() as stack:
+            for loop, count in loops:
+                if self.dialect is CUDA:
+                    self.text.add("#pragma unroll")
+                stack.enter_context(self.text.block(_count(self.names[loop], 0, count)))
+            if not loops:
+                stack.enter_context(self.text.block("{"))
+            yield
 
-    def _close_all(self, loops: Counts) -> None:
-        for _ in loops or (None,):
-            self.text.close()
+
+def _count(name: str, first: int, last: int) -> str:
+    """Write the head of a loop over the numbers from the first to before the last."""
+    return f"for (int {name} = {first}; {name} < {last}; ++{name}) {{"
 
 
 def map_name(buffer: str) -> str:
