@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planish.core import PlanishError
 from planish.levels.llvm.bindings.libraries import open_bindings
-from planish.models.feedback import bleu, error_class, perplexity, same_code
+from planish.models.feedback import bleu, error_class, same_code
 
 HEAD = "define i32 @f(i32 %0, ptr %1) {\n"
 WORDS = st.lists(st.sampled_from(["add", "i32", "%1", "%2", ",", "ret"]), min_size=1, max_size=12)
@@ -72,8 +72,3 @@ def test_what_llvm_says_has_the_class_of_figure_4_11(body: str, expected: str) -
     with pytest.raises(PlanishError) as error:
         open_bindings().parse(HEAD + body + "\n")
     assert error_class(error.value.message) == expected
-
-
-def test_perplexity_is_how_many_tokens_were_as_probable() -> None:
-    assert perplexity([math.log(1 / 8)] * 5) == pytest.approx(8)
-    assert perplexity([0.0, math.log(1 / 4)]) == pytest.approx(2)

@@ -66,15 +66,6 @@ def error_class(message: str) -> str:
     return next(found, "other")
 
 
-def perplexity(log_probabilities: Sequence[float]) -> float:
-    """Return the perplexity of a text: e to the power of its mean negative log-likelihood for each token.
-
-    Args:
-        log_probabilities: of each token after those before it; at least one.
-    """
-    return math.exp(-sum(log_probabilities) / len(log_probabilities))
-
-
 def _shared(mine: Sequence[str], theirs: Sequence[str], length: int) -> float:
     """Return the share of sequences that are in the other text, too, each as often as it is there."""
     ours, others = (

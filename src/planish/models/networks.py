@@ -402,8 +402,7 @@ def _attention(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array
     )
 
 
-def _mlp(xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> Array:
-    del xp
+def _mlp(_xp: ModuleType, shape: Shape, parameters: Parameters, rows: Array) -> Array:
     hidden = rows.reshape((rows.shape[0], -1))
     for layer in range(shape.depth):
         hidden = relu(hidden @ parameters[f"{layer}"] + parameters[f"{layer} bias"])

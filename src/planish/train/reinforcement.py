@@ -131,8 +131,7 @@ def built(name: str, environment: Callable[[], Any], runners: int, seed: int, tu
             logging_level="error",
         )  # fmt: skip
 
-    def made(options: object) -> object:
-        del options
+    def made(_options: object) -> object:
         return environment()
 
     register("planish", made)

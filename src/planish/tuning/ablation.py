@@ -135,11 +135,7 @@ def _same_program(space: CanShrink, candidate: Candidate, end: float) -> Candida
 
 
 def _measured(
-    search: SearchOutcome,
-    space: CanShrink,
-    bench: PairedMeasurement,
-    named: Sequence[Finalist],
-    end: float,
+    search: SearchOutcome, space: CanShrink, bench: PairedMeasurement, named: Sequence[Finalist], end: float
 ) -> tuple[list[Finalist], Mapping[str, float]]:
     """Minimize by measuring; each candidate has its share of the time that is left."""
     from planish.search.minimization import shrink
@@ -231,13 +227,12 @@ Known = dict[Candidate, Mapping[str, float] | str]
 """Candidate to its values beside the baseline's, or why there are none."""
 
 
-def ablate(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def ablate(search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Measure the effect of each step of each finalist, of each pair, then of triples, until the deadline.
 
     The triples are those of which two pairs or more do something else than their steps make together.
     What a whole finalist does is known from the comparison, so nothing is measured of those with one step.
     """
-    del end
     task, space = search.task, search.space()
     few = [each for each in state.finalists if len(each.candidate.steps) <= MOST_STEPS]
     if not isinstance(space, CanShrink) or not few or state.baseline is None:

@@ -166,13 +166,7 @@ def tune(
 
 
 def _unknown_argument(error: UnknownNameError, budget: Budget, value: object) -> ArgumentError:
-    """Make the error for a keyword that neither `tune` nor the level of the program has.
-
-    Args:
-        error: of the level.
-        budget: of the call.
-        value: that the keyword was given.
-    """
+    """Make the error for a keyword that neither `tune` nor the level of the program has."""
     name, own = error.name, {*signature(tune).parameters} - {"options", "program"}
     what = f"tune() has no argument '{name}', and {error.what} of that name"
     kinds = {"settings": vars(Settings()), "budget": vars(budget)}
@@ -407,10 +401,8 @@ def _read(
 ) -> tuple[Level, Program]:
     if isinstance(program, str | os.PathLike):
         texts = {name: _option_text(name, each) for name, each in options.items() if each is not None}
-        texts = {name: text for name, text in texts.items() if text}
-        return load_program(
-            os.fspath(program), settings.level, {k: text for k, text in texts.items() if text}
-        )
+        given = {name: text for name, text in texts.items() if text}
+        return load_program(os.fspath(program), settings.level, given)
     if options:
         what = f"tune() was given a program object and the option {min(options)}="
         raise ArgumentError(what, "A program object is read already: leave the option out.")

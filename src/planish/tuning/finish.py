@@ -90,10 +90,7 @@ def _share(trial: Trial, objective: Objective) -> float:
 
 
 def greedy_hypervolume_order(
-    costs: Sequence[Costs],
-    worst: Costs | None,
-    baseline: Costs | None,
-    least: Sequence[Costs] | None = None,
+    costs: Sequence[Costs], worst: Costs | None, baseline: Costs | None, least: Sequence[Costs] | None = None
 ) -> Iterator[int]:
     """Put the members of a front in the order in which they add the most, wherever the time ends.
 
@@ -149,9 +146,8 @@ FEW = 3
 FEW_OF_FRONT = 8
 
 
-def select(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def select(search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Choose the finalists, and the best of the search where there are several objectives."""
-    del end
     first, count = search.space().start(), search.settings.finalists
     candidates, best = choose(search.level, search.task, search.trials, count, first)
     if where := search.settings.where:  # the first guess, and other ways to build the best, may be rejected
@@ -255,9 +251,8 @@ def _of_front(
     return [members[index].candidate for index in order] or [baseline], best[1]
 
 
-def cross_check(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def cross_check(search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Ask for a cross-check on each finalist, and on the baseline."""
-    del end
     asks, base = search.final_checks().cross_check, state.baseline
     assert asks is not None
     assert base is not None
@@ -273,9 +268,8 @@ def cross_check(search: SearchOutcome, state: FinalState, end: float) -> FinalSt
     return replace(state, finalists=asked, baseline=replace(base, cross_check=own)).noted(differs)
 
 
-def eval_heldout(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def eval_heldout(search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Score each finalist, and the baseline, on what no search has seen."""
-    del end
     scores, base = search.final_checks().heldout_scores, state.baseline
     assert scores is not None
     assert base is not None
@@ -304,9 +298,8 @@ def _why(failed: Failed | Lost) -> str:
     return f"{failed.reason}: {failed.detail}" if failed.detail else failed.reason
 
 
-def measure_secondary_baseline(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def measure_secondary_baseline(search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Measure another baseline, where there is one."""
-    del end
     find, base = search.final_checks().secondary_baseline, state.baseline
     assert find is not None
     assert base is not None
@@ -318,9 +311,8 @@ def measure_secondary_baseline(search: SearchOutcome, state: FinalState, end: fl
         return state.noted(f"the secondary baseline was not measured: {error}".rstrip("."))
 
 
-def measure_parts(analyze: Analyze, search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def measure_parts(analyze: Analyze, search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Measure what the parts of the winner do, or of each member of a front, until the deadline."""
-    del end
     level, task = search.level, search.task
     comparison = state.comparison(level.baseline(task))
     ranked = comparison.finalists if comparison else ()

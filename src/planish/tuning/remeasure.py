@@ -42,9 +42,8 @@ def drop_and_rank(search: SearchOutcome, state: FinalState, end: float) -> Final
     return rank(search, drop_dominated(state, search.task.objectives), end)
 
 
-def rank(search: SearchOutcome, state: FinalState, end: float) -> FinalState:
+def rank(search: SearchOutcome, state: FinalState, _end: float) -> FinalState:
     """Rank the finalists, the best to take first."""
-    del end
     return ranked(state, search.task.objectives, search.level.baseline(search.task))
 
 

@@ -64,14 +64,13 @@ def _is_standard(node: NodeProto, *operators: str) -> bool:
 _CHANNELS = 1
 
 
-def convolution(node: NodeProto, constants: Constants, opset: int) -> Branch | None:
+def convolution(node: NodeProto, constants: Constants, _opset: int) -> Branch | None:
     """Describe a convolution that may be joined with others along its output channels.
 
     Kernel sizes, strides, dilations and paddings have to be the same, and all of them have a bias, or none.
     Grouped convolutions are left alone: more output channels would belong to other groups. So are quantized
     ones, whose weights come with scales.
     """
-    del opset
     named = _attributes(node)
     weights = [constants.get(name) for name in node.input[1:]]
     known = [each for each in weights if each is not None]

@@ -268,8 +268,7 @@ def _padded(op: ir.Operation, old: Sequence[Shape]) -> Shape:
     )
 
 
-def _reduced(op: ir.Operation, old: Sequence[Shape]) -> Shape:
-    del old
+def _reduced(op: ir.Operation, _old: Sequence[Shape]) -> Shape:
     gone = integers(op, "dimensions")
     return tuple(size for axis, size in enumerate(shape_of(op.operands[0])) if axis not in gone)
 
