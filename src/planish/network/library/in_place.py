@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -24,9 +24,8 @@ def overwritable_inputs(tree: LoopTree) -> list[str]:
     (output,) = [buffer for buffer in tree.buffers if buffer.kind == "output"]
     sites = list(_sites(tree.body, ()))
     writers = [site for site in sites if site.leaf.target.buffer == output.name]
-    written = [_extents(tree, site.loops, 0) for site in writers]
     # Every element is written, so each is written once if there are as many writes.
-    if sum(prod(each.values()) if each is not None else 0 for each in written) != output.size:
+    if sum(prod(tree.size.get(axis, 0) for axis in site.axes) for site in writers) != output.size:
         return []
     found = list[str]()
     for buffer in tree.buffers:
@@ -43,6 +42,11 @@ class _Site(NamedTuple):
     leaf: Leaf
     loops: tuple[Loop, ...]
     path: tuple[int, ...]
+
+    @property
+    def axes(self) -> set[str]:
+        """Return the axes of its loops."""
+        return {loop.axis for loop in self.loops}
 
 
 def _sites(nodes: Sequence[Node], loops: tuple[Loop, ...], path: tuple[int, ...] = ()) -> Iterator[_Site]:
@@ -67,40 +71,45 @@ def _reads(value: Value, buffer: str) -> Iterator[Ref | None]:
 def _is_before(tree: LoopTree, read: tuple[_Site, Ref | None], writer: _Site) -> bool:
     """Return whether all that is read in an iteration of common loops is written later in that iteration."""
     (reader, ref), target = read, writer.leaf.target
-    if ref is None or reader.path > writer.path:
+    known = tree.size.keys() - tree.window.keys()
+    if ref is None or reader.path > writer.path or not known >= reader.axes | writer.axes:
         return False
     pairs = enumerate(zip(reader.path, writer.path, strict=False))
     common = next((depth for depth, (a, b) in pairs if a != b), len(writer.loops))
     if any(ref.stride.get(loop.id) != target.stride.get(loop.id) for loop in writer.loops[:common]):
         return False
-    block, within = _span(tree, target, writer.loops, common), _span(tree, ref, reader.loops, common)
-    if block is None or within is None:
-        return False
-    return block[1] - block[0] + 1 == block[2] and block[0] <= within[0] and within[1] <= block[1]
+    for extents in _extents(tree, writer.loops[:common]):
+        block = _span(target, writer.loops[common:], extents)
+        within = _span(ref, reader.loops[common:], extents)
+        if block is None or within is None or block[1] - block[0] + 1 != block[2]:
+            return False
+        if within[0] < block[0] or within[1] > block[1]:
+            return False
+    return True
 
 
-def _span(tree: LoopTree, ref: Ref, loops: Sequence[Loop], depth: int) -> tuple[int, int, int] | None:
-    """Return the first and the last element of a reference within some loops, and its count of iterations."""
-    extents = _extents(tree, loops, depth)
-    if extents is None:
-        return None
+def _extents(tree: LoopTree, loops: Sequence[Loop]) -> Iterator[Mapping[str, int]]:
+    """Yield what may remain of each axis within loops: a step of theirs, or what is left at an end."""
+    possible = {axis: {size} for axis, size in tree.sizes}
+    for loop in loops:
+        rests = [(loop.step if here >= loop.step else 0, here % loop.step) for here in possible[loop.axis]]
+        possible[loop.axis] = {rest for pair in rests for rest in pair if rest}
+    for values in product(*possible.values()):
+        yield dict(zip(possible, values, strict=True))
+
+
+def _span(ref: Ref, loops: Sequence[Loop], extents: Mapping[str, int]) -> tuple[int, int, int] | None:
+    """Return the first and the last element of a reference in some loops, and its count of iterations.
+
+    None where the loops of an axis move it in different ways.
+    """
     first = last = ref.offset
-    for axis, extent in extents.items():
-        inner = [loop for loop in loops[depth:] if loop.axis == axis]
+    axes = dict.fromkeys(loop.axis for loop in loops)
+    for axis in axes:
         unit = ref.stride.get((axis, 1), 0)
-        if extent > 1 and any(ref.stride.get(loop.id, 0) != unit * loop.step for loop in inner):
+        moves = [(loop.step, ref.stride.get(loop.id, 0)) for loop in loops if loop.axis == axis]
+        if extents[axis] > 1 and (moves[-1][0] > 1 or any(move != unit * step for step, move in moves)):
             return None
-        first, last = first + min(0, unit * (extent - 1)), last + max(0, unit * (extent - 1))
-    return first, last, prod(extents.values())
-
-
-def _extents(tree: LoopTree, loops: Sequence[Loop], depth: int) -> Mapping[str, int] | None:
-    """Return the elements of each axis that loops walk within the outer ones; None where that varies."""
-    found = dict[str, int]()
-    for axis in dict.fromkeys(loop.axis for loop in loops[depth:]):
-        outer = [tree.size.get(axis, 0), *(loop.step for loop in loops[:depth] if loop.axis == axis)]
-        ends = min(loop.step for loop in loops if loop.axis == axis) == 1
-        if axis in tree.window or not ends or any(a % b for a, b in pairwise(outer)):
-            return None
-        found[axis] = outer[-1]
-    return found
+        distance = unit * (extents[axis] - 1)
+        first, last = first + min(0, distance), last + max(0, distance)
+    return first, last, prod(extents[axis] for axis in axes)
