@@ -9,7 +9,7 @@ interpreter that executes the tree in order computes the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -473,17 +473,42 @@ def buffer_bytes(buffer: Buffer) -> int:
     return -(-buffer.size * DTYPES[buffer.dtype] // ALIGNED_BYTES) * ALIGNED_BYTES
 
 
-def computations(items: tuple[Item, ...]) -> Iterator[Compute | Mma]:
-    """List the computations of items, in order."""
+def all_items(items: Sequence[Item]) -> Iterator[Item]:
+    """List items and those inside them, in order."""
     for item in items:
+        yield item
         match item:
-            case Compute() | Mma():
-                yield item
             case Pipelined(copies=copies, body=body):
-                yield from computations((*copies, *body))
+                yield from all_items((*copies, *body))
             case Serial(body=body) | Cooperative(body=body) | Single(body=body):
-                yield from computations(body)
-            case Barrier():
+                yield from all_items(body)
+            case Compute() | Mma() | Barrier():
+                pass
+
+
+def computations(items: Sequence[Item]) -> Iterator[Compute | Mma]:
+    """List the computations of items, in order."""
+    return (item for item in all_items(items) if isinstance(item, Compute | Mma))
+
+
+def walked_loops(items: Sequence[Item]) -> Iterator[LoopId]:
+    """List the loops that threads walk, or whose iterations they share, some several times."""
+    for item in all_items(items):
+        match item:
+            case Compute(lanes=lanes):
+                if lanes:
+                    yield lanes[0]
+            case Mma(rows=rows, columns=columns, depth=depth):
+                yield from (loop for loop, _ in (*rows, *columns, *depth))
+                yield from (item.high, item.row, item.column, item.pair)
+                yield from (loop for loop, _ in item.inner)
+            case Serial():
+                yield item.loop
+            case Pipelined():
+                yield from (item.loop, item.tile)
+            case Cooperative():
+                yield from (loop for loop, _ in item.loops)
+            case Single() | Barrier():
                 pass
 
 

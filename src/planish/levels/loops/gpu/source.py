@@ -33,6 +33,7 @@ from planish.levels.loops.gpu.kernels import (
     Pipelined,
     Serial,
     Single,
+    all_items,
     barrier_bytes,
     boxes,
     buffer_bytes,
@@ -40,6 +41,7 @@ from planish.levels.loops.gpu.kernels import (
     dynamic_bytes,
     exchanged_bytes,
     tensor_maps,
+    walked_loops,
 )
 from planish.levels.loops.gpu.tensor import (
     GROUP_FUNCTIONS,
@@ -57,17 +59,6 @@ from planish.levels.loops.lang.program import DTYPES, TF32
 
 WARP = 32
 NO_LOOPS: Mapping[LoopId, int] = {}
-
-
-def _asynchronous(kernel: GpuKernel) -> bool:
-    return any(isinstance(item, Pipelined) for item in _all_items(kernel.body))
-
-
-def _all_items(items: Sequence[Item]) -> Iterator[Item]:
-    for item in items:
-        yield item
-        if isinstance(item, Serial | Cooperative | Single):
-            yield from _all_items(item.body)
 
 
 def kernel_source(program: GpuProgram, dialect: Dialect) -> str:
@@ -112,7 +103,8 @@ class _Writer(ElementWriter):
             yield "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
         if self.dialect is CUDA:
             yield "typedef unsigned short ushort;\ntypedef unsigned int uint;"
-            if any(_asynchronous(kernel) and not kernel.copying for kernel in self.program.kernels):
+            plain = [item for k in self.program.kernels if not k.copying for item in all_items(k.body)]
+            if any(isinstance(item, Pipelined) for item in plain):
                 yield CUDA_COPIES
             if any(kernel.copying for kernel in self.program.kernels):
                 yield MAPS
@@ -593,7 +585,7 @@ def map_name(buffer: str) -> str:
 def _loop_names(kernel: GpuKernel) -> dict[LoopId, str]:
     """Name the iterations of all loops of a kernel."""
     loops: dict[LoopId, None] = dict.fromkeys(loop for loop, _ in (*kernel.blocks, *kernel.threads))
-    loops |= dict.fromkeys(_walked(kernel.body))
+    loops |= dict.fromkeys(walked_loops(kernel.body))
     names: dict[LoopId, str] = {}
     for axis, step in loops:
         stem = name = "i_" + re.sub(r"\W", "_", axis if step == 1 else f"{axis}_{step}")
@@ -602,28 +594,3 @@ def _loop_names(kernel: GpuKernel) -> dict[LoopId, str]:
             name, number = f"{stem}_{number}", number + 1
         names[axis, step] = name
     return names
-
-
-def _walked(items: Sequence[Item]) -> Iterator[LoopId]:
-    for item in items:
-        match item:
-            case Compute(lanes=lanes):
-                if lanes:
-                    yield lanes[0]
-            case Mma(rows=rows, columns=columns, depth=depth):
-                yield from (loop for loop, _ in (*rows, *columns, *depth))
-                yield from (item.high, item.row, item.column, item.pair)
-                yield from (loop for loop, _ in item.inner)
-            case Serial():
-                yield item.loop
-                yield from _walked(item.body)
-            case Pipelined():
-                yield from (item.loop, item.tile)
-                yield from _walked((*item.copies, *item.body))
-            case Cooperative():
-                yield from (loop for loop, _ in item.loops)
-                yield from _walked(item.body)
-            case Single():
-                yield from _walked(item.body)
-            case Barrier():
-                pass
