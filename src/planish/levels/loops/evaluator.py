@@ -291,12 +291,11 @@ def final_verifier(program: Program) -> Verifier:
     return Verifier(program, cases, [*special, *varied_cases(program, KEPT_SEED, KEPT_VARIED)])
 
 
-def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
+def verify_again(kernel: Executable) -> str | None:
     """Verify a kernel that is about to be kept, on inputs that the search did not see.
 
     Args:
         kernel: compiled for this machine.
-        seed: of the inputs; not `SEARCH_SEED`.
 
     Returns:
         None if its outputs are correct; else what is wrong.
@@ -305,8 +304,8 @@ def verify_again(kernel: Executable, seed: int = KEPT_SEED) -> str | None:
         ProgramError: no inputs separate right outputs from wrong ones.
     """
     program = kernel.program
-    cases = choose_cases(program, seed, least=1)
-    verifier = Verifier(program, cases, special_cases(program, seed, cases))
+    cases = choose_cases(program, KEPT_SEED, least=1)
+    verifier = Verifier(program, cases, special_cases(program, KEPT_SEED, cases))
     return verifier.wrong(kernel.bind(verifier.inputs, verifier.outputs))
 
 

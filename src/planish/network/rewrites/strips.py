@@ -68,15 +68,14 @@ class Chain:
         )
 
 
-def find_chains(network: Network, tiles: Mapping[str, int], *, fuse: bool = True) -> list[Chain]:
+def find_chains(network: Network, tiles: Mapping[str, int]) -> list[Chain]:
     """Find chains: at most a pointwise convolution, one with a window, and a pointwise one, in this order.
 
     Args:
         network: with its layouts.
         tiles: results of convolutions by Winograd's algorithm, and of a tile in each dimension.
-        fuse: as of `kernels_of`; chains are of whole kernels.
     """
-    kernels, found, taken = kernels_of(network, fuse=fuse), list[Chain](), set[str]()
+    kernels, found, taken = kernels_of(network), list[Chain](), set[str]()
     for index, kernel in enumerate(kernels):
         if kernel.output in taken:
             continue

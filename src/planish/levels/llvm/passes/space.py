@@ -65,9 +65,7 @@ class Compiled:
     code: str
 
 
-def compile_lists(
-    bindings: Bindings, jobs: Iterable[tuple[str, Passes]], processes: int = 1
-) -> list[Compiled | None]:
+def compile_lists(bindings: Bindings, jobs: Iterable[tuple[str, Passes]]) -> list[Compiled | None]:
     """Run lists on functions, prepared for size as clang's -Oz has it.
 
     Returns:
@@ -79,7 +77,7 @@ def compile_lists(
 
     numbered = [(index, *job) for index, job in enumerate(jobs)]
     found: list[Compiled | None] = [None] * len(numbered)
-    with closing(forked(numbered, work, tuple[int, Compiled | None], processes, at_once=64)) as over:
+    with closing(forked(numbered, work, tuple[int, Compiled | None], 1, at_once=64)) as over:
         for one in over:
             one.check()
             if one.answer:
