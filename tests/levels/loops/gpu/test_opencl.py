@@ -164,10 +164,10 @@ def test_a_kernel_that_is_wrong_from_its_eleventh_call_on_is_refused(
 def test_a_kernel_that_hangs_is_ended_with_its_process() -> None:
     of = task(**SMALL)
     spec = Hanging(of.program, of.target)
-    with LocalExecutor(spec, limits=Limits(build=60, verify=2)) as executor:
+    with LocalExecutor(spec, limits=Limits(build=60, verify=8)) as executor:
         executor.submit([Candidate(TILED[:2]), Candidate(TILED), Candidate(TILED[:1])])
         found = {each.candidate: each.outcome for each in executor.results()}
-    assert found[Candidate(TILED)] == Failed("verify", "timeout", "over 2 s")
+    assert found[Candidate(TILED)] == Failed("verify", "timeout", "over 8 s")
     assert isinstance(found[Candidate(TILED[:1])], Measured)
     assert isinstance(found[Candidate(TILED[:2])], Measured)
 
