@@ -65,7 +65,7 @@ _OTHER_NAMES = {
     "tune_kernel": "tune",
     "visualization": "plot",
 }
-"""What other libraries have to the name of the same here."""
+"""Names of other libraries to those of the same here."""
 
 
 def __dir__() -> list[str]:

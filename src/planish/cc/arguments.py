@@ -250,7 +250,7 @@ def translated(words: list[str]) -> list[str]:
 
 C, CXX = "c", "c++"
 LANGUAGES = {"c": C, "cpp-output": C, "c++": CXX, "c++-cpp-output": CXX}
-"""What `-x` calls the languages that are improved."""
+"""Names that `-x` has for the languages that are improved."""
 _SUFFIXES = {".c": C, ".i": C, ".ii": CXX} | dict.fromkeys(
     (".cc", ".cp", ".cxx", ".cpp", ".c++", ".C", ".CPP", ".CC"), CXX
 )

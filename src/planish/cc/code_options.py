@@ -79,7 +79,7 @@ class CodeOptions:
 
 
 CLANGS = CodeOptions()
-"""What clang does by itself."""
+"""Options of clang by itself."""
 
 
 @dataclass(frozen=True)

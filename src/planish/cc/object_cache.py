@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 _SHARED = 0o066
-"""What others may do with a file, as far as they may with the folder it is in."""
+"""Rights of others to a file, as far as they have them to the folder it is in."""
 
 
 def atomic_write(path: str, data: bytes, mode: int = 0o666, *, shared: bool = False) -> None:

@@ -33,7 +33,7 @@ _LEVELS: tuple[Level, ...] = "-Oz", "-Os"
 _CLANG_TIMES, _PATIENCE_S = 20.0, 30.0
 """Multiple of clang's time, and seconds, beyond its own time after which the search is killed."""
 _SLOWEST = 6.0
-"""How many seconds by the clock one of the search may take, in all."""
+"""Seconds by the clock that one of the search may take, in all."""
 
 
 def patience_s(seconds: float, clang_s: float) -> float:

@@ -63,7 +63,7 @@ _EVERY_S, _SHARE = 0.4, 0.1
 _LIMITS = ForkLimits(memory_bytes=8 << 30, deaths=1)
 _KIND, _FUNCTIONS = "searches", "functions"
 _LOOK_S = 600.0
-"""How long is waited for a search at once: no operating system waits forever."""
+"""Longest single wait for a search: no operating system waits forever."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from planish.sandbox.fork_pool import in_child
 from planish.sandbox.scratch import Scratch
 
 _UNITS, _MADE, _PROGRAMS = "units", "made", "programs"
-"""What objects were made of, by its content; which object was made of which; faster objects of programs."""
+"""Sources of objects, by their content; which object was made of which; faster objects of programs."""
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,7 @@ def _text_step(progress: TrainingProgress) -> str:
 MOST = 40
 """Lists that a policy learns about: as many as the gate does, chosen of the labels as for it."""
 HEADS = 16
-"""What the width of a layer is a multiple of."""
+"""Number of which the width of a layer is a multiple."""
 
 
 @dataclass(frozen=True)

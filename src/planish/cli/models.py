@@ -206,7 +206,7 @@ def _list(form: str) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """What the default search of a level begins with.
+    """Start of a level's default search.
 
     Args:
         level: its name.

@@ -29,7 +29,7 @@ The executor has nothing under way, and is served other evaluators than it had. 
 deadline (`planish.measure.deadline`).
 """
 Identity = str | int
-"""What a candidate makes: a name, or a count where the task asks for that alone and less of it is better."""
+"""Product of a candidate: a name, or a count where the task asks for that alone and less of it is better."""
 Identify = Callable[[Candidate], Identity]
 """Names a candidate by what it makes of a program, without measuring it."""
 

@@ -26,7 +26,7 @@ SORTS: Mapping[str, Callable[[RunSummary], Any]] = {
     "verdict": lambda each: each.verdict.kind if each.verdict else "",
     "trials": lambda each: each.run.trials if each.run else 0,
 }
-"""What a list of runs can be sorted by."""
+"""Keys by which a list of runs can be sorted."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from planish.dashboard.views import compile_templates
 from planish.sandbox.scratch import Scratch
 
 _NICE = 10
-"""How much the server gives way to other processes: searches are measured on the same machine."""
+"""Niceness of the server: searches are measured on the same machine."""
 _CONNECTIONS = 1000
 """Connections at a time; more are answered with status 503."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -14,7 +14,7 @@ from planish.store import Reader, open_store
 from planish.store.opening import locate
 
 Stamp = tuple[int, bool]
-"""What differs after any change of a run; see `planish.store.Reader.stamps`."""
+"""Values that differ after any change of a run; see `planish.store.Reader.stamps`."""
 
 _LOCKED_S = 2.0
 """Another process's lock is waited for so long."""

@@ -71,7 +71,7 @@ COMPARISON_SHARE = 0.25
 PARALLEL_MIN_S = 30e-6
 """Work of fewer seconds on one core is not shared: handing it over takes some microseconds."""
 FLOPS, BYTES = 5e10, 1e10
-"""What a core does in a second at most, roughly: to guess which work is worth sharing."""
+"""Arithmetic of a core in a second at most, roughly: to guess which work is worth sharing."""
 NOISE_RATIO_MAX = 2.0
 """A ratio of times that noise of a measurement does not explain."""
 COMPARED_KERNELS = 2

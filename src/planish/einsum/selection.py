@@ -36,7 +36,7 @@ SPIN_S = 2 * BLOCK_S
 SHARED = 1.2
 """Multiple of the calling thread's processor time from which on several cores are at work."""
 DISTURBED = 0.1
-"""Where a thread had no core for so great a share of the time, wall time measures the others, too."""
+"""Share of the time without a core beyond which a thread's wall time measures other processes, too."""
 SAMPLE = 1 << 20
 """Multiplications of the part of an einsum that shows whether NumPy's own loop is worth a whole call."""
 LONG_S = 0.02

@@ -32,7 +32,7 @@ _log = logging.getLogger("planish")
 
 
 SLOWER = 1.25
-"""How many times longer than at its fastest a host may take for the canary."""
+"""Multiple of its least time that a host may take for the canary."""
 _SLOW_LOOKS = 3
 
 

@@ -349,7 +349,7 @@ def _samples(blocks: Sequence[Took], calls: int, *, cut: bool = False) -> Sample
 PRECISE = 0.01
 """The standard error of the ratio at which measuring ends, as a share."""
 PATIENCE = 30
-"""How many budgets may be spent until it is so precise."""
+"""Budgets that may be spent until it is so precise."""
 
 
 _SECONDS = "seconds"

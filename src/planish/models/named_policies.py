@@ -304,7 +304,7 @@ def policy_of(saved: SavedPolicy) -> Policy:
 
 
 ESCAPE = 0.1
-"""What all steps that follow the last one in some list weigh, beside all lists together, which weigh 1."""
+"""Weight of all steps that follow the last one in some list, beside all lists together, which weigh 1."""
 Steps = tuple[Step, ...]
 Weights = Mapping[Step | None, float]
 

@@ -125,7 +125,7 @@ def rms_norm(xp: ModuleType, hidden: Array) -> Array:
 SEGMENTS = 2
 """Of an observation: the program as it is, and after the baseline."""
 HEADS = ("gains", "choice", "saves")
-"""What each list saves beside those before it; which one is the best; which ones save anything."""
+"""Targets: what each list saves beside those before it; the best one; those that save anything."""
 Floats = NDArray[np.float32]
 
 
@@ -264,7 +264,7 @@ def predict_lists(
 
 
 EDGES, DATA = 20, 4
-"""Where the edges of the graph begin in an observation, and how many there are of each loop."""
+"""Position of the graph's edges in an observation, and their number for each loop."""
 DERIVED = 7 + DATA
 """Columns that `scaled` adds to those observed."""
 KINDS = ("attention", "mlp")

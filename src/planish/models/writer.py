@@ -90,7 +90,7 @@ class ListGrammar:
 
 
 COSTS = ("before", "after", "saved")
-"""What the heads predict: an eighth of the logarithm of what the program costs, as it is and after -Oz,
+"""Targets of the heads: an eighth of the logarithm of what the program costs, as it is and after -Oz,
 and the share that the best list saves beside it, in units of `planish.train.samples.GAIN`."""
 Floats = NDArray[np.float32]
 

@@ -35,7 +35,7 @@ COPY_PART = "CopyPart"
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a tensor is within another one.
+    """Position of a tensor within another one.
 
     Args:
         base: the other one, which has memory of its own.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OLDEST = 13
 """The first opset that is covered: some operators had other attributes before."""
 MOST_ROUNDS = 12
-"""How often constants are folded and loops are repeated: a loop in a loop takes a round of its own."""
+"""Rounds of folding constants and repeating loops: a loop in a loop takes a round of its own."""
 MOST_NAMED = 8
 """Nodes that are named where many are not covered."""
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PROFILED_RUNS = 20
 """Calls that ONNX Runtime's profile is the median of."""
 NOISE = 1.1
-"""How many times the time of ONNX Runtime's nodes layers must take to be named as slower."""
+"""Multiple of the time of ONNX Runtime's nodes from which on layers are named as slower."""
 LEAST_SHARE = 0.01
 """Layers that take a smaller share of a call are not named as slower."""
 

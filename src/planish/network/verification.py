@@ -54,7 +54,7 @@ INPUT_SETS = 3
 TOLERANCE = 1e-4
 """Largest difference from ONNX Runtime that is accepted, as a share of the largest number of an output."""
 MOST_ROUNDING = 4.0
-"""How often the difference is accepted that ONNX Runtime's own optimizations make."""
+"""Accepted multiple of the difference that ONNX Runtime's own optimizations make."""
 RUN_LIMIT_S = 600.0
 """Seconds of the processor that a library may take for its sets of inputs."""
 

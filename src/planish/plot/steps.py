@@ -129,7 +129,7 @@ def _merged(row: Mapping[str, Value], rare: set[str]) -> dict[str, Value]:
 
 
 LIBRARIES = ("sklearn", "xgboost")
-"""What models of importance are of; the first that is installed is taken."""
+"""Packages of the models of importance; the first that is installed is taken."""
 
 _LEAST_TRIALS = 20
 _MOST_TRIALS = 2000

@@ -163,7 +163,7 @@ def end_orphans() -> None:
 
 _FOLDERS = "usr lib lib32 lib64 libx32 bin sbin opt etc proc sys nix gnu var/lib dev/random dev/urandom"
 SYSTEM = tuple(Path("/") / each for each in _FOLDERS.split())
-"""Where a system keeps what programs need; homes, disks, terminals and /tmp are not among it."""
+"""Folders in which a system keeps what programs need; homes, disks, terminals and /tmp are not among them."""
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")))
 _OF_GPUS = (Path("/dev/shm"), Path("~/.nv").expanduser())
 FILE_BYTES = 1 << 30

@@ -33,7 +33,7 @@ _NOTE_BYTES = 8192
 _LENGTH_BYTES = 4
 _MOST_BYTES = _NOTE_BYTES - _LENGTH_BYTES
 _PATIENCE = 50
-"""How many seconds by the clock one of the processor may take."""
+"""Seconds by the clock that one of the processor may take."""
 
 
 def noted(text: str) -> str:

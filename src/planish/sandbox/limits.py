@@ -69,7 +69,7 @@ class Limits:
 _TIMERS = frozenset((signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU))
 _FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT))
 _OWN = _TIMERS | _FAULTS | {signal.SIGSYS, signal.SIGTRAP, signal.SIGXFSZ, signal.SIGPIPE}
-"""What a process brings upon itself; other signals come from other processes."""
+"""Signals that a process brings upon itself; others come from other processes."""
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ _LASTING: _Numbers = {
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
 }
-"""What changes something that lasts, beside the contents of files."""
+"""System calls that change something that lasts, beside the contents of files."""
 _HIDDEN: _Numbers = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
 """Memory that no limit of a process counts."""
 _LOCKS: _Numbers = {"flock": (73, 32)}
@@ -342,7 +342,7 @@ _SCOPES = 3  # no signals and no abstract sockets to processes outside
 _TCP = 3  # bind and connect
 
 ALL, LOOK = -1, EXECUTE | READ | LIST
-"""What may be done beneath a path: all, or to read and execute."""
+"""Rights beneath a path: all, or to read and execute."""
 _OF_FILES = EXECUTE | WRITE | READ | _TRUNCATE | _CONTROL
 SCOPED, _NETWORKED = 6, 4  # the ABIs from which on there are these
 

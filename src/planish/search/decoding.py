@@ -111,7 +111,7 @@ RANKINGS: Mapping[str, Callable[[Node, int], float]] = {
     "mean": lambda node, index: total(node, index) / (node.depth + 1),
     "whole": total,
 }
-"""How branches are ranked: by their own step, as algorithm 1 does; by the geometric mean of all steps, as in
+"""Ranking of branches: by their own step, as algorithm 1 does; by the geometric mean of all steps, as in
 table 6.1; or by the product of all, which the thesis does not try."""
 
 WIDTH = 4

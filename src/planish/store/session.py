@@ -98,7 +98,7 @@ _DAMAGED: _Cause = (
 )
 
 _PASSING = (_LOST, _NOT_READY)
-"""What is waited for: the server was there, though it may have cut the connection while it was opened."""
+"""Errors of a server that was there, though it may have ended the connection: it is waited for."""
 
 _SQLITE: Mapping[int, _Cause] = {
     sqlite3.SQLITE_BUSY: _LOCKED,

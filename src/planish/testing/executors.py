@@ -247,7 +247,7 @@ class ExecutorConformance:
 
 
 _BUSY = 10
-"""How often a candidate is evaluated whose workers get no processor."""
+"""Evaluations of a candidate whose workers get no processor."""
 
 
 def outcomes_of(executor: Executor, batch: Sequence[Candidate]) -> list[Outcome]:

@@ -163,7 +163,7 @@ class ScaledObservation(gymnasium.Env[Floats, np.int64]):
 
 NAME = "planish/LoopTune-v0"
 SEARCHER = "environment"
-"""What the runs of environments have in place of a searcher's name."""
+"""Name in place of a searcher's in the runs of environments."""
 REMEMBERED = 256
 """Programs whose states are held in memory; the store has the others'."""
 

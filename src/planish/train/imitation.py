@@ -18,7 +18,7 @@ from planish.train.samples import SHARPNESS, STEPS, StateDataset
 BATCH = 512
 RATE = 2e-3
 CHOICE = 0.01
-"""What it counts beside the squared error that the best actions are the probable ones."""
+"""Weight, beside the squared error, of the best actions being the probable ones."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ WEIGHTS = {
     "ablate": 0.1,
     "describe": 0.1,
 }
-"""What the steps are given of the time that is left, in their order; of those that there are."""
+"""Shares of the time that is left for the steps, in their order; of those that there are."""
 
 
 @dataclass

@@ -94,7 +94,7 @@ class ActiveRun:
 
 
 TrialCallback = Callable[[ActiveRun, Trial], object]
-"""What `tune` takes as a callback: a function, or a `Callback`."""
+"""Callback of `tune`: a function, or a `Callback`."""
 
 
 class Callback:

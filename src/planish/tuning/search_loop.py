@@ -98,7 +98,7 @@ class InFlight:
 
 
 POLL_S = 0.05
-"""How often the store is asked for what another run is measuring."""
+"""Interval at which the store is asked for what another run is measuring."""
 
 
 class PendingCandidates:

@@ -17,7 +17,7 @@ from planish.store import Reader, Run, StoredTask
 from planish.tuning.comparison import Comparison, Finalist
 
 PAUSE_S = 60.0
-"""When nothing ended for longer, beyond the next trial's own work, the run was not under way."""
+"""Time without a trial's end, beyond the next trial's own work, after which a run counts as not under way."""
 
 MEANING: Mapping[str, str] = {
     "transform": "applying the steps to the program",
@@ -37,7 +37,7 @@ MEANING: Mapping[str, str] = {
     "eval_heldout": "scoring the finalists on unseen data",
     "ablate": "measuring the effects of single steps",
 }
-"""What each stage is, in the order that they are shown."""
+"""Descriptions of stages, in the order that they are shown."""
 
 
 @dataclass(frozen=True)

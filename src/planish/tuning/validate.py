@@ -27,7 +27,7 @@ from planish.store import Reader, open_store
 from planish.tuning.result import A_STORE, EINSUM, STORES, Result, read_result
 
 LUCK = 0.1
-"""How far apart two honest measurements may be, beyond their intervals: clocks, neighbors, memory."""
+"""Ratio by which two honest measurements may differ, beyond their intervals: clocks, neighbors, memory."""
 
 
 @dataclass(frozen=True)

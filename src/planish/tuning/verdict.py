@@ -136,7 +136,7 @@ def _how_of_front(front: Comparison) -> Iterator[str]:
 _UNSURE = "single measurement; the best of many is usually optimistic"
 _KEEP = "the result is the baseline"
 _NAMED = 10
-"""How many times the low end the high end of an interval is, at most, whose estimate a headline names."""
+"""Ratio of the ends of an interval up to which a headline names its estimate."""
 
 
 def verdict_of(result: StoredRun) -> RunVerdict:

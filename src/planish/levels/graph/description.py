@@ -103,7 +103,7 @@ BUDGET_S = 10.0
 ROUNDS = 3
 
 Figures = Mapping[str, Mapping[str, float]]
-"""What was measured of a selection, by its hash and by objective; what failed is missing."""
+"""Costs of selections, by hash and by objective; what failed is missing."""
 
 
 def parts(chosen: Selection, matter: Collection[str]) -> Mapping[str, tuple[Selection, Selection]]:
@@ -343,7 +343,7 @@ for port in model.outputs:
 '''
 
 _ANSWER_S = 600.0
-"""How long passes may take."""
+"""Limit of passes' time."""
 
 
 def export_model(task: Task[GraphProgram], candidate: Candidate, path: Path) -> Sequence[Path]:

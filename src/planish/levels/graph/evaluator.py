@@ -53,7 +53,7 @@ from planish.sandbox.scratch import shared_folder
 LEAST_S = 1e-3
 """Shorter calls are timed alone: many fit between two interruptions, and the median passes those by."""
 PATIENCE = 4
-"""How many times the budget may be spent on a candidate until its ratio is precise."""
+"""Budgets that may be spent on a candidate until its ratio is precise."""
 
 
 TIMING = Timing(budget_s=0.15, block_s=1e-3, fewest=5, most=50, slow_factor=3.0)

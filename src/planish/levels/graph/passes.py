@@ -120,7 +120,7 @@ class Offline(Step):
 SETTABLE = ("optimization", "execution", "arena", "threads", "provider")
 """The settings of a session that a candidate may change."""
 VALUES = {**SETTINGS, "provider": (OPENVINO, OPENVINO_BFLOAT16)}
-"""What it may set them to; threads are a number."""
+"""Values that it may set them to; threads are a number."""
 
 
 @dataclass(frozen=True)

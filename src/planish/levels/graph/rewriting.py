@@ -123,7 +123,7 @@ _POINTWISE = (
     *("Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Softplus"),
     *("Softsign", "Erf", "Gelu", "Clip", "Mish", "Celu"),
 )
-"""What computes each number by itself: it may come before a split as well as after it."""
+"""Operators that compute each number by itself: they may come before a split as well as after it."""
 _SPLIT_BY_INPUT = 13
 """The first opset whose Split takes the extents as an input."""
 

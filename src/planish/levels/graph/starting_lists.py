@@ -383,7 +383,7 @@ def _composed(found: Mapping[Step, StepEffect], tried: Mapping[Candidate, Mappin
 
 
 Outcomes = Sequence[tuple[Candidate, float | None]]
-"""What was tried on a model, with its cost over the baseline's; None where it failed."""
+"""Selections that were tried on a model, with their cost over the baseline's; None where they failed."""
 
 
 def known_list(tried: Mapping[str, Outcomes], classes: Sequence[str]) -> ClassList | None:

@@ -49,7 +49,7 @@ FEWEST = 8
 _NOISE, _NARROW_NOISE = 1e-5, 1e-3
 """Error that rounding alone may cause, as a share of an output's largest number; that in half precision."""
 _ZERO = 1e-6
-"""Where all that is expected is as small, differences count by themselves."""
+"""Size of results up to which differences count by themselves."""
 DEFAULT = Tolerance()
 ANY = Tolerance(math.inf, math.inf, 1.0, by_part=False)
 """Shapes and types alone have to be right, and what is finite has to stay so."""

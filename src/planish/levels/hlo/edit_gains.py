@@ -33,7 +33,7 @@ _ALIKE = 6
 PRIOR = 0.5
 """Rows that are added: their gain falls along the structure's order, and is that of all rows in the mean."""
 DECAY = 0.8
-"""What is expected of each further patch of the same kinds, as a share of the one before it.
+"""Expected gain of each further patch of the same kinds, as a share of the one before it.
 
 These constants were chosen by leaving out networks of the table, alone and by families
 (`experiments/first_answers/edit_gains.py judge`)."""

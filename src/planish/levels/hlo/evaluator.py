@@ -422,7 +422,7 @@ def original_of(task: Task[ScoredProgram]) -> SecondaryBaseline:
 
 
 TOLERANCE = 1e-3
-"""How far apart results may be, as a share of the largest number of each; see `tolerated`."""
+"""Tolerated difference of results, as a share of the largest number of each; see `tolerated`."""
 
 _STEPS = {"bf16": 2.0**-7, "f16": 2.0**-10, "i8": 2.0**-7}
 """Narrow numbers, and how far the next one is, as a share of the largest of its kind or of 1."""

@@ -66,7 +66,7 @@ _LIBRARY = (
     "memset bcmp strchr strcmp strcspn strlen strncmp strrchr strspn strstr _GLOBAL_OFFSET_TABLE_"
 )
 COMPUTING = {*_LIBRARY.split(), *(f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l"))}
-"""What a source may call of C's library, which computes and does nothing else."""
+"""Functions of C's library that a source may call, which compute and do nothing else."""
 # Functions of compiler-rt: arithmetic that a processor lacks.
 _ARITHMETIC = re.compile(r"__[a-z]+(?:[qhsdtx][if]){1,2}\d?")
 _SECTIONS = re.compile(r"\.(?:text|rodata|data\.rel\.ro|eh_frame)(?:\..*)?|\.rela?\..*|\.note\..*|\.comment")

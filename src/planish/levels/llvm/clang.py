@@ -24,7 +24,7 @@ VARIABLE = "PLANISH_CLANG"
 _SECONDS = 60.0
 _PLAIN = ("-g0", "-S", "-emit-llvm", "-fno-stack-protector", "-fno-ident")
 FAST = "O3 without passes"
-"""What clang -O3 hands to its passes: with types for alias analysis, lifetimes, and what loops may do."""
+"""Level of the code that clang -O3 hands to its passes: with types for alias analysis and with lifetimes."""
 _OF_LEVEL = {
     "O0": ("-O0", "-Xclang", "-disable-O0-optnone"),
     FAST: ("-O3", "-Xclang", "-disable-llvm-passes"),

@@ -96,7 +96,7 @@ COUNTS = frozenset({"instructions", "text_bytes"})
 
 _SLOWER = 20.0
 _LEAST_S = 2.0
-"""How many times longer than the unoptimized program a candidate may run, and its least limit in seconds."""
+"""Limit of a candidate's time as a multiple of the unoptimized program's, and its least value in seconds."""
 
 
 @dataclass(frozen=True)

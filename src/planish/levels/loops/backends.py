@@ -49,8 +49,8 @@ Arrays = Mapping[str, "NDArray[Any]"]
 
 GROUP = "planish.loops.backends"
 PREFERRED = ("x86-avx512", "x86-avx2", "portable")
-"""Where none is asked for, the first of these that works is taken: LoopNest for x86-64 by instruction set,
-and LLVM for any processor. Others must be asked for by name."""
+"""Back ends of which the first one that works is the default: LoopNest for x86-64 by instruction set, and
+LLVM for any processor. Others must be asked for by name."""
 GPU_KINDS = ("opencl", "cuda")
 
 

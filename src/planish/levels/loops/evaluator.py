@@ -83,8 +83,8 @@ LARGE = 1 << 24
 MANY = 1 << 18
 """Elements that take a millisecond: memory is then filled once, and not anew for each set."""
 NAN_BYTES, LARGE_BYTES, SMALL_BYTES, SMALL_INTEGER_BYTES = 0xFF, 0x7B, 0xFB, 0x84
-"""What memory is filled with, beside 0: NaN; numbers above all others, and below, of any type of floats; of
-integers below, while 0x7B makes large ones of them too."""
+"""Bytes that memory is filled with, beside 0: NaN; numbers above all others, and below, of any type of
+floats; of integers below, while 0x7B makes large ones of them too."""
 
 
 class Called:

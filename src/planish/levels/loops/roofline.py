@@ -95,7 +95,7 @@ def _least_time(backend: str, program: Program, schedule: Candidate, seconds: fl
 # Bounds
 
 MARGIN = 1.5
-"""How many times as fast as the measured peak a kernel may be: the clock rate of a core varies."""
+"""Multiple of the measured peak that a kernel may reach: the clock rate of a core varies."""
 SLOW = 2.0
 """GFLOPS of one core below which no peak is measured: every processor with vectors is faster."""
 BYTES_PER_FLOP = 6.0

@@ -75,7 +75,7 @@ def fused(program: Program, outer: str, inner: str) -> Program | None:
 
 
 _APART = -1
-"""Where the axes are, but not side by side."""
+"""Position of axes that are there, but not side by side."""
 
 
 def _accesses(statement: Statement) -> Iterator[Access]:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ReturnCode(IntEnum):
-    """What a function of a library returns."""
+    """Return codes of a library's functions."""
 
     OK = 0
     NO_INSTRUCTIONS = 1

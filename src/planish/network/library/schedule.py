@@ -27,7 +27,7 @@ _FEATURES: Mapping[str, Sequence[str]] = {
     "x86-64-v3": _AVX2,
     "x86-64-v4": (*_AVX2, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
-"""What the code of a back end, or for another processor, needs of the processor."""
+"""Features that the code of a back end, or for another processor, needs of the processor."""
 
 
 @dataclass(frozen=True)

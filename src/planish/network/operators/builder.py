@@ -13,7 +13,7 @@ from planish.levels.loops.lang.program import QINT8, Program
 from planish.network.ir import Network, Node, Shape
 
 OUTPUT = "O"
-"""What a kernel's output is called."""
+"""Name of a kernel's output."""
 PART = "u"
 """The axis of one element in subscripts that reach a part of a dimension."""
 

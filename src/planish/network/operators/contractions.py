@@ -22,7 +22,7 @@ def spatial_names(rank: int) -> list[tuple[str, str]]:
 
 
 class WindowSteps(NamedTuple):
-    """How a window moves over an image.
+    """Movement of a window over an image.
 
     Args:
         strides: in each spatial dimension.

@@ -346,7 +346,7 @@ _SAMPLE_TILES, _SAMPLE_CHANNELS = 16, 16
 
 
 _PARTS = ("tiles", "weights", "products")
-"""What a convolution's own tensors are called, after the name of its result."""
+"""Suffixes of a convolution's own tensors, after the name of its result."""
 
 
 def convolution_of(name: str) -> str:

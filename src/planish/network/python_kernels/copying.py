@@ -301,7 +301,7 @@ def _elements(network: Network, node: Node) -> dict[str, Any]:
 
 
 _COMBINED: Mapping[str, Any] = {"none": None, "add": add, "mul": mul, "max": max, "min": min}
-"""How updates join what is there; None where they replace it."""
+"""Operators by which updates join what is there; None where they replace it."""
 
 
 def write_scatter_elements(network: Network, node: Node) -> PythonKernel:

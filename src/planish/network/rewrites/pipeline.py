@@ -126,7 +126,7 @@ def rewrite_by_estimates(network: Network, tiles: Mapping[str, int], target: Tar
 _BEYOND, _LEAST_READ = 4, 1 << 22
 """Multiple of the second-level cache that is read to measure memory, and the bytes at least."""
 _MOST_COST = 15.0
-"""What a weight costs at most: beyond, arithmetic hides a part of it."""
+"""Largest cost of a weight: beyond, arithmetic hides a part of it."""
 
 
 def measure_weight_cost(target: Target) -> float:

@@ -119,7 +119,7 @@ class GraphWriter:
         return found.reshape(-1)[0].item() if found is not None and found.size == 1 else None
 
     def reshape(self, name: str, extents: Shape) -> str:
-        """Give a tensor another shape; the name of a constant's becomes that of another constant."""
+        """Reshape a tensor; the name of a constant's becomes that of another constant."""
         if name in self.weights:
             return self.weight(self.weights[name].reshape(extents))
         return self.emit("Reshape", [name, self.whole_numbers(extents)])
@@ -209,7 +209,7 @@ class GraphWriter:
         return self._relabel(tensor, dict(enumerate(dimensions)), shape)
 
     def _relabel(self, tensor: Tensor, places: dict[int, int], shape: Shape) -> Tensor:
-        """Give a value's dimensions other numbers; those that are left out have one element."""
+        """Renumber a value's dimensions; those that are left out have one element."""
         pairs = zip(tensor.order, tensor.extents, strict=True)
         held = [(places[d], extent) for d, extent in pairs if d in places]
         new = [d for d in range(len(shape)) if d not in places.values()]

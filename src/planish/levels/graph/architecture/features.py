@@ -30,7 +30,7 @@ _ADDS = frozenset({"Add", "Sum", "QLinearAdd", "BiasAdd"}) | _SKIPS | _CONVOLUTI
 """Sums of two results; ONNX Runtime's convolutions and normalizations may add one."""
 
 Scale = tuple[float, int]
-"""How often a feature map was halved on its path (in strides), and how often cut at its border."""
+"""Times that a feature map was halved on its path (in strides), and times that it was cut at its border."""
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ CLASSES: Mapping[str, NetworkClass] = {
 """Class to what it is; their order is that of a tie."""
 
 OTHER = "other"
-"""What fits no class."""
+"""Class of what fits no other."""
 MATCH_THRESHOLD = 0.5
 """The least strength with which a class matches."""
 

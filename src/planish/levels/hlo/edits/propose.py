@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Visible = Sequence[tuple[str, TensorType | None]]
 
 RESIZED_SHARE = 0.25
-"""How often a free choice takes a value of another type although there are some of the right one, as figure 5
+"""Probability that a free choice takes a value of another type although the right one exists, as figure 5
 of the paper does for the operand of a copy."""
 
 

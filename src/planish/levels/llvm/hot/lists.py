@@ -38,7 +38,7 @@ SIMPLIFY: Parts = (
     "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;sink-common-insts>",
     _COMBINE,
 )
-"""What -O3 runs on each function while it inlines."""
+"""Passes that -O3 runs on each function while it inlines."""
 _FIRST = "sroa<modify-cfg>,early-cse,callsite-splitting"
 BEGIN = (
     "annotation2metadata,forceattrs,inferattrs,coro-early,"
@@ -51,7 +51,7 @@ BEGIN = (
     "function-attrs,function(require<should-not-run-function-passes>),coro-split,coro-annotation-elide)),"
     "deadargelim,coro-cleanup,globalopt,globaldce,elim-avail-extern,rpo-function-attrs,recompute-globalsaa"
 )
-"""What -O3 runs on the module up to where loops become vectors."""
+"""Passes that -O3 runs on the module up to where loops become vectors."""
 VECTORIZE, UNROLL, DISTRIBUTE, SLP = "loop-vectorize", "loop-unroll<O3>", "loop-distribute", "slp-vectorizer"
 USUAL: Parts = (
     *("drop-unnecessary-assumes", "float2int", "lower-constant-intrinsics", "chr"),
@@ -62,7 +62,7 @@ USUAL: Parts = (
     *("div-rem-pairs", "tailcallelim"),
     "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>",
 )
-"""What -O3 then runs on each function."""
+"""Passes that -O3 then runs on each function."""
 LAST = "globaldce,constmerge,cg-profile,rel-lookup-table-converter"
 
 VERSIONS: Parts = ("loop-versioning", _LICM)

@@ -107,7 +107,7 @@ SAVE_RESTORE = "+save-restore"
 FEW_REGISTERS = ",".join(f"+reserve-x{number}" for number in range(19, 28))
 """Has a function for RISC-V use three of the twelve registers that it would have to save."""
 CHANGES = ("-minsize", "frame-pointer=all", "no-jump-tables=true", FEW_REGISTERS, SAVE_RESTORE)
-"""What may be changed: no function does anything else because of it."""
+"""Attributes that may be changed: no function does anything else because of them."""
 VARIANTS = (
     ("-minsize",),
     ("frame-pointer=all",),

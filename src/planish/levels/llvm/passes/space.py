@@ -411,7 +411,7 @@ SPACES = ("passes", "uniform", "safe")
 """The names: what does best, what the thesis does, and what LLVM itself does by default."""
 
 SMOOTHING = 0.5
-"""What is added to each pass's count in the coreset, so that every pass can be drawn."""
+"""Addition to each pass's count in the coreset, so that every pass can be drawn."""
 
 _DEFAULTS = tuple(f"default<{level}>" for level in ("Oz", "Os", "O1", "O2", "O3"))
 

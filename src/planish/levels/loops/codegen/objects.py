@@ -41,7 +41,7 @@ class Relocation(NamedTuple):
 
 
 CONSTANTS, CODE, RELOCATED, DATA = ".rodata", ".text", ".data.rel.ro", ".data"
-"""What a section becomes part of: constants, functions, constants with addresses, variables."""
+"""Segments that sections become part of: constants, functions, constants with addresses, variables."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ from planish.levels.loops.lang.program import DTYPES
 VECTOR_BYTES, CALLED_BYTES = 64, 32
 """Of vectors at most, and of those that functions take, as PoCL's calling convention differs beyond."""
 OPERATORS = frozenset({"add", "sub", "mul", "neg"})
-"""What is computed without a function."""
+"""Operators that are computed without a function."""
 LEAST_ROW = 8
 """Elements of a row after which some may be left free."""
 

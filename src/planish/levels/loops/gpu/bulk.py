@@ -32,7 +32,7 @@ from planish.levels.loops.ir.tree import Ref
 COPYING = 128
 """Threads that copy: a group of warps, which leaves its registers to the others."""
 BOX_BYTES = 1024
-"""Where tiles begin at multiples of it, swizzles begin with their first row."""
+"""Bytes at whose multiples tiles begin, so that swizzles begin with their first row."""
 PANEL = 64
 """Elements of 2 bytes in a row of the widest swizzle."""
 _MOST_REGISTERS = 240

@@ -23,7 +23,7 @@ from planish.levels.loops.lang.program import Const
 # Annotated trees
 
 Inside = Mapping[str, int]
-"""What remains of the axes that have an enclosing loop."""
+"""Rests of the axes that have an enclosing loop."""
 
 
 class Vectors(NamedTuple):

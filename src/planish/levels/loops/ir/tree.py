@@ -22,7 +22,7 @@ from typing import Literal
 from planish.levels.loops.lang.program import COMPARISONS, INDICES, Const, lazy
 
 KINDS = ("serial", "unroll", "parallel")
-"""How a loop is executed: in order, by repeating the body if that pays, or by threads."""
+"""Execution of a loop: in order, by repeating the body if that pays, or by threads."""
 
 # Trees
 

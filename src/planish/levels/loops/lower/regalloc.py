@@ -307,7 +307,7 @@ SMALL = 16
 FETCHED_FROM = 1 << 15
 """A buffer of fewer bytes stays in the first cache: its lines are not asked for."""
 LINES_MAX = 8
-"""Where an iteration goes farther than this, it does not walk memory in sequence."""
+"""Lines beyond which an iteration does not walk memory in sequence."""
 
 Pass = tuple[str, int, tuple[Ref, ...]]
 """Kind, copies, and the references that are fetched; see `planish.levels.loops.ir.annotated.Part`."""

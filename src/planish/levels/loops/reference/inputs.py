@@ -229,7 +229,7 @@ _FAR_IN_HALF = 2.0**15
 _TIES = 4
 """Levels with which many elements are equal."""
 _MOST_ALSO, _LARGE = 8, 100.0
-"""How many numbers of a program are taken as elements, and from where on they are too large for that."""
+"""Most numbers of a program that are taken as elements, and the size from which they are too large for it."""
 _TURNS = POSITIVE, NEGATIVE
 _ENDS: tuple[Literal[0, -1], ...] = (-1, 0)
 

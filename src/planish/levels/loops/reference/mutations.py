@@ -35,7 +35,7 @@ from planish.levels.loops.reference.views import Array, Arrays, overhang
 
 MOST = 64
 EXCHANGED = {"max": "min", "min": "max", "<": "<=", "<=": "<", "==": "!=", "!=": "=="}
-"""What is taken for what."""
+"""Functions to those that a mutation puts in their place."""
 _STARTS = {"max": (0.0, 1.0, -1.0), "min": (0.0, 1.0, -1.0), "add": (1.0, -1.0), "mul": (2.0, -1.0)}
 _INSTEAD = {"add": "max", "mul": "add", "max": "min", "min": "max"}
 _CORRUPTIONS = (1.125, 0.0), (0.875, 0.0), (0.0, 2.0**30), (0.0, -(2.0**30)), (0.0, 0.0)

@@ -114,7 +114,7 @@ ARRAY_FIELDS: Mapping[str, int] = {
     "descr": 56,
     "flags": 64,
 }
-"""Where NumPy's C interface has the fields of an array, in bytes."""
+"""Offsets of the fields of an array in NumPy's C interface, in bytes."""
 ALIGNED = 0x0100
 """The flag of an array whose elements are where the processor likes them."""
 
@@ -237,7 +237,7 @@ Function = Callable[..., Any]
 LONG_S = 1e-5
 """Kernels that take longer let other threads of Python run."""
 FLOPS, BYTES = 5e10, 1e10
-"""What a core does in a second, roughly."""
+"""Arithmetic of a core in a second, roughly."""
 
 
 class _Words(np.ndarray[Any, Any]):

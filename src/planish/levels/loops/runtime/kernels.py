@@ -156,7 +156,7 @@ define internal i1 @move_stopped(ptr %team) {
   ret i1 false
 }
 """
-"""Where the system places threads itself."""
+"""Functions where the system places threads itself."""
 _NOW = """
 define internal i64 @now(i32 %clock) {
   %time = alloca [2 x i64]

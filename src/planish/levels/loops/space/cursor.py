@@ -405,7 +405,7 @@ ANNOTATED = FeatureSchema(
         *(f"packs {n}" for n in range(PACKED)),  # 1 where a tensor is packed at the loop
     ),
 )
-"""What `AnnotationSpace` shows of a loop: LoopTune's integers, and its annotations."""
+"""Observation of a loop by `AnnotationSpace`: LoopTune's integers, and its annotations."""
 
 
 class AnnotationSpace(CursorSpace):

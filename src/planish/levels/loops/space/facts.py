@@ -23,7 +23,7 @@ from planish.levels.loops.lang.program import DTYPES, Access, Program
 OTHER_REGISTERS = 4
 """Vector registers that hold operands; results may have the others."""
 WIDE, NARROW = Machine(64, 32), Machine(32, 16)  # AVX-512 and AVX2
-"""What a target has of which nothing is known but its features."""
+"""Facts of a target of which nothing is known but its features."""
 
 
 def machine_of(target: Target) -> Machine:

@@ -153,7 +153,7 @@ def knob_name(kind: str, facts: Facts) -> str:
 TILES_MAX = 80
 """Register tiles that are offered for one vector axis: those of the fewest cycles by estimate."""
 MEETS = 4.0
-"""How many times as long a nest takes whose vectors meet those of the next iteration in elements."""
+"""Slowdown of a nest whose vectors meet those of the next iteration in elements."""
 UNROLLS = (2, 4, 8)
 CACHE_TILES = (2, 4, 8, 16)
 
@@ -296,7 +296,7 @@ FUSED = "all"
 GAIN = 0.97
 """Share of the cycles below which the default schedule has axes fused."""
 PREFERENCE = 4
-"""How much more plausible fewer cycles are, as a power of their ratio."""
+"""Exponent of the ratio of cycles that says how much more plausible fewer of them are."""
 
 
 def fusing(facts: Facts) -> tuple[Knob, Facts] | None:

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 HEAVY = 1 / 8
 """Share of the main nest's iterations from which on a reduction may deserve a tile of its own."""
 REUSES = 16
-"""How often it uses each element that it reads, at least; else memory sets the pace, and sharing helps."""
+"""Least uses of each element that it reads; else memory sets the pace, and sharing helps."""
 FOLLOW, TURNED = "follow", "turned"
 _NONE: Options = {"none": KnobOption((), 1.0)}
 

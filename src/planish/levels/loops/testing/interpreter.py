@@ -34,7 +34,7 @@ from planish.levels.loops.lang.program import ARITHMETIC, Const
 from planish.levels.loops.reference.bounds import VALUES
 
 UNWRITTEN = -0x21524111
-"""What integers are that nothing has written: 0 may be right by chance, and this hardly ever is."""
+"""Value of integers that nothing has written: 0 may be right by chance, and this hardly ever is."""
 
 
 class TreeFault(Exception):  # noqa: N818 - a fault of the tree, not of the user

@@ -188,7 +188,7 @@ class Leaves:
         self.at: dict[LoopId, int] = {}
         """The enclosing loops' positions, as far as they are known; from the counter where one counts."""
         self.registers: Registers | None = None
-        """What registers hold here."""
+        """Contents of registers here."""
 
     def leaf(self, leaf: Leaf, loop: Loop | None = None, active: int = 1) -> None:
         """Write one leaf, for several iterations of a vectorized loop at once."""

@@ -139,7 +139,7 @@ def flattened(lines: Lines) -> Iterator[str]:
 
 EXTREMES = {"max": "llvm.maximum", "min": "llvm.minimum"}
 TESTS = {"max": "ogt", "min": "olt", "<": "olt", "<=": "ole", "==": "oeq", "!=": "une"}
-"""What chooses one of two values, to its test in IR: where an operand is not a number, none but != holds."""
+"""Functions that choose one of two values, to their test in IR: for NaN, none but != holds."""
 INTEGER_TESTS = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
 """The same of integers, for comparisons."""
 _MANTISSA = {32: 23, 64: 52}

@@ -29,7 +29,7 @@ class Imm(NamedTuple):
 
 
 Address = tuple[int, int, int, int, bool]
-"""What a `Mem` is, in its order."""
+"""Fields of a `Mem`, in its order."""
 Operand = int | Address | Imm
 Words = tuple[Operand, ...]
 """An instruction: the code of its form, then registers, `Mem` or `Imm`, the destination first."""

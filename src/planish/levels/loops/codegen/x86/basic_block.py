@@ -42,7 +42,7 @@ from planish.levels.loops.lower.mathlib import EXPANDED, expansion
 # Items: so long before its first use a value is loaded.
 LOOK_AHEAD = 6
 FEW = 8
-"""Where fewer registers are free, a constant of a function stays in memory, if it is not in one already."""
+"""Free registers below which a constant of a function stays in memory, if it is not in one already."""
 
 
 NO_CONSTANTS: Mapping[bytes, int] = MappingProxyType({})

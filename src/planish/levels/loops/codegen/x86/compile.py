@@ -53,7 +53,7 @@ _FAILED = ctypes.c_void_p(-1).value
 _spare: dict[int, list[int]] = {}
 """Size to the addresses of unused mappings: changing one costs less than a new one."""
 _SPARE_MAX = 16
-"""How many of a size are kept."""
+"""Mappings of a size that are kept."""
 _SPARE_BYTES = 1 << 16
 """Larger ones are not kept."""
 
@@ -340,7 +340,7 @@ def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: byte
 # Trees
 
 _FOR_NARROW: dict[IsaName, frozenset[str]] = {"avx512": frozenset({"avx512bw"}), "avx2": frozenset({"f16c"})}
-"""What every processor with these instruction sets has, but a virtual machine may hide."""
+"""Features of every processor with these instruction sets that a virtual machine may hide."""
 
 
 def _check_narrow(name: IsaName) -> None:

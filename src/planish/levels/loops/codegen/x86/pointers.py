@@ -293,7 +293,7 @@ class Counting:
 # Prefetches
 
 AHEAD = 4096
-"""How many bytes ahead lines are asked for, at most."""
+"""Bytes ahead that lines are asked for, at most."""
 STREAMS = 2
 """Streams at most for which that is so; for more, which share the first-level cache, it is a quarter."""
 PANEL_BYTES = 1 << 12, 1 << 18

@@ -20,7 +20,7 @@ from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, 
 from planish.levels.loops.lang.program import DTYPES, IDENTITY, INDICES, Const
 
 Lanes = Sequence[int]
-"""How many lanes each unrolled iteration of a leaf has."""
+"""Lanes of each unrolled iteration of a leaf."""
 Moves = Sequence[Sequence[int]]
 """For each reference of a leaf, its target first: how far each of these iterations has moved it, in bytes."""
 Registers = Mapping[str, Mapping[Slot, Sequence[int]]]
