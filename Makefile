@@ -43,7 +43,7 @@ demo: $(READY) ## Tune a matrix multiplication and a convolution, beside NumPy (
 
 test: style ## Check style and layers, then types beside the tests (PYTEST_ARGS='-x tests/core' runs some)
 	@echo 'running the tests; types are checked meanwhile, which takes minutes on a busy machine'
-	@nice $(BIN)/pyright --warnings >$(VENV)/types.txt & types=$$!; trap "kill $$types 2>/dev/null" INT TERM; \
+	@nice -n 2 $(BIN)/pyright --warnings >$(VENV)/types.txt & types=$$!; trap "kill $$types 2>/dev/null" INT TERM; \
 	$(BIN)/pytest $(PYTEST_ARGS) && passed=0 || passed=$$?; \
 	if wait $$types; then echo 'types: no errors'; else cat $(VENV)/types.txt; passed=1; fi; exit $$passed
 

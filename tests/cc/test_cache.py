@@ -200,6 +200,7 @@ LIMITS = "#include <limits.h>\nint value(void) { return INT_MAX; }\n"
 ASKS = SOURCE + '#if __has_include("more.h")\nint more;\n#endif\n'
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(
     ("source", "words", "path", "appears"),
     [
@@ -222,6 +223,7 @@ def test_a_header_that_appears_is_another_compilation(
     assert not known(read, command, CPATH=path)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize(
     "source",
     [
@@ -282,6 +284,7 @@ def test_a_damaged_record_is_made_anew(read: Place) -> None:
     assert known(read)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("left", [-5, 100])
 def test_a_damaged_cache_is_reported_once_and_written_again(words: Place, left: int) -> None:
     words.cc("-Oz", "-c", "words.c", "-o", "first.o")

@@ -68,6 +68,7 @@ TARGETS = (
 )
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("target", TARGETS)
 def test_code_is_no_larger_than_clang_makes_it_by_either_level(place: Place, target: str) -> None:
     """-Oz does not rotate this loop, which costs it a branch on AArch64."""
@@ -99,6 +100,7 @@ def test_a_source_without_functions_is_clangs(place: Place, budget: dict[str, st
     assert place.files()["table.o"] == place.files()["own.o"]
 
 
+@pytest.mark.slow
 def test_for_flash_all_that_is_loaded_counts(words: Place) -> None:
     for name, source in (("table", TABLE), ("computed", COMPUTED)):
         words.write(f"{name}.c", source)
@@ -122,6 +124,7 @@ def test_a_second_time_it_is_known(words: Place) -> None:
     assert made["first.o"] == made["second.o"]
 
 
+@pytest.mark.slow
 def test_more_time_is_a_new_search_and_less_is_none(words: Place) -> None:
     words.cc("-Oz", "-c", "words.c")
     assert "searched" in words.cc("-Oz", "-c", "words.c", "--planish-report", PLANISH_SECONDS="0.2").stderr
@@ -225,6 +228,7 @@ def lines(place: Place, name: str) -> set[str]:
     return {found for entry in places for found in re.findall(r"DW_AT_(?:linkage_name|name).*: (\w+)", entry)}
 
 
+@pytest.mark.slow
 def test_a_source_that_is_left_to_clang_leaves_the_others_of_its_command(words: Place) -> None:
     words.write("reads.c", r'asm(".include \"part.s\"");')
     words.write("part.s", "")

@@ -251,6 +251,7 @@ def has_sections_of_functions(place: Place) -> bool:
     return ".text.mixed" in {section.name for section in sections((place.folder / "mixed.o").read_bytes())}
 
 
+@pytest.mark.slow
 def test_another_configuration_is_another_compilation(place: Place, folder: Path) -> None:
     assert not has_sections_of_functions(place)
     (folder / "clang.cfg").write_text("-ffunction-sections\n")
@@ -267,6 +268,7 @@ def test_a_configuration_may_name_files(place: Place, folder: Path) -> None:
     assert has_sections_of_functions(place)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("option", ["--config=./given.cfg", "--config ./given.cfg"])
 def test_what_the_command_line_names_is_read(place: Place, option: str) -> None:
     for said, expected in (("-fno-function-sections", False), ("# all\n-ffunction-sections", True)):

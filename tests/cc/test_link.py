@@ -489,6 +489,7 @@ def of_another_llvm(code: bytes, epoch: int) -> bytes:
     return number.to_bytes(len(code), "little")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_bitcode_of_a_newer_llvm_is_linked_as_by_clang(place: Place, epoch: int) -> None:
     if not links(place, "lld"):

@@ -113,6 +113,7 @@ def test_unknown_attributes_of_a_lock_file_leave_clangs_result(locked: Place) ->
     assert "options of code generation that are not known" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_was_found_before_is_entered(words: Place) -> None:
     words.cc(*COMPILED, **COUNTED)
     assert "known" in words.cc(*COMPILED, *LOCK, "--planish-report", **COUNTED).stderr
@@ -120,6 +121,7 @@ def test_what_was_found_before_is_entered(words: Place) -> None:
     assert entry["result"] == "passes"
 
 
+@pytest.mark.slow
 def test_debug_information_does_not_matter(words: Place) -> None:
     words.cc(*COMPILED, "-g", *LOCK, **COUNTED)
     other = elsewhere(words)
@@ -165,6 +167,7 @@ def test_a_lock_file_that_does_not_help_is_one_warning(words: Place, content: st
     assert words.cc(*COMPILED, *LOCK, "--planish-strict", PLANISH_SECONDS="0").returncode == 2
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_all_enter_what_they_chose(place: Place) -> None:
     names = [f"{letter}.c" for letter in "abcd"]
     for name in names:

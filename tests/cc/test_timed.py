@@ -154,6 +154,7 @@ def test_a_damaged_store_costs_no_result(
     assert f"the cache {cache} cannot be written" in said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_a_search_that_load_cuts_short_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(*_: float) -> float:
@@ -244,6 +245,7 @@ def test_objects_of_others_are_reported(built: Place) -> None:
     assert (built.folder / "program").exists()
 
 
+@pytest.mark.slow
 def test_what_is_damaged_is_made_anew(built: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     faster(monkeypatch, 0.5)
     assert link() == 0

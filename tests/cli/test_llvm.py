@@ -241,6 +241,7 @@ def test_a_program_is_made_faster_where_it_spends_its_time(
     assert (more["run"]["id"], more["trials"]) == (run, 4)
 
 
+@pytest.mark.slow
 def test_results_are_recorded_and_compared(planish: Planish, module: Path, tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     bench = ["bench-passes", module, *FEW]
@@ -312,6 +313,7 @@ def test_where_a_record_cannot_be_written_the_results_are_shown(
     assert "cannot write" in said.err
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_functions_that_are_done(module: Path, place: Path) -> None:
     many = "".join(SUM.replace("@", f"@f{i}_") for i in range(20)).replace('source_filename = "sum.c"', "")
     module.write_text(many)

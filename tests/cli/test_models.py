@@ -136,6 +136,7 @@ def test_what_an_older_version_of_the_level_measured_is_left_out(
     assert caplog.messages == 3 * [expected]
 
 
+@pytest.mark.slow
 def test_a_guided_run_tells_of_its_model(planish: Planish, tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     said = planish(

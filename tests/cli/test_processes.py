@@ -106,6 +106,7 @@ def test_a_killed_search_goes_on_where_it_was(
     assert (after.id, after.status, after.trials) == (before.id, "finished", before.trials + 5)
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("words", ["searchers", "show", "show RUN --format json", "--help"])
 def test_a_pipe_without_a_reader_is_left_silently(
     kept: Kept, environment: dict[str, str], words: str

@@ -94,6 +94,7 @@ def test_slow_charts_of_a_search_are_drawn_on_demand_and_at_its_end(live: Live, 
         expect(page.locator("#summary")).to_contain_text("finished")
 
 
+@pytest.mark.slow
 def test_the_interval_narrows_while_the_comparison_goes_on(live: Live, page: Page) -> None:
     with open_store(live.path) as store:
         run_id = add_run(store, [measured(0, 1e-3), measured(1, 0.5e-3)], status=None)

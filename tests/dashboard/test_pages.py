@@ -201,6 +201,7 @@ def test_texts_of_a_store_are_no_markup(tmp_path: Path, show: Show, page: Page) 
         assert page.locator("img").count() == 0
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("path_of_page", ["", "/runs/{}", "/compare?run={}&run={}"])
 def test_nothing_is_wider_than_a_telephone(
     path_of_page: str, tmp_path: Path, show: Show, browser: Browser
@@ -223,6 +224,7 @@ def test_nothing_is_wider_than_a_telephone(
     narrow.close()
 
 
+@pytest.mark.slow
 def test_a_long_table_of_trials_scrolls_in_a_box(tmp_path: Path, show: Show, browser: Browser) -> None:
     path = tmp_path / "planish.db"
     with open_store(path) as store:
@@ -271,6 +273,7 @@ def test_a_front_is_shown(tmp_path: Path, show: Show, page: Page) -> None:
     expect(front).to_contain_text("(1, 0, 0)")
 
 
+@pytest.mark.slow
 def test_the_hypervolume_of_a_front_is_shown_once_the_baseline_is_measured(live: Live, page: Page) -> None:
     with open_store(live.path) as store:
         run_id = add_run(store, OTHERS, task=front_task(), status=None)
@@ -282,6 +285,7 @@ def test_the_hypervolume_of_a_front_is_shown_once_the_baseline_is_measured(live:
         expect(front).to_contain_text("hypervolume of the front")
 
 
+@pytest.mark.slow
 def test_a_dark_page_has_light_letters(tmp_path: Path, show: Show, browser: Browser) -> None:
     path = tmp_path / "planish.db"
     (run_id,) = store_of(path)

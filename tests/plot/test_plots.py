@@ -88,6 +88,7 @@ def test_a_run_has_a_figure_of_the_traces_that_reports_can_draw(draw: Draw, stor
         assert _titles(figure)
 
 
+@pytest.mark.slow(after=8)
 @pytest.mark.parametrize("draw", ALL)
 @pytest.mark.parametrize(("template", "background"), [("planish_dark", "#15171b"), ("none", "rgba(0,0,0,0)")])
 def test_figures_take_a_template(draw: Draw, store: Store, template: str, background: str) -> None:

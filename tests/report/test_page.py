@@ -264,6 +264,7 @@ def test_every_chart_is_drawn(tmp_path: Path) -> None:
         assert f">{text}" in elements
 
 
+@pytest.mark.slow
 @needs_browser
 def test_nothing_is_wider_than_a_narrow_window(tmp_path: Path) -> None:
     """Names without a blank, of programs, objectives, passes, hosts and failures, wrap."""

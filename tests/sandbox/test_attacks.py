@@ -63,6 +63,7 @@ LEVELS = {
 }
 
 
+@pytest.mark.slow(after=2)
 @needs_all
 @pytest.mark.parametrize("name", LEVELS)
 def test_a_candidate_that_attacks_reaches_nothing(name: str, tmp_path: Path) -> None:

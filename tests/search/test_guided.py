@@ -52,6 +52,7 @@ def found(name: str, seed: int, trials: int = 100, **options: str | float) -> fl
     return best
 
 
+@pytest.mark.slow
 def test_it_finds_better_than_random_search_does() -> None:
     seeds = range(5)
     guided = np.mean([found("model-guided", seed, model="none", batch=16) for seed in seeds])
@@ -265,6 +266,7 @@ def test_of_few_neighbors_each_round_proposes_one_until_the_space_is_used_up(sha
     assert len(trials) == small.size()
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("size", "share"), [(4, 0.05), (4, 0.0), (8, 0.125)])
 def test_the_share_of_random_candidates_holds_for_batches_of_any_size(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, share: float

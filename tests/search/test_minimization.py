@@ -136,6 +136,7 @@ def _least(trials: list[Trial]) -> float:
     return best.outcome.values["time_s"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_portfolio_finds_a_planted_optimum(seed: int) -> None:
     """Six letters of 26 in a word of twelve; random search with as many trials does not."""

@@ -258,6 +258,7 @@ def test_a_search_goes_on_from_what_another_one_proposed(name: str) -> None:
     assert len({trial.candidate for trial in found}) == len(found) == 80
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("options", [{}, {"acquisition": "ei"}, {"objective": "regression"}])
 def test_a_guided_search_asks_its_model_for_the_last_batches_alone(
     options: Mapping[str, str], monkeypatch: pytest.MonkeyPatch

@@ -166,6 +166,7 @@ def test_many_clients_at_once(service: Service) -> None:
     assert len({each["trial"] for each in answers}) == len(wanted)
 
 
+@pytest.mark.slow
 def test_a_comparison_settles(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         service.call("evaluate", steps=steps(9, 10, 10))

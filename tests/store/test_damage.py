@@ -137,6 +137,7 @@ def test_a_winner_is_exported_though_a_trial_is_damaged(tuned: Path, tmp_path: P
     assert list((tmp_path / "out").glob("*.s"))
 
 
+@pytest.mark.slow
 def test_a_trial_that_was_cut_short_is_measured_again(tuned: Path, tmp_path: Path) -> None:
     location = _copy(tuned, tmp_path)
     with closing(sqlite3.connect(location, isolation_level=None)) as connection:
@@ -198,6 +199,7 @@ def test_what_others_have_written_is_one_clear_error(whole: Path, tmp_path: Path
         assert caught.value.hint
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("size", [50, 100, 10_000])
 def test_a_file_that_is_cut_short_is_one_clear_error(whole: Path, tmp_path: Path, size: int) -> None:
     location = tmp_path / "planish.db"

@@ -70,6 +70,7 @@ def _kill(writer: Writer) -> list[str]:
     return _rest(writer)
 
 
+@pytest.mark.slow(after=1)
 def test_processes_make_one_store_and_write_to_it_at_once(location: str, start: Start) -> None:
     writers = [start(location, 150, group) for group in (1, 1, 15)]
     for writer in writers:
@@ -84,6 +85,7 @@ def test_processes_make_one_store_and_write_to_it_at_once(location: str, start: 
             assert store.run_trials(run.id, STEPS) == [make_trial(i) for i in range(150)]
 
 
+@pytest.mark.slow(after=1)
 def test_a_process_killed_while_writing_loses_no_trial_reported_as_stored(
     location: str, start: Start
 ) -> None:
@@ -104,6 +106,7 @@ def test_a_process_killed_while_writing_loses_no_trial_reported_as_stored(
             store.finish_run(run_id)
 
 
+@pytest.mark.slow(after=1)
 def test_a_process_killed_while_making_the_store_leaves_one_that_can_be_opened(
     location: str, start: Start
 ) -> None:
@@ -117,6 +120,7 @@ def test_a_process_killed_while_making_the_store_leaves_one_that_can_be_opened(
             begin(store)
 
 
+@pytest.mark.slow(after=1)
 def test_a_run_of_a_living_process_is_refused_to_others(location: str, start: Start) -> None:
     writer = start(location, ENDLESS, 1)
     _go(writer)

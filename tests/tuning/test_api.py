@@ -98,6 +98,7 @@ def test_what_is_under_way_is_cut_by_the_clock_once_something_is_measured(
     assert seconds is None or len(ends) > 1
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("searcher", ["random", "genetic", "annealing"])
 def test_fifty_trials_are_twenty_five_and_twenty_five_resumed(tmp_path: Path, searcher: str) -> None:
     """A search that outcomes steer goes the same way again, because the store gives it the same outcomes."""

@@ -83,6 +83,7 @@ def test_each_function_has_a_run_of_its_own(tmp_path: Path) -> None:
     assert [each.name for each in found] == ["sum", "twice", "four"]
 
 
+@pytest.mark.slow
 def test_again_is_known(tmp_path: Path) -> None:
     level, parts = load_parts(SUM, "", {})
     first, again = (

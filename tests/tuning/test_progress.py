@@ -200,6 +200,7 @@ def in_terminal(program: str, term: str, *, prints: bool) -> bytes:
     return seen
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
 def test_in_a_terminal_the_state_is_redrawn(term: str, drawn: bool) -> None:
     seen = in_terminal(PROGRAM, term, prints=False)

@@ -191,6 +191,7 @@ def test_a_run_is_taught_the_same_when_resumed(tmp_path: Path, by_name: HashExec
         assert store.run(first.run.id).warm_start
 
 
+@pytest.mark.slow
 def test_a_model_is_tuned_on_after_a_similar_one(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the level graph is not installed")
     with open_store(tmp_path / "a.db") as store:

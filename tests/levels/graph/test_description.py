@@ -81,6 +81,7 @@ def test_steps_that_cannot_matter_are_not_measured() -> None:
     assert rest == selection(CHOSEN.rewrites, ["AttentionFusion"])
 
 
+@pytest.mark.slow
 def test_effects_are_measured_and_reported_where_no_process_may_start(
     task: Task, request: pytest.FixtureRequest
 ) -> None:

@@ -115,6 +115,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow(after=2)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_measured_answers_rightly(name: str, tmp_path: Path) -> None:
     original, inputs, expected = CASES[name]()

@@ -192,6 +192,7 @@ def test_results_are_arguments_again(backend: HloBackend) -> None:
     assert backend.get(y).tolist() == [[2.0] * 3] * 2
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize(
     "arrays",
     [

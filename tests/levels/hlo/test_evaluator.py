@@ -134,6 +134,7 @@ def test_the_error_of_a_prediction_is_the_share_of_wrong_answers(tmp_path: Path)
     assert error(outcomes_of(of, Candidate())[0]) == pytest.approx(wanted)
 
 
+@pytest.mark.slow
 def test_a_training_takes_the_steps_that_numpy_takes(tmp_path: Path) -> None:
     of = task(write_all(tmp_path, STEP, TRAINING))
     images, labels = examples(60)
@@ -180,6 +181,7 @@ def test_times_are_relative_to_what_an_earlier_run_found_of_the_baseline(tmp_pat
     assert 100 < measured(answer.outcome).values["time_s"] < 10_000
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_a_row(tmp_path: Path) -> None:
     workload = INFERENCE.replace('weights = "w.npz"\n', "")
     of = task(write_all(tmp_path, LOOP, workload))

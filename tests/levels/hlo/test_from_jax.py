@@ -96,6 +96,7 @@ print("sdy" in lowered, "sdy" in from_jax(jax.jit(f, in_shardings=spread), x).te
     assert run(code) == ["True False"]
 
 
+@pytest.mark.slow
 @needs_jax
 def test_the_training_step_is_gradient_descent() -> None:
     """The gradients that make_2fcnet.py writes out are those that JAX derives."""

@@ -264,6 +264,7 @@ def test_that_it_was_not_run_is_reported(tmp_path: Path) -> None:
     assert "it cannot be linked" in result.describe()["verified"]
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize(
     "searcher", ["random", "greedy1", "beam-dfs", "genetic", "annealing", "random-minimize"]
 )

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from planish.core import Candidate, SearchContext
 from planish.levels.llvm.function_steps import FunctionPasses
 from planish.levels.llvm.level import LlvmLevel
@@ -71,6 +73,7 @@ def test_what_is_recommended_comes_after_oz_and_before_the_coreset() -> None:
     assert seeds[3:] == space.seeds()[1:]
 
 
+@pytest.mark.slow
 def test_the_second_similar_function_begins_with_what_was_best_for_the_first(tmp_path: Path) -> None:
     level, settings = LlvmLevel(), Settings("llvm", searcher_options={"policy": "none"})
     with open_store(tmp_path / "store.db") as store:

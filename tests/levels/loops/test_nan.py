@@ -49,6 +49,7 @@ def test_by_elements(backend: str, dtype: str, value: str, expected: Callable[[A
     check_others(program, inputs, wanted)
 
 
+@pytest.mark.slow(after=24)
 @everywhere
 @both
 @pytest.mark.parametrize("reduce", ["max", "min"])

@@ -149,6 +149,7 @@ def verifiers(name: str) -> tuple[Verifier, Verifier]:
     return search_verifier(program_of(name)), final_verifier(program_of(name))
 
 
+@pytest.mark.slow(after=6)
 @pytest.mark.parametrize("name", TEXTS)
 def test_planted_faults_are_refused(name: str) -> None:
     for fault, planted in FAULTS.items():

@@ -96,6 +96,7 @@ def test_the_other_thread_is_kept_off_the_processor_of_the_calling_one(
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.slow
 def test_more_threads_than_cores(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planish.levels.loops.backends.usable_cores", lambda: 9)
     assert_same(shared_library(model, tmp_path / "net", 9), model)
@@ -136,6 +137,7 @@ def test_loops_of_python_kernels_are_divided(tmp_path: Path) -> None:
         assert np.array_equal(mine, right)
 
 
+@pytest.mark.slow(after=3)
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize(("direction", "batch"), [("bidirectional", 1), ("forward", 3)])
 def test_directions_and_sequences_are_divided(

@@ -378,6 +378,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
         planish.compile(path)
 
 
+@pytest.mark.slow
 def test_translation_that_differs_from_xla_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

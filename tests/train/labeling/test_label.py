@@ -176,6 +176,7 @@ def test_the_same_plan_gives_the_same_labels_however_many_work(
     assert _label(corpus, tmp_path, replace(PLAN, jobs=1)) == labels
 
 
+@pytest.mark.slow
 def test_a_function_that_no_list_improves_is_given_up(tmp_path: Path) -> None:
     plan = LabelPlan(evaluations=60, give_up=24, lists=0, functions=30, splits=("train",), jobs=2)
 
@@ -288,6 +289,7 @@ def test_a_run_that_is_killed_goes_on(corpus: Path, tmp_path: Path, labels: list
     assert list(read_labels(tmp_path)) == labels
 
 
+@pytest.mark.slow
 def test_all_lists_are_broadcast_where_as_many_are_asked_for(corpus: Path, tmp_path: Path) -> None:
     plan = replace(PLAN, lists=5)
 
@@ -301,6 +303,7 @@ def test_all_lists_are_broadcast_where_as_many_are_asked_for(corpus: Path, tmp_p
         assert label.best <= min(_after(rows[label.identity], passes) for passes in broadcast)
 
 
+@pytest.mark.slow
 def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(corpus: Path, tmp_path: Path) -> None:
     class Dying(Broadcasting):
         def __call__(self, *_: object) -> Label:
@@ -312,6 +315,7 @@ def test_a_function_that_cannot_be_broadcast_to_keeps_its_label(corpus: Path, tm
     assert {label.found_by for label in labels} <= {"search", "baseline"}
 
 
+@pytest.mark.slow
 def test_children_that_others_kill_end_the_labeling_and_write_no_shard(corpus: Path, tmp_path: Path) -> None:
     class Killed(Broadcasting):
         def __call__(self, *_: object) -> Label:
