@@ -131,7 +131,8 @@ def test_a_search_does_not_need_anybody_to_watch_it(environment: dict[str, str],
     assert (only_run(place).status, only_run(place).trials) == ("finished", 30)
 
 
-@pytest.mark.parametrize("closed", [pytest.param(">&-", marks=pytest.mark.slow), "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.slow(after=2)
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-", ">&-"])
 def test_closed_streams_are_no_obstacle(environment: dict[str, str], place: Path, closed: str) -> None:
     words = ["tune", PROGRAM, "--trials", "20", "--finalists", "1"]
     done = run(environment, *COMMAND, *words, shell=closed)

@@ -140,14 +140,8 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("number", ENDING)
 def test_a_comparison_of_searchers_tells_by_which_signal_it_was_stopped(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -331,7 +331,8 @@ def test_a_store_is_opened_by_dropping_its_file(tmp_path: Path, show: Show, page
     expect(page.locator("header nav")).to_contain_text("dropped.db")
 
 
-@pytest.mark.parametrize("count", [120, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("count", [120, 1000])
 def test_many_runs_are_in_pages(tmp_path: Path, show: Show, page: Page, count: int) -> None:
     path = tmp_path / "planish.db"
     store_of(path, count)

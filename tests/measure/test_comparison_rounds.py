@@ -219,10 +219,8 @@ def killing(log: Path, times: int, seed: int, number: signal.Signals) -> Generat
     killer.join()
 
 
-@pytest.mark.parametrize(
-    ("seed", "number"),
-    [(0, signal.SIGKILL), pytest.param(1, signal.SIGKILL, marks=pytest.mark.slow), (2, signal.SIGTERM)],
-)
+@pytest.mark.slow(after=2)
+@pytest.mark.parametrize(("seed", "number"), [(0, signal.SIGKILL), (2, signal.SIGTERM), (1, signal.SIGKILL)])
 def test_a_comparison_outlives_its_processes(tmp_path: Path, seed: int, number: signal.Signals) -> None:
     log = tmp_path / "log"
     spec = PidSpec(log)

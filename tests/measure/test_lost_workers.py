@@ -56,17 +56,9 @@ def signalling(log: Path, *signals: tuple[float, signal.Signals]) -> Generator[N
     striker.join()
 
 
-@pytest.mark.parametrize(
-    ("stage", "number"),
-    [
-        *((stage, signal.SIGKILL) for stage in ("transform", "build", "verify", "run", "worker")),
-        ("run", signal.SIGTERM),
-        *(
-            pytest.param(stage, signal.SIGTERM, marks=pytest.mark.slow)
-            for stage in ("transform", "build", "verify", "worker")
-        ),
-    ],
-)
+@pytest.mark.slow(after=6)
+@pytest.mark.parametrize("stage", ["run", "transform", "build", "verify", "worker"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_who_is_killed_in_a_stage_is_measured_by_another(
     executor: LocalExecutor, log: Path, stage: Stage, number: signal.Signals
 ) -> None:

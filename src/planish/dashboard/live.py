@@ -181,15 +181,19 @@ class Live:
         pause, known, costs_s = _POLL_S, -1, deque[float](maxlen=3)
         while True:
             await asyncio.sleep(pause)
-            if any(view.key == source.key for view in self._publishers):
+            if self._shown(source.key):
                 version, took = await self.in_thread(poll, source.key)
                 costs_s.append(took)
                 pause = poll_pause(costs_s)
                 changed, known = version != known, version
                 # Those of now: a view that was opened during the poll may have been rendered before its end.
-                for view, publisher in self._publishers.items() if changed else ():
-                    for event in publisher.changed if view.key == source.key else ():
+                for publisher in self._shown(source.key) if changed else ():
+                    for event in publisher.changed:
                         event.set()
+
+    def _shown(self, key: str) -> list[_Publisher]:
+        """Return the publishers of a source's views."""
+        return [publisher for view, publisher in self._publishers.items() if view.key == key]
 
     async def end(self) -> None:
         """Let all clients go."""
