@@ -9,7 +9,8 @@ planish cc load. The exit code is 1 if an answer is wrong; the source is kept in
 --state FILE the same command continues an interrupted campaign, and more programs extend it.
 
 The tools are Debian's: csmith, clang-22, gcc-arm-none-eabi, picolibc-arm-none-eabi, qemu-system-arm,
-gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf, qemu-system-misc. A target without them is skipped.
+gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf, qemu-system-misc, gcc-aarch64-linux-gnu, qemu-user. A
+target without them is skipped.
 """
 
 from __future__ import annotations
@@ -94,6 +95,13 @@ def _arm(name: str, machine: str, *cpu: str) -> Target:
 _RV32 = ("-march=rv32imac", "-mabi=ilp32")
 TARGETS = (
     Target("host", (), ("clang-22",), {}, ()),
+    Target(
+        "aarch64",
+        ("--target=aarch64-linux-gnu",),
+        ("aarch64-linux-gnu-gcc", "-static"),
+        {},
+        ("qemu-aarch64",),
+    ),
     _arm("thumbv6m", "mps2-an385", "-mcpu=cortex-m0"),
     _arm("thumbv7em", "mps2-an386", "-mcpu=cortex-m4"),
     Target(
@@ -114,7 +122,7 @@ def clang_link_words(target: Target, folder: Path) -> list[str]:
         folder: for the linker script: lld does not know one attribute, and places `.tbss` by itself.
     """
     if not target.memory:
-        return ["-fuse-ld=lld"]
+        return ["-fuse-ld=lld", *target.link[1:]]
     gcc, *words = target.link
     library = Path("/usr/lib/picolibc") / gcc.removesuffix("-gcc") / "lib"
 

@@ -110,8 +110,8 @@ def _compiled(compiler: Compiler, words: list[str], settings: CompileSettings) -
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001  (whatever it is, a build must not fail of it)
-        source = next((source.path for source in invocation.sources), invocation.output)
-        settings.fall_back(f"{source}: {type(error).__name__}: {error}")
+        sources = ", ".join(source.path for source in invocation.sources) or invocation.output
+        settings.fall_back(f"{sources}: {type(error).__name__}: {error}")
         return None
 
 
