@@ -15,12 +15,15 @@ import pytest
 
 from levels.loops.gpu.hanging import Losing
 from planish.core import Candidate, DeviceLostError, Failed, Measured, ScheduleError, TargetError, Task
-from planish.levels.loops.gpu import cuda_driver
+from planish.levels.loops.gpu import cuda, cuda_driver
 from planish.levels.loops.gpu.batch import read_batch, write_batch
 from planish.levels.loops.gpu.cuda import (
     GPUS,
+    CompiledCuda,
+    compile_all,
     compile_by_nvcc,
     compile_cuda,
+    cubin_cache,
     cuda_target,
     find_nvrtc,
     read_statistics,
@@ -32,6 +35,7 @@ from planish.levels.loops.gpu.kernels import tensor_maps
 from planish.levels.loops.gpu.running import MARGIN, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import kernel_source
+from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
     BlockTile,
     BulkCopies,
@@ -82,6 +86,42 @@ def test_kernels_that_spill_registers_are_refused_before_they_are_launched() -> 
     source = kernel_source(kernels, CUDA)
     with pytest.raises(ScheduleError, match=r"a thread spills \d+ bytes of registers"):
         compiled_for(of.program, kernels, source, of.target, spills=False)
+
+
+@compiles
+def test_kernels_are_compiled_once_and_damaged_entries_of_the_cache_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = kernel_source(gpu_program_of(task().program, Candidate()), CUDA)
+    first = compile_all([source, source, "void broken("], "sm_90")
+    compiled = first[source]
+    assert isinstance(compiled, CompiledCuda)
+    assert isinstance(first["void broken("], TargetError)
+    (entry,) = cubin_cache().folder.iterdir()
+    for damaged in (b"", b"{}", entry.read_bytes()[:-1]):
+        entry.write_bytes(damaged)
+        assert compile_cuda(source, "sm_90") == compiled
+    monkeypatch.setattr(cuda, "_compiler", lambda: {"nvrtc": "another"})
+    compile_cuda(source, "sm_90")
+    assert len([*cubin_cache().folder.iterdir()]) == 2
+
+
+@compiles
+def test_features_have_the_registers_that_the_compiler_gives_a_thread() -> None:
+    of = task("m=512,n=512,k=64")
+    space = LEVEL.space(of, "template")
+    assert isinstance(space, GpuSpace)
+    small = Candidate((BlockTile("m", 16, 2), BlockTile("n", 16, 2)))
+    spilling = Candidate((BlockTile("m", 16, 10), BlockTile("n", 16, 10), LaunchBounds(4)))
+    rows = space.features([small, spilling])
+    for row, candidate in zip(rows, (small, spilling), strict=True):
+        (taken,) = compile_cuda(kernel_source(space.kernels(candidate), CUDA), "sm_90").statistics.values()
+        found = dict(zip(space.schema.names, row.tolist(), strict=True))
+        assert 2 ** found["registers of a thread"] - 1 == pytest.approx(taken.registers)
+        assert 2 ** found["bytes spilled by a thread"] - 1 == pytest.approx(taken.spills)
+        assert found["share of the threads at once"] == taken.occupancy(256, Gpu.of(of.target))
+    assert rows[1][-2] > 0 == rows[0][-2]
 
 
 @pytest.mark.slow(after=2)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,14 +17,12 @@ from planish.core import (
     PlanishError,
     ScheduleError,
     Target,
-    TargetError,
     Task,
     candidate_from_json,
     rng,
-    usable_cores,
 )
 from planish.core.hashing import versioned
-from planish.levels.loops.gpu.cuda import CompiledCuda, compile_cuda, cubin_path
+from planish.levels.loops.gpu.cuda import CompiledCuda, compile_all, cubin_path
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.evaluator import source_for
 from planish.levels.loops.gpu.schedule import gpu_program_of
@@ -86,21 +82,18 @@ def write_batch(task: Task[Program], count: int, seed: int, folder: Path) -> Bat
     kind, arch = kind_and_name(task.target)
     space, gpu = GpuSpace(task.program, task.target), Gpu.of(task.target)
     drawn = list(dict.fromkeys([Candidate(), space.start(), *_drawn(space, count, seed)]))
-    kernels = {c: gpu_program_of(task.program, c, gpu.flat_block_size) for c in drawn}
-    sources = {c: source_for(made, task.target) for c, made in kernels.items()}
-    # Different candidates may make the same kernels.
-    unique = {source: candidate for candidate, source in reversed(sources.items())}
-    chosen = [candidate for candidate in drawn if unique[sources[candidate]] == candidate]
-    compiled: dict[Candidate, CompiledCuda | None] = dict.fromkeys(chosen)
+    chosen: dict[str, Candidate] = {}
+    for candidate in drawn:
+        kernels = gpu_program_of(task.program, candidate, gpu.flat_block_size)
+        # Different candidates may make the same kernels.
+        chosen.setdefault(source_for(kernels, task.target), candidate)
+    found = compile_all(chosen, arch) if kind == "cuda" else {}
+    compiled = {source: made for source, made in found.items() if isinstance(made, CompiledCuda)}
+    kept = chosen
     if kind == "cuda":
-        with ThreadPoolExecutor(usable_cores()) as pool:
-            found = pool.map(partial(_compiled, arch), [sources[c] for c in chosen])
-            compiled = dict(zip(chosen, found, strict=True))
-        kept = [c for c in chosen if (made := compiled[c]) is not None and (not made.spills or not c.steps)]
-    else:
-        kept = chosen
-    _write(task, kept, {c: (sources[c], compiled[c]) for c in kept}, folder)
-    refused = sum(compiled[c] is None for c in chosen) if kind == "cuda" else 0
+        kept = {s: chosen[s] for s, made in compiled.items() if not made.spills or not chosen[s].steps}
+    _write(task, kept, compiled, folder)
+    refused = len(found) - len(compiled)
     return BatchSummary(len(kept), len(chosen) - len(kept) - refused, refused)
 
 
@@ -116,26 +109,16 @@ def _drawn(space: GpuSpace, count: int, seed: int) -> Iterator[Candidate]:
     return iter(known)
 
 
-def _compiled(arch: str, source: str) -> CompiledCuda | None:
-    try:
-        return compile_cuda(source, arch)
-    except TargetError:
-        return None
-
-
 def _write(
-    task: Task[Program],
-    kept: Sequence[Candidate],
-    made: Mapping[Candidate, tuple[str, CompiledCuda | None]],
-    folder: Path,
+    task: Task[Program], kept: Mapping[str, Candidate], compiled: Mapping[str, CompiledCuda], folder: Path
 ) -> None:
+    """Write candidates, by their source, and what was compiled."""
     rows: list[dict[str, Any]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for candidate in kept:
-            source, cuda = made[candidate]
+        for source, candidate in kept.items():
             row: dict[str, Any] = {"steps": [step.to_json() for step in candidate.steps]}
-            if cuda:
+            if cuda := compiled.get(source):
                 cubin_path(folder, source).write_bytes(cuda.cubin)
                 row["statistics"] = {name: asdict(found) for name, found in cuda.statistics.items()}
             rows.append(row)

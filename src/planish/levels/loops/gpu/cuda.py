@@ -2,23 +2,30 @@
 
 The registers and spills of a kernel are known before anything is executed (`ptxas -v`): a kernel that needs
 more registers than a thread may have is slow, and is not worth a launch.
-NVRTC, CUDA's run-time compiler, needs no toolkit; where it is not installed, nvcc compiles.
+NVRTC, CUDA's run-time compiler, needs no toolkit; where it is not installed, nvcc compiles. What is compiled
+is kept in the user's caches, since it takes up to a second: a search describes a kernel to its cost model in
+one process, and launches it in another.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from planish.core import Target, TargetError, content_hash
+from planish.core import Target, TargetError, content_hash, usable_cores
+from planish.core.disk_cache import DiskCache
 from planish.levels.loops.gpu.devices import REGISTERS, Gpu, KernelStatistics
 from planish.sandbox.tool import run_tool
 
@@ -133,8 +140,13 @@ class CompiledCuda:
         return sum(each.spills for each in self.statistics.values())
 
 
+def cubin_cache() -> DiskCache:
+    """Return the cache of what was compiled, among the user's caches."""
+    return DiskCache.of_user("cuda")
+
+
 def compile_cuda(source: str, arch: str) -> CompiledCuda:
-    """Compile kernels.
+    """Compile kernels, or return what was compiled before from the cache.
 
     Args:
         source: in CUDA C++.
@@ -143,10 +155,46 @@ def compile_cuda(source: str, arch: str) -> CompiledCuda:
     Raises:
         TargetError: there is no compiler, or it refuses the source; the message has its first error.
     """
+    kept, key = cubin_cache(), content_hash(json.dumps([arch, _compiler(), source]))
+    if known := _read_entry(kept.get(key) or b""):
+        return known
     if library := find_nvrtc():
         cubin, log = compile_by_nvrtc(library, source, arch)
-        return CompiledCuda(cubin, read_statistics(log))
-    return compile_by_nvcc(source, arch)
+        compiled = CompiledCuda(cubin, read_statistics(log))
+    else:
+        compiled = compile_by_nvcc(source, arch)
+    kept.put(key, _entry_of(compiled))
+    return compiled
+
+
+def _entry_of(compiled: CompiledCuda) -> bytes:
+    """Write an entry of the cache: a line with the cubin's hash and the statistics, then the cubin."""
+    statistics = {name: asdict(each) for name, each in compiled.statistics.items()}
+    return json.dumps([sha256(compiled.cubin).hexdigest(), statistics]).encode() + b"\n" + compiled.cubin
+
+
+def _read_entry(entry: bytes) -> CompiledCuda | None:
+    """Read an entry of the cache; None where it is damaged, as after a power cut."""
+    line, _, cubin = entry.partition(b"\n")
+    with suppress(ValueError):
+        digest, statistics = json.loads(line)
+        if digest == sha256(cubin).hexdigest():
+            return CompiledCuda(cubin, {name: KernelStatistics(**each) for name, each in statistics.items()})
+    return None
+
+
+def compile_all(sources: Iterable[str], arch: str) -> Mapping[str, CompiledCuda | TargetError]:
+    """Compile several sources on all cores; return, for each, its kernels or why there are none."""
+
+    def attempt(source: str) -> CompiledCuda | TargetError:
+        try:
+            return compile_cuda(source, arch)
+        except TargetError as error:
+            return error
+
+    unique = [*dict.fromkeys(sources)]
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return dict(zip(unique, pool.map(attempt, unique), strict=True))
 
 
 def compile_by_nvcc(source: str, arch: str) -> CompiledCuda:

@@ -24,7 +24,7 @@ from planish.core import (
 )
 from planish.levels.loops.backends import library_of
 from planish.levels.loops.evaluator import LoopsEvaluator
-from planish.levels.loops.gpu.cuda import compile_cuda, cubin_path, cuda_target
+from planish.levels.loops.gpu.cuda import compile_cuda, cubin_cache, cubin_path, cuda_target
 from planish.levels.loops.gpu.cuda_driver import CudaDevice, gpu_architecture
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.dialect import DIALECTS
@@ -69,7 +69,8 @@ class GpuEvaluatorSpec:
         """Return how a worker is confined: a driver may start compilers and uses the device's files."""
         from planish.sandbox.confinement import SandboxPolicy
 
-        return SandboxPolicy(("/",), gpu=not Gpu.of(self.target).processor)
+        writes = (str(cubin_cache().folder),) if kind_and_name(self.target)[0] == "cuda" else ()
+        return SandboxPolicy(("/",), writes, gpu=not Gpu.of(self.target).processor)
 
     def __call__(self) -> GpuEvaluator:
         return GpuEvaluator(self.program, self.target, final=self.final, folder=self.folder)

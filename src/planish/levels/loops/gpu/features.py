@@ -1,22 +1,24 @@
-"""Features of GPU schedules for cost models, read off the kernels without compiling them.
+"""Features of GPU schedules for cost models.
 
 They describe the kernel that does most of the work: its grid, what threads and blocks hold, how often each
 memory is touched, and how the threads of a warp meet in it. Global memory is touched best where neighboring
 threads touch neighboring elements, and shared memory where they touch different banks, or one element
-together.
+together. All is read off the kernels but the registers that a thread takes, which a compiler alone knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planish.core import FeatureSchema
+from planish.levels.loops.gpu.cuda import CompiledCuda, compile_all
 from planish.levels.loops.gpu.devices import MOST_REGISTERS, Gpu, KernelStatistics
+from planish.levels.loops.gpu.dialect import CUDA
 from planish.levels.loops.gpu.kernels import (
     Barrier,
     Compute,
@@ -30,6 +32,7 @@ from planish.levels.loops.gpu.kernels import (
     Single,
     shared_bytes,
 )
+from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.ir.tree import LoopId, Ref, refs
 from planish.levels.loops.lang.program import DTYPES
 
@@ -40,7 +43,7 @@ BANKS = 32
 """Of shared memory, of 4 bytes each."""
 SCHEMA = FeatureSchema(
     "loops/gpu",
-    3,
+    4,
     (
         "kernels",  # no logarithm; the others are logarithms where nothing else is said
         "blocks",
@@ -66,8 +69,8 @@ SCHEMA = FeatureSchema(
         "by tensor cores",  # share of elements; no logarithm
         "raster",
         "resident blocks",  # that were asked for; no logarithm
-        "registers of a thread",  # estimated
-        "bytes spilled by a thread",  # estimated
+        "registers of a thread",  # of CUDA by its compiler, else estimated; so are the following
+        "bytes spilled by a thread",
         "share of the threads at once",  # occupancy, by these registers; no logarithm
     ),
 )
@@ -167,21 +170,25 @@ def _touched(item: Compute) -> Iterator[Ref]:
     yield from refs(item.leaf.value)
 
 
-def gpu_features(programs: Sequence[GpuProgram], gpu: Gpu) -> NDArray[np.float32]:
+def gpu_features(programs: Sequence[GpuProgram], gpu: Gpu, arch: str = "") -> NDArray[np.float32]:
     """Describe kernels; (programs, width of `SCHEMA`).
 
     Args:
         programs: the kernels of candidates.
         gpu: the device.
+        arch: such as "sm_90", to compile the kernels; empty to estimate what they take.
     """
     found = np.zeros((len(programs), SCHEMA.width), np.float32)
-    for row, program in enumerate(programs):
-        found[row] = _row(program, gpu)
+    sources = [kernel_source(program, CUDA) for program in programs] if arch else [""] * len(programs)
+    compiled = compile_all(sources, arch) if arch else {}
+    for row, (program, source) in enumerate(zip(programs, sources, strict=True)):
+        made = compiled.get(source)
+        found[row] = _row(program, gpu, made.statistics if isinstance(made, CompiledCuda) else {})
     return found
 
 
 def estimate_statistics(kernel: GpuKernel, gpu: Gpu) -> KernelStatistics:
-    """Estimate what a kernel takes: a compiler needs 100 times as long for it as all features do.
+    """Estimate what a kernel takes, where no compiler says it.
 
     Args:
         kernel: what a thread has for itself is in registers, as far as they suffice.
@@ -196,11 +203,14 @@ def estimate_statistics(kernel: GpuKernel, gpu: Gpu) -> KernelStatistics:
     return KernelStatistics(min(needed, most), spilled, spilled, shared_bytes(kernel))
 
 
-def _row(program: GpuProgram, gpu: Gpu) -> list[float]:
+def _row(program: GpuProgram, gpu: Gpu, statistics: Mapping[str, KernelStatistics]) -> list[float]:
     counted = [(_count(kernel), kernel) for kernel in program.kernels]
     main, kernel = max(counted, key=lambda one: one[0].computed * one[1].grid_size * one[1].block_size)
     private = sum(b.size for b in kernel.private)
     taken = estimate_statistics(kernel, gpu)
+    if compiled := statistics.get(kernel.name):
+        # The compiler does not see memory that is asked for by the launch.
+        taken = replace(compiled, shared=taken.shared)
     accessed = max(main.in_global, 1e-9)
     warps = -(-kernel.block_size // gpu.warp)
     return [

@@ -24,7 +24,7 @@ from planish.core import (
     Step,
     Target,
 )
-from planish.levels.loops.gpu.devices import Gpu
+from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.schedule import accumulated, gpu_program_of
 from planish.levels.loops.gpu.steps import (
@@ -106,6 +106,7 @@ class GpuSpace(Space):
     def __init__(self, program: Program, target: Target) -> None:
         self._program, self._gpu = program, Gpu.of(target)
         self._emulated = "opencl" in target.features
+        self._arch = kind_and_name(target)[1] if "cuda" in target.features else ""
         self.conditions: Mapping[str, str | int] = {
             "element type": program.arithmetic,
             "device": "processor" if self._gpu.processor else "gpu",
@@ -460,7 +461,7 @@ class GpuSpace(Space):
         """
         from planish.levels.loops.gpu.features import gpu_features
 
-        return gpu_features([*map(self.kernels, candidates)], self._gpu)
+        return gpu_features([*map(self.kernels, candidates)], self._gpu, self._arch)
 
     def kernels(self, candidate: Candidate) -> GpuProgram:
         """Make the kernels of a candidate; raises ScheduleError where it is illegal."""
