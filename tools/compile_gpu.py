@@ -3,9 +3,10 @@
     python tools/compile_gpu.py [--arch sm_80 --arch sm_90a --arch sm_100] [--schedules 100] [--seed 0]
 
 Draws schedules of products in float16, bfloat16 and tf32 that have a `TensorTile` from the space of each
-architecture, and compiles all of them. Prints, for each architecture and kind of step, how many were
-compiled, how many of those spill registers, and what the compiler refuses, with the number of the draw.
-The exit code is 1 where it refuses one.
+architecture, and compiles all of them; compiled kernels are cached, so that the same command continues where
+it was interrupted. Prints, for each architecture and kind of step, how many were compiled, how many of those
+spill registers, and what the compiler refuses, with the number of the draw. The exit code is 1 where it
+refuses one.
 """
 
 from __future__ import annotations
