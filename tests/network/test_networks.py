@@ -395,6 +395,16 @@ def test_images_keep_their_channels_last_through_moves(tmp_path: Path) -> None:
     assert_same(found.network, path)
 
 
+def test_what_is_repeated_once_is_a_view(tmp_path: Path) -> None:
+    w = ModelWriter()
+    x = w.add("Relu", w.input("x", (2, 3)))
+    names = w.add("Expand", x, w.whole(1, 2, 1)), w.add("Tile", x, w.whole(1, 1))
+    path = w.save(tmp_path / "m.onnx", *(w.add("Sigmoid", name) for name in names))
+    assert not {"Expand", "Copy"}.intersection(operators(compiled(path)))
+    path = w.save(tmp_path / "m.onnx", *names)
+    assert_same(compiled(path).network, path)
+
+
 def test_element_wise_operators_join_what_is_before_a_view(tmp_path: Path) -> None:
     w = ModelWriter()
     x, other = w.input("x", (4, 6)), w.input("other", (1, 4, 1, 5))

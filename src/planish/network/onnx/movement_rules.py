@@ -37,9 +37,12 @@ def translate_found(t: Translator, node: Node, outputs: Sequence[str]) -> Iterat
 
 
 def translate_copy(t: Translator, node: Node, _outputs: Sequence[str]) -> Iterator[Node]:
-    """Keep an operator on floats, and copy elements of other types by tables."""
+    """Keep an operator on floats, copy elements of other types by tables, and view what is repeated once."""
     if node.operator in ("Expand", "Tile"):
         t.numbers(node, 1)
+        if prod(t.shape(node.inputs[0])) == prod(t.shape(node.output)):
+            yield Node(VIEW, node.name, node.inputs[:1], node.output)
+            return
     if t.is_float(node.inputs[0]) and node.operator != "Tile":
         # The shape that Expand takes is not an operand that is broadcast.
         yield Node(node.operator, node.name, node.inputs[:1], node.output, node.attributes)
