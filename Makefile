@@ -1,6 +1,10 @@
 # The environment is .venv, made from pyproject.toml and requirements.lock; it is remade when they change.
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto --maxprocesses 4 --dist worksteal
+PYTEST_PROCESSES := -n auto --maxprocesses 4 --dist worksteal
+# Slow tests that would begin later than this are skipped, and of the examples of properties a part is tried.
+PYTEST_ARGS ?= $(PYTEST_PROCESSES) --minutes 8
+PLANISH_TEST_SHARE ?= 0.4
+export PLANISH_TEST_SHARE
 BENCH ?= [a-z]*
 FAULTS ?=
 FUZZ ?= --pairs 20000 --jobs 2
@@ -20,7 +24,7 @@ NO_VENV := $(PYTHON) has no venv module: apt-get install python3-venv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-ray lint style types format docs fuzz fuzz-gpu fuzz-cc soundness faults bench golden lock peers release-check clean
+.PHONY: help setup demo test test-all test-ray lint style types format docs fuzz fuzz-gpu fuzz-cc soundness faults bench golden lock peers release-check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -46,6 +50,9 @@ test: style ## Check style and layers, then types beside the tests (PYTEST_ARGS=
 	@nice -n 2 $(BIN)/pyright --warnings >$(VENV)/types.txt & types=$$!; trap "kill $$types 2>/dev/null" INT TERM; \
 	$(BIN)/pytest $(PYTEST_ARGS) && passed=0 || passed=$$?; \
 	if wait $$types; then echo 'types: no errors'; else cat $(VENV)/types.txt; passed=1; fi; exit $$passed
+
+test-all: ## Run all tests, slow ones too, with all examples of properties (an hour on a slow machine)
+	@$(MAKE) test PYTEST_ARGS='$(PYTEST_PROCESSES)' PLANISH_TEST_SHARE=1
 
 test-ray: $(READY) ## Test clusters, which need Ray (minutes; installs it: 70 MB that the lock does not bring)
 	@$(PIP) install --no-build-isolation --editable '.[ray]'
