@@ -133,7 +133,7 @@ Dtype = Annotated[
         "--dtype",
         metavar="TYPE",
         help="loops: element type of inputs and outputs: float32 (default), float64, float16, bfloat16, "
-        "tf32, qint8, int8 or int32; A=int8,B=int8 for single tensors.",
+        "tf32, qint8, int8 or int32; A=uint8x4,B=int8x4 for single tensors.",
     ),
 ]
 Args = Annotated[

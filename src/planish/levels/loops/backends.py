@@ -307,6 +307,12 @@ def supported_isas() -> list[IsaName]:
     return [name for name, needed in NEEDED.items() if needed <= cpu_features()]
 
 
+def multiplies_quads(backend: str) -> bool:
+    """Return whether a back end has an instruction for products of elements of four integers, here."""
+    needed = {"x86-avx512": "avx512_vnni", "x86-avx2": "avx_vnni"}
+    return needed.get(backend) in cpu_features()
+
+
 def _x86(name: IsaName, machine: Machine) -> HostBackend:
     def generate(tree: LoopTree) -> MachineCode:
         from planish.levels.loops.codegen.x86.compile import compile_tree

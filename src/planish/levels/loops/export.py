@@ -91,6 +91,8 @@ _C_TYPES = {
     "int32": "int32_t",
     "int8": "int8_t",
     "qint8": "int8_t",
+    "uint8x4": "uint32_t",
+    "int8x4": "int32_t",
     "int64": "int64_t",
 }
 """C has no name for the narrow ones that all compilers know, so there it is their bits."""

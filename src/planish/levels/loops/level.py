@@ -129,19 +129,26 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def target(self, program: TensorProgram, cores: int) -> Target:
         """Describe this machine, or a device; raises TargetError where it lacks what is asked of it."""
-        from planish.levels.loops.lang.program import QINT8, TF32
+        from planish.levels.loops.lang.program import QINT8, QUADS, TF32
 
         dtypes = {kind.dtype for _, kind in program.types}
         if is_gpu(program.backend):
             from planish.levels.loops.gpu.evaluator import gpu_target
 
-            if QINT8 in dtypes:
-                raise TargetError(f"element type '{QINT8}' is for CPUs", "Use bfloat16, or int8 with int32.")
+            if found := sorted(dtypes.intersection((QINT8, *QUADS))):
+                what = f"element type '{found[0]}' is for CPUs"
+                raise TargetError(what, "Use bfloat16, or int8 with int32.")
             return gpu_target(program.backend, cores)
         if TF32 in dtypes:
             what = f"element type '{TF32}' is for the tensor cores of GPUs"
             raise TargetError(what, "Choose the target cuda:sm_80, or use float32.")
-        return this_machine(cores, program.backend)
+        from planish.levels.loops.backends import multiplies_quads
+        from planish.levels.loops.codegen.kernel import refuse_quads
+
+        target = this_machine(cores, program.backend)
+        if not multiplies_quads(target.toolchain["backend"]):
+            refuse_quads(dtypes)
+        return target
 
     def cross_target(self, name: str) -> Target:
         """Describe another processor by name, such as "aarch64"; raises PlanishError where it is unknown."""
@@ -212,6 +219,7 @@ class LoopsLevel(Level["TensorProgram"]):
             backend_named,
             backend_of,
             library_of,
+            multiplies_quads,
             schedule_steps,
         )
 
@@ -219,9 +227,10 @@ class LoopsLevel(Level["TensorProgram"]):
         if library_of(candidate) or own not in PREFERRED:
             return ()
         schedule = schedule_steps(candidate)
-        builds = {own: schedule} | {
-            name: schedule.then(UseBackend(name)) for name in PREFERRED[PREFERRED.index(own) + 1 :]
-        }
+        others = PREFERRED[PREFERRED.index(own) + 1 :]
+        if task.program.quad_sums:
+            others = [name for name in others if multiplies_quads(name)]
+        builds = {own: schedule} | {name: schedule.then(UseBackend(name)) for name in others}
         chosen = backend_of(candidate) or own
         return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])
 

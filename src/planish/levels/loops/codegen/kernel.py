@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planish.core import TargetError
 from planish.levels.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
 from planish.levels.loops.ir.tree import LoopTree, leaves
-from planish.levels.loops.lang.program import ARITHMETIC, DTYPES
+from planish.levels.loops.lang.program import ARITHMETIC, DTYPES, INT8X4, QINT32, QUADS, UINT8X4
 
 if TYPE_CHECKING:
     from planish.levels.loops.codegen.objects import Section
@@ -102,9 +102,18 @@ def arithmetic_of(tree: LoopTree) -> str:
         raise TargetError(f"a kernel of mixed element types: {', '.join(sorted(found))}")
     for leaf in leaves((*tree.ahead, *tree.body)) if any(b.dtype not in found for b in tree.buffers) else ():
         target = tree.buffer[leaf.target.buffer]
-        if leaf.reduce and target.dtype not in found:
+        if leaf.reduce and target.dtype not in (*found, QINT32):
             raise TargetError(f"{target.name} of {target.dtype} is reduced into, which takes a wider type")
     return found.pop()
+
+
+def refuse_quads(dtypes: Iterable[str]) -> None:
+    """Refuse types of elements of four integers, as no instruction multiplies them; raises TargetError."""
+    if not set(QUADS).isdisjoint(dtypes):
+        raise TargetError(
+            f"products of {UINT8X4} and {INT8X4} need AVX512_VNNI or AVX-VNNI, and a back end for x86",
+            "Use qint8, which is computed in float32.",
+        )
 
 
 def layout(annotated: AnnotatedTree) -> Layout:

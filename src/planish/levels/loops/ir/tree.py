@@ -24,6 +24,9 @@ from planish.levels.loops.lang.program import COMPARISONS, INDICES, Const, lazy
 KINDS = ("serial", "unroll", "parallel")
 """Execution of a loop: in order, by repeating the body if that pays, or by threads."""
 
+TO_FLOAT = "float"
+"""The function that makes a float of an integer."""
+
 # Trees
 
 LoopId = tuple[str, int]
@@ -77,7 +80,8 @@ class Call:
     Besides these there is "gather", of a reference, a value, and two numbers, a stride and an extent: the
     element that lies so many strides after the reference as the value says, which is cut to an integer
     from 0 to the extent - 1; what is not a number is 0. A reference to an input of integers may be the
-    value where all else is computed in another type.
+    value where all else is computed in another type. And there is `TO_FLOAT`, of an element of a buffer of
+    `planish.levels.loops.lang.program.QINT32`.
     """
 
     function: str

@@ -14,17 +14,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from math import isinf, isnan
+from math import isinf, isnan, prod
 from typing import TYPE_CHECKING, Any
 
 from planish.core.errors import ProgramError, did_you_mean
 from planish.levels.loops.lang.draft import (
     Shapes,
     fresh,
+    gathers,
     index_tensors,
     is_gather,
     is_spread,
     is_whole,
+    parts_of,
     value_tensors,
 )
 from planish.levels.loops.lang.program import (
@@ -33,9 +35,14 @@ from planish.levels.loops.lang.program import (
     DTYPES,
     INDICES,
     INPUTS_ONLY,
+    INT8X4,
     POSITIONS,
     QINT8,
+    QINT32,
+    QUADS,
+    QUINT8,
     TF32,
+    UINT8X4,
     Access,
     Apply,
     Const,
@@ -45,6 +52,7 @@ from planish.levels.loops.lang.program import (
     accesses,
     number_text,
     parts,
+    sums_quads,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +71,11 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype({TF32: "float32", QINT8: "int8"}.get(dtype, dtype))
+    return np.dtype(_NUMPY.get(dtype, dtype))
+
+
+_NUMPY = {TF32: "float32", QINT8: "int8", QUINT8: "uint8", UINT8X4: "uint32", INT8X4: "int32"}
+"""Type to NumPy's; an element of four integers is their bytes as one, the first integer lowest."""
 
 
 # Integers
@@ -111,6 +123,31 @@ def check_numbers(program: Program) -> None:
             raise ProgramError(what, hint)
 
 
+MOST_QUADS = 2**31 // (4 * 255 * 128)
+"""Products of quads whose sum fits into int32."""
+
+
+def check_quads(program: Program) -> None:
+    """Refuse elements of four integers outside sums of products that int32 holds; raises ProgramError."""
+    sums, types = program.quad_sums, {name: kind.dtype for name, kind in program.types}
+    for s in program.statements:
+        quads = [a for a in accesses(s.value) if types[a.tensor] in QUADS]
+        if (quads or s.target.tensor in sums) and not sums_quads(s, types):
+            what = f"{s} is no sum of products of {UINT8X4} and {INT8X4}, the only use of elements of four"
+            raise ProgramError(what, "Write T[m,n] += A[m,k] * B[k,n], with one tensor of each type.")
+        if any(a.pad for a in quads):
+            raise ProgramError(f"padding of {quads[0].tensor} is not 0", "Elements of four are padded by 0.")
+        terms = prod(program.size[axis] for axis in s.reduced_axes)
+        if quads and not 1 < terms <= MOST_QUADS:
+            what = f"{s} sums {terms:,} products of four, not 2 to {MOST_QUADS:,}"
+            raise ProgramError(what, "More may not fit into int32: sum in two statements, a part in each.")
+        moved = {table.tensor for g in gathers(s.value) for table, _, _ in [parts_of(g)]}
+        moved |= {a.tensor for a in accesses(s.value) if a.pad is not None}
+        if found := sorted(moved & sums):
+            what = f"{found[0]} is a sum of products of four, and can neither be padded nor looked up in"
+            raise ProgramError(what, "Assign it to another tensor first.")
+
+
 def _check_number(value: float, dtype: str) -> None:
     low, high = RANGES[dtype]
     if isinf(value) and dtype == INTEGER:
@@ -156,8 +193,9 @@ def read_types(text: str) -> dict[str, str]:
 
 def known(dtype: str) -> str:
     """Return the type if there is one of this name; raises ProgramError."""
-    if dtype not in DTYPES:
-        raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, DTYPES))
+    types = [name for name in DTYPES if name not in (QUINT8, QINT32)]
+    if dtype not in types:
+        raise ProgramError(f"element type '{dtype}' is not supported", did_you_mean(dtype, types))
     return dtype
 
 
@@ -239,7 +277,7 @@ def _arithmetic(given: Mapping[str, str]) -> str:
 def rounded_last(
     statements: Sequence[Statement], types: Mapping[str, str], sizes: Mapping[str, int], shapes: Shapes
 ) -> tuple[list[Statement], dict[str, int], dict[str, tuple[int, ...]]]:
-    """Sum what is reduced into narrow tensors in tensors of their own.
+    """Sum what is reduced into narrow tensors, or into outputs by integers, in tensors of their own.
 
     Args:
         statements: in order.
@@ -251,12 +289,15 @@ def rounded_last(
         The statements, and all sizes and shapes: a tensor that is not written axis by axis is taken over by
         axes of its own.
     """
-    names = {t for s in statements for t in (s.target.tensor, *(a.tensor for a in accesses(s.value)))}
+    read = {a.tensor for s in statements for a in accesses(s.value)}
+    names = read | {s.target.tensor for s in statements}
     found: list[Statement] = []
     sizes, shapes, axes = dict(sizes), dict(shapes), set(sizes)
     for s in statements:
         target = s.target
-        if s.reduce is None or ARITHMETIC[types[target.tensor]] == types[target.tensor]:
+        narrow = ARITHMETIC[types[target.tensor]] != types[target.tensor]
+        converted = target.tensor not in read and sums_quads(s, types)
+        if s.reduce is None or not (narrow or converted):
             found.append(s)
             continue
         inner = fresh(target.tensor, names)

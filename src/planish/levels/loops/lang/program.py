@@ -19,7 +19,11 @@ DTYPES: Mapping[str, int] = {
     "int32": 4,
     "int8": 1,
     "qint8": 1,
+    "uint8x4": 4,
+    "int8x4": 4,
     "int64": 8,
+    "quint8": 1,
+    "qint32": 4,
 }
 """Element types and their sizes in bytes."""
 
@@ -31,7 +35,16 @@ TF32_BITS = 10
 QINT8 = "qint8"
 """The type of inputs that are int8, in programs that compute in float32."""
 
-INPUTS_ONLY = (TF32, QINT8)
+UINT8X4, INT8X4 = "uint8x4", "int8x4"
+"""Types of inputs whose elements are four integers; the product of one of each is their dot product."""
+QUADS = (UINT8X4, INT8X4)
+
+QUINT8 = "quint8"
+"""The type that the reference has for the integers of `UINT8X4`; no program of a user has it."""
+QINT32 = "qint32"
+"""The type of buffers that hold sums of products of `QUADS`: integers, which are read as float32."""
+
+INPUTS_ONLY = (TF32, QINT8, *QUADS)
 """Types that nothing is written in."""
 
 INDICES = ("int32", "int64")
@@ -44,12 +57,16 @@ ARITHMETIC: Mapping[str, str] = {
     "bfloat16": "float32",
     TF32: "float32",
     QINT8: "float32",
+    UINT8X4: "float32",
+    INT8X4: "float32",
+    QUINT8: "float32",
+    QINT32: "float32",
     "int32": "int32",
     "int8": "int32",
 }
 """Element type to the type that its elements are computed in, and summed."""
 
-COPIED: Mapping[str, str] = {**ARITHMETIC, "int8": "int8"}
+COPIED: Mapping[str, str] = {**ARITHMETIC, "int8": "int8", UINT8X4: UINT8X4, INT8X4: INT8X4}
 """Element type to that of copies for the cache, which widen what is computed in float32."""
 
 COMPARISONS = ("<", "<=", "==", "!=")
@@ -335,10 +352,18 @@ class Program:
         return frozenset(t for t in self.inputs if self.type[t].dtype in INDICES)
 
     @cached_property
+    def quad_sums(self) -> frozenset[str]:
+        """Tensors that are sums of products of `QUADS`."""
+        types = {name: kind.dtype for name, kind in self.types}
+        return frozenset([s.target.tensor for s in self.statements if sums_quads(s, types)])
+
+    @cached_property
     def flops(self) -> int:
         """Arithmetic operations in all; a reduction step counts as one, a function as one."""
         return sum(
-            prod(self.size[axis] for axis in s.axes) * (count_operations(s.value) + (s.reduce is not None))
+            prod(self.size[axis] for axis in s.axes)
+            * (count_operations(s.value) + (s.reduce is not None))
+            * (4 if s.target.tensor in self.quad_sums else 1)
             for s in self.statements
         )
 
@@ -379,6 +404,15 @@ class Program:
 def count_operations(expr: Expr) -> int:
     """Count the functions in an expression."""
     return sum(1 for _ in applied(expr))
+
+
+def sums_quads(statement: Statement, types: Mapping[str, str]) -> bool:
+    """Return whether a statement is a sum of products of one tensor of each of `QUADS`."""
+    match statement.value:
+        case Apply("mul", (Access(tensor=a), Access(tensor=b))) if statement.reduce == "add":
+            return {types[a], types[b]} == set(QUADS)
+        case _:
+            return False
 
 
 def factors_of(expr: Expr) -> list[Expr]:

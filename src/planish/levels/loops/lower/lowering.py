@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from planish.levels.loops.ir.schedule import Graph, Nest, Operand, Order, Schedule, loop_text, plain_axis
 from planish.levels.loops.ir.tree import (
+    TO_FLOAT,
     Buffer,
     Call,
     Leaf,
@@ -39,6 +40,7 @@ from planish.levels.loops.lang.program import (
     GATHER,
     IDENTITY,
     POSITIONS,
+    QINT32,
     Access,
     Apply,
     Const,
@@ -118,16 +120,20 @@ class Memory:
 
     def _copy(self, name: str, copy: Copy) -> None:
         packed = copy.packed
-        dtype = self.schedule.program.type[packed.access.tensor].dtype
+        dtype = self._dtype(packed.access.tensor)
         kind = "ahead" if copy.ahead else "temporary"
         stays = copy.ahead and self._reads(name) <= MOST_NARROW_READS * packed.size
-        held = dtype if stays else COPIED[dtype]
+        held = dtype if stays or dtype == QINT32 else COPIED[dtype]
         self._found.append(Buffer(name, held, packed.size, kind, len(packed.around)))
         if copy.whole:
             # A whole view begins where its window does, which may be before the tensor: subscripts count from
             # there.
             origin = tuple(index.offset for index in packed.access.index)
             self.locations[name] = Location(name, packed.strides, origin=origin)
+
+    def _dtype(self, tensor: str) -> str:
+        program = self.schedule.program
+        return QINT32 if tensor in program.quad_sums else program.type[tensor].dtype
 
     def _reads(self, name: str) -> int:
         """Return how many elements a call reads from a copy."""
@@ -170,7 +176,8 @@ class Memory:
             extents.append(tile(axis, order[:depth], program.size[axis]) if same and axis else extent)
         # So that it is written in sequence.
         dims = _by_innermost_loop(target, order) if len(writers) == 1 else None
-        self._found.append(Buffer(name, program.arithmetic, prod(extents), "temporary", depth))
+        dtype = QINT32 if target.tensor in program.quad_sums else program.arithmetic
+        self._found.append(Buffer(name, dtype, prod(extents), "temporary", depth))
         self.locations[name] = Location(name, row_major(extents, dims), depth, tuple(relative))
 
 
@@ -460,7 +467,9 @@ class _Lowering:
             case Const():
                 return expr
             case Access():
-                return self._read(nest.operand[expr], path)
+                read = self._read(nest.operand[expr], path)
+                sums = self.schedule.program.quad_sums
+                return Call(TO_FLOAT, (read,)) if expr.tensor in sums else read
             case Apply(function, args):
                 values = tuple([self._value(arg, nest, path) for arg in args])
                 if not function.startswith(GATHER):

@@ -29,7 +29,7 @@ import numpy as np
 
 from planish.levels.loops.lang.draft import collisions, passes
 from planish.levels.loops.lang.element_types import numpy_type
-from planish.levels.loops.lang.program import IDENTITY, QINT8, TF32, TF32_BITS, Statement, TensorType
+from planish.levels.loops.lang.program import IDENTITY, QINT8, QUINT8, TF32, TF32_BITS, Statement, TensorType
 from planish.levels.loops.reference.views import Array, chunks, view
 
 _FINEST = 30
@@ -181,8 +181,9 @@ def limits(dtype: str) -> Any:
     if dtype == TF32:
         eps = 2.0**-TF32_BITS
         return SimpleNamespace(eps=eps, nmant=TF32_BITS, tiny=2.0**-126, max=(2 - eps) * 2.0**127)
-    if dtype == QINT8:
-        return SimpleNamespace(eps=2.0**-6, nmant=6, tiny=1.0, max=127.0)
+    if dtype in (QINT8, QUINT8):
+        bits = 7 if dtype == QUINT8 else 6
+        return SimpleNamespace(eps=2.0**-bits, nmant=bits, tiny=1.0, max=2.0 ** (bits + 1) - 1)
     if dtype != "bfloat16":
         return np.finfo(dtype)
     import ml_dtypes

@@ -23,7 +23,7 @@ from planish.core import ProgramError
 from planish.core.hashing import rng
 from planish.levels.loops.lang.draft import axes_of, index_ranges
 from planish.levels.loops.lang.element_types import INTEGER
-from planish.levels.loops.lang.program import Const, Program, Statement, applied
+from planish.levels.loops.lang.program import QUINT8, Const, Program, Statement, applied
 from planish.levels.loops.reference.checking import ReferenceOutputs
 from planish.levels.loops.reference.inputs import (
     MIXED,
@@ -38,6 +38,7 @@ from planish.levels.loops.reference.inputs import (
     usual_styles,
 )
 from planish.levels.loops.reference.mutations import Mutation, list_mutations
+from planish.levels.loops.reference.quads import chosen_over_integers
 from planish.levels.loops.reference.reference import Trace, factors, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
@@ -71,7 +72,7 @@ def _special_inputs(program: Program, seed: int, kinds: Sequence[str], *, small:
     slices = any(s.reduce in _EXTREMES for s in program.statements)
     sums = any(s.reduce == "add" for s in program.statements)
     ranges = index_ranges(program)
-    floats = [name for name in made if made[name].dtype.kind != "i"]
+    floats = [name for name in made if made[name].dtype.kind not in "iu"]
     for i, (name, array) in enumerate(made.items()):
         if name not in floats:
             continue
@@ -205,6 +206,7 @@ class Case:
     shown: frozenset[Mutation] = frozenset()
 
 
+@chosen_over_integers
 def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
     """Choose inputs to verify a program's kernels on.
 
@@ -253,6 +255,7 @@ def _of_missing_signs(program: Program, seed: int, kept: Sequence[Case]) -> Iter
             yield case
 
 
+@chosen_over_integers
 def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: bool = False) -> list[Case]:
     """Make inputs with special values; of programs of integers, from the whole range of their types.
 
@@ -296,6 +299,7 @@ def _missing(name: str, cases: Sequence[Case]) -> list[tuple[bool, bool]]:
 def _of_any_sign(program: Program) -> list[str]:
     """List the inputs that are neither indices nor have to be positive."""
     excluded = {*index_ranges(program), *must_be_positive(program)}
+    excluded |= {name for name, kind in program.types if kind.dtype == QUINT8}
     return [name for name in program.inputs if name not in excluded]
 
 

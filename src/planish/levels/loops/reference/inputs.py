@@ -21,6 +21,7 @@ from planish.levels.loops.lang.program import (
     COMPARISONS,
     POSITIONS,
     QINT8,
+    QUINT8,
     TF32,
     TF32_BITS,
     Access,
@@ -34,6 +35,7 @@ from planish.levels.loops.lang.program import (
     applied,
 )
 from planish.levels.loops.reference.bounds import Precision, quantum_of, representable
+from planish.levels.loops.reference.quads import elements_of, over_integers
 from planish.levels.loops.reference.views import Array, chunks
 
 FINEST = 1 << 16
@@ -390,6 +392,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     Returns:
         Input to a contiguous array of the program's element type that starts at a cache line.
     """
+    if (whole := over_integers(program)) is not program:
+        return elements_of(program, make_inputs(whole, seed, styles))
     chosen = usual_styles(program) if styles is None else styles
     if program.arithmetic == INTEGER:
         return {n: _integers(program.type[n], chosen[n], rng(seed, i)) for i, n in enumerate(program.inputs)}
@@ -410,7 +414,7 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
             _fill_indices(array, ranges[name], rng(seed, i))
             continue
         own = min(levels, chosen[name].levels or levels)
-        filled = np.empty(array.shape) if array.dtype.kind == "i" else array
+        filled = np.empty(array.shape) if array.dtype.kind in "iu" else array
         _fill(filled, chosen[name], highs[name] / own / min(1, peaks[name]), rng(seed, i))
         if filled is not array:
             array[...] = filled
@@ -421,6 +425,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
 
 def _style_of(dtype: str, style: Style) -> Style:
     """Return the style that inputs of a type have: those of qint8 are whole numbers below 128."""
+    if dtype == QUINT8:
+        return Style(64, 256, "positive", levels=style.levels)
     return Style(32, 128, style.signs, levels=style.levels) if dtype == QINT8 else style
 
 

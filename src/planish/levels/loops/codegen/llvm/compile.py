@@ -15,7 +15,14 @@ from functools import reduce as fold
 from itertools import repeat
 from typing import NamedTuple
 
-from planish.levels.loops.codegen.kernel import Entry, Layout, MachineCode, arithmetic_of, layout
+from planish.levels.loops.codegen.kernel import (
+    Entry,
+    Layout,
+    MachineCode,
+    arithmetic_of,
+    layout,
+    refuse_quads,
+)
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.ir_writer import Arithmetic, Lines, Val, Writer, flattened
 from planish.levels.loops.codegen.llvm.jit import Machine, host_machine
@@ -454,6 +461,7 @@ def sections(annotated: AnnotatedTree, prefix: str, machine: Machine) -> list[Se
 
 def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:
     """Decide how a tree is executed on a machine; raises TargetError where it mixes types to compute in."""
+    refuse_quads(b.dtype for b in tree.buffers)
     # All stores go through the caches.
     return annotate(tree, machine.vectors(DTYPES[arithmetic_of(tree)]), nontemporal_from=sys.maxsize)
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import repeat
 from types import MappingProxyType
 from typing import TypeGuard
 
 from planish.core import TargetError
 from planish.levels.loops.codegen.x86.assembler import Assembler, Imm, Words
 from planish.levels.loops.codegen.x86.exponents import EXPONENTS, NEAREST
-from planish.levels.loops.codegen.x86.isa import MINMAX, TESTS, Isa, minmax, select
+from planish.levels.loops.codegen.x86.isa import DOT, MINMAX, TESTS, Isa, minmax, select
 from planish.levels.loops.codegen.x86.pointers import Pointer, Pointers
 from planish.levels.loops.codegen.x86.transfers import Transfers, gather_at, gather_at_integer
 from planish.levels.loops.codegen.x86.vectors import (
@@ -82,7 +83,7 @@ class BasicBlock:
         self.load_number = self.transfers.load_number
         self._pinned, self._free = self._registers.pinned, self._registers.free
         # Looked up once: products are written by the thousand.
-        self._append, self._fma = asm.append, isa.forms.fma
+        self._append = asm.append
         self._first_vector, self._lanes = isa.vector(0), isa.lanes
 
     def elements(self, pointer: Pointer, stride: int, word: bool = False) -> dict[tuple[int, int], Element]:
@@ -106,14 +107,15 @@ class BasicBlock:
 
     def add_products(
         self,
+        code: int,
         registers: Sequence[int],
         lefts: Sequence[Loaded],
         rights: Sequence[Loaded],
         lanes: Sequence[int],
     ) -> None:
-        """Append `register += left * right` for each of some registers, factors and lanes."""
+        """Append `register += left * right` for each of some registers, factors and lanes, by a form."""
         number = len(self._items)
-        self._items.extend(zip(registers, lanes, strict=True))
+        self._items.extend(zip(repeat(code, len(lanes)), registers, lanes, strict=True))
         pairs = list(zip(lefts, rights, strict=True))
         self._loads.extend(pairs)
         for left, right in pairs:
@@ -127,7 +129,7 @@ class BasicBlock:
         if not self._items:
             return
         ahead, end, registers, coming = 0, len(self._items), self._registers, self._loads
-        fma, first, full, append = self._fma, self._first_vector, self._lanes, self._append
+        first, full, append = self._first_vector, self._lanes, self._append
         for number, item in enumerate(self._items):
             registers.now = number
             loads = coming[number]
@@ -138,8 +140,8 @@ class BasicBlock:
                 self._write(item)
             else:
                 left, right = loads
-                if left.register >= 0 and right.register >= 0 and item[1] == full:
-                    append((fma, first + item[0], first + left.register, first + right.register))
+                if left.register >= 0 and right.register >= 0 and item[2] == full:
+                    append((item[0], first + item[1], first + left.register, first + right.register))
                 else:
                     self._multiply_add(item, left, right)
             for load in loads:
@@ -217,7 +219,7 @@ class BasicBlock:
         else:
             self._pinned.add(register)
             neutral = self.take()
-            self.load_number(neutral, 0.0 if item.reduce == "add" else 1.0)
+            self.load_number(neutral, 1.0 if item.reduce == "mul" else 0.0)
         self._pinned.update((register, neutral))
         mask = self.transfers.lane_mask(item.lanes)
         result = self.take()
@@ -230,11 +232,16 @@ class BasicBlock:
 
     def _multiply_add(self, item: Product, left: Loaded, right: Loaded) -> None:
         """Write a product that is masked, or whose factors are not in registers yet."""
-        (register, lanes), first = item, self._first_vector
+        (code, register, lanes), first = item, self._first_vector
         mask = self.transfers.mask(lanes) if lanes < self._lanes else 0
         held, other = left.register, right.register
-        # A product commutes: the factor that is better in memory is the second.
-        if held < 0 and self._better_in_memory(left) and not self._better_in_memory(right):
+        # A product commutes, but not that of quads: the factor that is better in memory is the second.
+        if (
+            held < 0
+            and code != self.forms.dot
+            and self._better_in_memory(left)
+            and not self._better_in_memory(right)
+        ):
             left, right, held, other = right, left, other, held
         if held < 0:
             held = self._hold(left)
@@ -248,7 +255,7 @@ class BasicBlock:
             self._pinned.add(held)
             operand = first + self._hold(right)
             self._pinned.discard(held)
-        words = self._fma, first + register, first + held, operand
+        words = code, first + register, first + held, operand
         self._append((words, mask, False) if mask else words)
 
     def _better_in_memory(self, load: Loaded) -> TypeGuard[Element]:
@@ -438,7 +445,7 @@ class BasicBlock:
     def _bytes(self, constant: Const) -> bytes:
         return _bytes(constant, self.isa.itemsize)
 
-    def _instruct(self, function: str, result: int, args: Sequence[int]) -> None:
+    def _instruct(self, function: str, result: int, args: Sequence[int]) -> None:  # noqa: C901 (one case for each)
         """Write a function that is a few instructions at most, or one of `EXPONENTS`."""
         forms, emit = self.forms, self.emit
         if function in forms.functions:
@@ -449,6 +456,9 @@ class BasicBlock:
             # The 231 form adds its product to the destination.
             emit(forms.copy, result, args[2])
             emit(forms.fma, result, args[0], args[1])
+        elif function == DOT:
+            self.load_number(result, 0.0)
+            emit(forms.dot, result, *args)
         elif function == "round":
             emit(forms.round, result, args[0], NEAREST)
         elif function == "neg" and self.isa.is_integer:

@@ -18,7 +18,7 @@ from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Reg
 
 from planish.core import TargetError
 from planish.core.task import cpu_features
-from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout
+from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout, refuse_quads
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.levels.loops.codegen.x86.basic_block import NO_CONSTANTS, constants_of
 from planish.levels.loops.codegen.x86.isa import Isa, IsaName, isa_of
@@ -380,7 +380,10 @@ def compile_tree(
     if any(b.dtype != arithmetic for b in tree.buffers):
         _check_narrow(isa)
         used = cpu_features() if extras is None else extras
-    annotated, codes = _generated(tree, isa_of(isa, arithmetic, used), nontemporal_from)
+    features = isa_of(isa, arithmetic, used)
+    if not features.forms.dot:
+        refuse_quads(b.dtype for b in tree.buffers)
+    annotated, codes = _generated(tree, features, nontemporal_from)
     blob = bytearray()
     starts: list[int] = []
     for code in (*codes[0], *codes[1]):

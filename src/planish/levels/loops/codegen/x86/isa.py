@@ -8,18 +8,22 @@ accumulator that is NaN already is left alone: two instructions, on two ports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 from iced_x86 import Code, Register
 
 from planish.levels.loops.codegen.x86.assembler import Assembler, Imm
 from planish.levels.loops.ir.annotated import Vectors
+from planish.levels.loops.ir.tree import TO_FLOAT
 from planish.levels.loops.lang.program import DTYPES
 
 IsaName = Literal["avx512", "avx2"]
 
 _WHOLE = {"add": "PADDD", "sub": "PSUBD", "mul": "PMULLD", "max": "PMAXSD", "min": "PMINSD"}
+
+DOT, ADD_INTEGERS = "dot", "add integers"
+"""Functions of integers among floats: the dot product of two elements of four, and the sum of two."""
 
 _XMM0, _YMM0 = int(Register.XMM0), int(Register.YMM0)
 K7 = int(Register.K7)
@@ -58,6 +62,11 @@ class Isa:
         self.vectors = Vectors(self.lanes, self.registers, self.wide)
         self._first = int(Register.ZMM0 if self.wide else Register.YMM0)
         self.forms = Forms(self)
+
+    @cached_property
+    def integers(self) -> Isa:
+        """The same instruction set for int32."""
+        return isa_of(self.name, "int32", self.extras)
 
     def vector(self, number: int) -> int:
         """Return the full vector register of this number."""
@@ -141,16 +150,21 @@ class Forms:
         self.fma = code(f"FMADD231{p}{evex}_ER", f"FMADD231{p}{vex}")
         self.fma_to_factor = code(f"FMADD213{p}{evex}_ER", f"FMADD213{p}{vex}")
         self.greater = code("", "PCMPGTD_YMM_YMM_YMMM256")
+        fused = ("avx512_vnni" if isa.wide else "avx_vnni") in isa.extras
+        self.dot = 0
         if isa.is_integer:
             # Bits of integers are moved as those of float32 are. What multiplies pairs of 16 bits is
             # quicker than VPMULLD.
             self.functions["abs"] = code("PABSD_ZMM_K1Z_ZMMM512B32", "PABSD_YMM_YMMM256")
             self.functions["words"] = code("PMADDWD_ZMM_K1Z_ZMM_ZMMM512", "PMADDWD_YMM_YMM_YMMM256")
             self.compare = code("PCMPD_KR_K1_ZMM_ZMMM512B32_IMM8", "PCMPEQD_YMM_YMM_YMMM256")
-            fused = ("avx512_vnni" if isa.wide else "avx_vnni") in isa.extras
             self.fma = code(f"PDPWSSD{evex}", f"PDPWSSD{vex}") if fused else 0
             return
         self.functions["sqrt"] = self.sqrt
+        if bits == 32:
+            self.functions[TO_FLOAT] = code("CVTDQ2PS_ZMM_K1Z_ZMMM512B32_ER", "CVTDQ2PS_YMM_YMMM256")
+            self.functions[ADD_INTEGERS] = code(f"PADDD{evex}", f"PADDD{vex}")
+            self.dot = code(f"PDPBUSD{evex}", f"PDPBUSD{vex}") if fused else 0
         if isa.wide:
             self.functions["ldexp"] = self.functions["scale"] = code(f"SCALEF{p}{evex}_ER", "")
             self.functions["exponent"] = code(f"GETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE", "")

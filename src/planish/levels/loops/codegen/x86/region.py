@@ -11,13 +11,13 @@ from itertools import count, repeat
 from typing import NamedTuple, TypeGuard
 
 from planish.levels.loops.codegen.x86.basic_block import BasicBlock
-from planish.levels.loops.codegen.x86.isa import MINMAX, Isa, minmax
+from planish.levels.loops.codegen.x86.isa import ADD_INTEGERS, DOT, MINMAX, Isa, minmax
 from planish.levels.loops.codegen.x86.pointers import Counting, Pointer, Pointers, prefetch
-from planish.levels.loops.codegen.x86.transfers import reduce_lanes
+from planish.levels.loops.codegen.x86.transfers import moves_bits, reduce_lanes
 from planish.levels.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
 from planish.levels.loops.ir.annotated import AnnotatedLoop, Block, Inside, Item, Part, Region, Slot, Unrolled
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, remaining
-from planish.levels.loops.lang.program import DTYPES, IDENTITY, INDICES, Const
+from planish.levels.loops.lang.program import DTYPES, IDENTITY, INDICES, QINT32, QUADS, UINT8X4, Const
 
 Lanes = Sequence[int]
 """Lanes of each unrolled iteration of a leaf."""
@@ -60,6 +60,8 @@ class Items:
 
     def _maker(self, leaf: Leaf, inner: Loop | None) -> Make:
         reduce, full, add = leaf.reduce, self._isa.lanes, self._block.add
+        if reduce and self._dtype(leaf.target) == QINT32:
+            reduce = ADD_INTEGERS
         if leaf.target.buffer not in self._registers:
             targets = self._elements(leaf.target, inner, 1, 0)
             values = self._vectors(leaf.value, inner, count(1))
@@ -74,7 +76,7 @@ class Items:
         of_words = self._isa.forms.fma > 0 and self._of_words(leaf.value)
         # One instruction multiplies and adds; part of a vector with a mask, which AVX2 has not.
         multiplies = of_words if self._isa.is_integer else self._multiplies(leaf.value)
-        if reduce == "add" and multiplies and (self._isa.wide or not lanewise):
+        if leaf.reduce == "add" and multiplies and (self._isa.wide or not lanewise):
             return self._product(leaf, inner, held, lanewise)
         # The target is number 0 of the references.
         values = self._vectors(leaf.value, inner, count(1))
@@ -102,16 +104,23 @@ class Items:
             self._pointers.of(f).dtype == "int8" for f in value.args if isinstance(f, Ref)
         )
 
+    def _dtype(self, value: Value) -> str:
+        return self._pointers.of(value).dtype if isinstance(value, Ref) else ""
+
     def _product(self, leaf: Leaf, inner: Loop | None, held: Numbers, lanewise: bool) -> Make:
         full, add = self._isa.lanes, self._block.add_products
         _, a, b = leaf.refs
         first = self._isa.is_integer and inner is not None and inner.id in a.stride
         left = self._elements(a, inner, full, 1, word=first)
         right = self._elements(b, inner, full, 2, word=self._isa.is_integer and not first)
+        dots = self._dtype(a) in QUADS
+        code = self._isa.forms.dot if dots else self._isa.forms.fma
+        if dots and self._dtype(a) != UINT8X4:
+            left, right = right, left
 
         def multiply_add(lanes: Lanes, moves: Moves) -> None:
             counts = lanes if lanewise else [full] * len(lanes)
-            add(held(lanes, moves), left(lanes, moves), right(lanes, moves), counts)
+            add(code, held(lanes, moves), left(lanes, moves), right(lanes, moves), counts)
 
         return multiply_add
 
@@ -165,7 +174,7 @@ class Items:
         stride = ref.stride.get(inner.id, 0) if inner else 0
         known = self._block.elements(pointer, stride, word)
         wide, full = self._isa.wide, self._isa.lanes
-        plain = pointer.dtype == self._isa.dtype
+        plain = moves_bits(self._isa, pointer.dtype)
 
         def new(slot: tuple[int, int]) -> Element:
             disp, lanes = slot
@@ -204,10 +213,14 @@ class Items:
             case Call():
                 words = self._isa.is_integer and self._of_words(value)
                 function = "words" if words else value.function
+                quads = [self._dtype(arg) for arg in value.args]
+                dots = quads[0] in QUADS
                 parts = [
                     self._vectors(arg, inner, numbers, word=words and i == 0)
                     for i, arg in enumerate(value.args)
                 ]
+                if dots:
+                    function, parts = DOT, parts if quads[0] == UINT8X4 else parts[::-1]
                 return lambda lanes, moves: [
                     Operation(function, found)
                     for found in zip(*[part(lanes, moves) for part in parts], strict=True)
@@ -404,7 +417,7 @@ class RegionCode:
         masks: dict[int, int],
         constants: Mapping[bytes, int],
     ) -> None:
-        self._region, self._isa, self._counting = region, isa, counting
+        self._region, self._tree, self._isa, self._counting = region, tree, isa, counting
         self._asm, self._pointers = counting.asm, counting.pointers
         free = region.free - len(constants)
         self._block = BasicBlock(self._asm, self._isa, self._pointers, free, masks, constants)
@@ -463,8 +476,9 @@ class RegionCode:
 
     def _combine(self, made: Set[str]) -> None:
         """Make whole the sums that were kept in parts or lane by lane, once their leaves ran."""
-        isa, forms = self._isa, self._isa.forms
         for buffer in [name for name in self._registers if name in made]:
+            isa = self._isa.integers if self._tree.buffer[buffer].dtype == QINT32 else self._isa
+            forms = isa.forms
             groups, function = self._registers[buffer], self._region.reduce[buffer]
             for home, slot in zip(self._homes(buffer), groups, strict=True):
                 first, *parts = groups[slot]

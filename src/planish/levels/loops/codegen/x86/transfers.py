@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from math import copysign
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from planish.levels.loops.codegen.x86.isa import K7, MINMAX, UNORDERED, Isa, min
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
 from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
 from planish.levels.loops.lang.element_types import nearest_integer
-from planish.levels.loops.lang.program import DTYPES, QINT8
+from planish.levels.loops.lang.program import DTYPES, QINT8, QINT32, QUADS
 
 # Loads of every second element
 
@@ -282,6 +282,16 @@ def _round(transfers: Transfers, half: int, vector: int) -> None:
 # Transfers
 
 
+def moves_bits(isa: Isa, dtype: str) -> bool:
+    """Return whether elements of a type are moved as they are."""
+    return dtype in _plain(isa.dtype)
+
+
+@cache
+def _plain(arithmetic: str) -> frozenset[str]:
+    return frozenset({arithmetic, *((QINT32, *QUADS) if arithmetic == "float32" else ())})
+
+
 @lru_cache(maxsize=256)
 def _offsets(stride: int, lanes: int) -> bytes:
     """Return how many elements each lane lies after the first, as 32-bit numbers."""
@@ -310,6 +320,7 @@ class Transfers:
         self.masks = masks
         self.registers = registers
         self._first, self._lanes = isa.vector(0), isa.lanes
+        self._plain = _plain(isa.dtype)
         # With EVEX a displacement of one byte counts in units of what is accessed (disp8*N).
         self._far = 128 * isa.bytes if isa.wide else 128
         self._far_of_one = 128 * isa.itemsize if isa.wide else 128
@@ -376,7 +387,7 @@ class Transfers:
 
     def load(self, register: int, element: Element) -> None:
         """Load a vector; lanes beyond the element's are zero, or like the others if its stride is 0."""
-        if element.pointer.dtype != self.isa.dtype:
+        if element.pointer.dtype not in self._plain:
             _load_narrow(self, register, element)
             return
         vector, stride, forms = self._first + register, element.stride, self.forms
@@ -434,7 +445,7 @@ class Transfers:
 
     def store(self, register: int, element: Element) -> None:
         """Store the lanes of a vector."""
-        if element.pointer.dtype != self.isa.dtype:
+        if element.pointer.dtype not in self._plain:
             _store_narrow(self, register, element)
             return
         vector = self._first + register

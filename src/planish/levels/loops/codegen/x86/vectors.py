@@ -99,8 +99,8 @@ class Item(NamedTuple):
     lanes: int
 
 
-Product = tuple[int, int]
-"""(register, lanes) of `register += left * right`: the item that most code is made of."""
+Product = tuple[int, int, int]
+"""(form, register, lanes) of `register += left * right`: the item that most code is made of."""
 
 
 def loads_of(value: Vector) -> list[Loaded]:

@@ -1,0 +1,116 @@
+"""Products of elements of four integers: dot products that are summed in int32 and read as float32."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from amounts import examples
+from levels.loops.random_schedules import schedules
+from levels.loops.running import GENERATORS, outputs_of, wrong
+from planish.core import ProgramError, TargetError
+from planish.levels.loops.backends import available_backends, compile_with, multiplies_quads
+from planish.levels.loops.ir.schedule import Schedule, unscheduled
+from planish.levels.loops.lang.parse import parse, parse_canonical
+from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.checking import check
+from planish.levels.loops.reference.inputs import aligned, make_inputs
+from planish.levels.loops.reference.numpy_baseline import numpy_callable
+from planish.levels.loops.reference.reference import reference
+
+Array = NDArray[Any]
+GEMM = "C[m,n] += A[m,k] * B[k,n]"
+TYPES = "A=uint8x4,B=int8x4"
+BACKENDS = [name for name in available_backends() if multiplies_quads(name)]
+needs_vnni = pytest.mark.skipif(not BACKENDS, reason="the processor has neither AVX512_VNNI nor AVX-VNNI")
+PROGRAMS = (
+    GEMM,
+    "C[m,n] += B[k,n] * A[m,k]",
+    "T[m,n] += A[m,k] * B[n,k]; C[m,n] = relu(T[m,n] * s[n] + b[n])",
+    "T[m,n] += pad(A[m+k-1], 0) * B[k,n]; C[m,n] = T[m,n] / s[n]",
+    "T[m,n] += pad(A[2*m+k-1,j], 0) * B[k,j,n]; C[m,n] = max(T[m,n], 0); D[n] max= C[m,n]",
+)
+
+
+def random_bytes(shape: tuple[int, ...], seed: int) -> Array:
+    """Return integers from the whole range, many of them at its ends, as elements of four."""
+    draw = np.random.default_rng(seed)
+    values = draw.integers(0, 256, (*shape, 4))
+    ends = draw.choice([0, 127, 128, 255], values.shape)
+    return np.where(draw.random(values.shape) < 0.3, ends, values).astype(np.uint8)
+
+
+@needs_vnni
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("sizes", [(1, 1, 2), (7, 67, 129), (12, 64, 4000)])
+def test_sums_are_those_of_numpy_in_int64(backend: str, sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    made = parse(GEMM, {"m": m, "n": n, "k": k}, dtype=TYPES)
+    a, b = random_bytes((m, k), 1), random_bytes((k, n), 2)
+    inputs = {"A": aligned(made.type["A"]), "B": aligned(made.type["B"])}
+    inputs["A"][...], inputs["B"][...] = a.view(np.uint32)[..., 0], b.view(np.int32)[..., 0]
+    found = outputs_of(unscheduled(made), lambda tree: compile_with(backend, tree), inputs)
+    wanted = np.einsum("mkq,knq->mn", a.astype(np.int64), b.view(np.int8).astype(np.int64))
+    np.testing.assert_array_equal(found["C"], wanted.astype(np.float32))
+
+
+@needs_vnni
+@settings(max_examples=examples(60))
+@given(st.data())
+def test_any_schedule_is_right(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(PROGRAMS))
+    axes = ("m", "n", "k", *(("j",) if "j" in text else ()))
+    made = parse(text, {axis: data.draw(st.integers(1 + (axis in "mk"), 40)) for axis in axes}, dtype=TYPES)
+    assert parse_canonical(made.text) == made
+    schedule: Schedule = data.draw(schedules(made.with_constants(["B"])))
+    name = data.draw(st.sampled_from(BACKENDS))
+    assert wrong(schedule, GENERATORS[name]) is None, f"{made.text}\n{schedule.text}\n{name}"
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_numpy_agrees_with_the_reference(text: str) -> None:
+    made = parse(text, {"m": 5, "n": 3, "k": 6} | ({"j": 2} if "j" in text else {}), dtype=TYPES)
+    inputs = make_inputs(made, 3)
+    outputs = {name: aligned(made.type[name]) for name in made.outputs}
+    numpy_callable(made, {**inputs, **outputs})()
+    assert check(made, outputs, reference(made, inputs)) is None
+    changed = {**inputs, "A": inputs["A"] ^ np.uint32(1 << 24)}
+    numpy_callable(made, {**changed, **outputs})()
+    assert check(made, outputs, reference(made, inputs)) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "message"),
+    [
+        ("C[m] += A[m,k]", "A=uint8x4", "is no sum of products of uint8x4 and int8x4"),
+        (GEMM, "A=uint8x4,B=uint8x4", "is no sum of products"),
+        (GEMM, "A=uint8x4", "is no sum of products"),
+        ("C[m,k] = A[m] * B[k]", TYPES, "is no sum of products"),
+        ("C[m] += pad(A[m+k-1], 1) * B[k]", TYPES, "padding of A is not 0"),
+        ("T[m] += A[m+k] * B[k]; C[m] = pad(T[m-1], 0)", TYPES, "can neither be padded nor looked up in"),
+        (GEMM, f"{TYPES},C=int8x4", "C is written, so it cannot be int8x4"),
+        (GEMM, "A=quint8", "element type 'quint8' is not supported"),
+    ],
+)
+def test_other_uses_are_refused(text: str, dtype: str, message: str) -> None:
+    sizes = {"m": 5, "k": 6} | ({"n": 3} if "n]" in text else {})
+    with pytest.raises(ProgramError, match=message):
+        parse(text, sizes, dtype=dtype)
+
+
+def test_sums_that_int32_may_not_hold_are_refused() -> None:
+    with pytest.raises(ProgramError, match="sums 16,449 products of four, not 2 to 16,448"):
+        parse(GEMM, {"m": 1, "n": 1, "k": 16_449}, dtype=TYPES)
+
+
+def test_back_ends_without_the_instruction_say_so() -> None:
+    made = parse(GEMM, {"m": 2, "n": 3, "k": 4}, dtype=TYPES)
+    with pytest.raises(TargetError, match="need AVX512_VNNI or AVX-VNNI"):
+        compile_with("portable", lower(unscheduled(made)))
+    options = {"size": "m=2,n=3,k=4", "dtype": TYPES, "backend": "portable"}
+    with pytest.raises(TargetError, match="need AVX512_VNNI or AVX-VNNI"):
+        LoopsLevel().target(LoopsLevel().load(GEMM, options), 1)
