@@ -8,6 +8,7 @@ own profile:
     python benchmarks/networks.py resnet18 mobilenet-v2 --profile
     python benchmarks/networks.py --seconds 600 --state build/networks.json
 
+With `--precision int8`, ONNX Runtime's time on the model that it quantizes dynamically is printed too.
 With `--state`, rows and tuned kernels are kept, and the same command continues an interrupted table.
 """
 
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from planish.network.compiler import Compilation, compile_model
 from planish.network.reader import read_network
 from planish.network.report import PeerNode, join_strips, profile_onnxruntime
 from planish.network.timing import TIME, make_feeds
-from side_by_side import geomean, use_one_core
+from side_by_side import geomean, interleaved, use_one_core
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
@@ -82,6 +84,26 @@ def row(name: str, found: Compilation, seconds: float) -> tuple[str, float | Non
     ), gain.value
 
 
+def beside_dynamic(path: Path, made: Compilation) -> str:
+    """Describe a library's time beside ONNX Runtime's on the model as it quantizes it dynamically."""
+    import onnxruntime as ort
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    network, _ = read_network(read_model(path, {}))
+    feed, options = make_feeds(network, 1)[0], ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    # Its products of images take weights without a sign alone.
+    quantize_dynamic(path, narrow := path.with_suffix(".int8.onnx"), weight_type=QuantType.QUInt8)
+    session = ort.InferenceSession(str(narrow), options, providers=["CPUExecutionProvider"])
+    names, net = [port.name for port in session.get_outputs()], made.network
+    calls = {"ours": partial(net, **feed), "theirs": partial(session.run, names, dict(feed))}
+    times = interleaved(calls, 5.0, clock=time.thread_time)
+    return (
+        f"  ONNX Runtime in dynamic int8: {1e3 * times['theirs']:.2f} ms of the thread, ours "
+        f"{1e3 * times['ours']:.2f}: {times['theirs'] / times['ours']:.2f} times"
+    )
+
+
 def measured(
     name: str, seconds: float | None, args: argparse.Namespace, folder: Path
 ) -> tuple[str, float | None]:
@@ -98,6 +120,8 @@ def measured(
     except PlanishError as error:
         return f"{path.stem:<24} refused: {error}", None
     found = row(f"{path.stem}{' tuned' if seconds else ''}", made, time.perf_counter() - began)
+    if args.precision == "int8" and args.cores == 1 and not shape:
+        found = f"{found[0]}\n{beside_dynamic(path, made)}", found[1]
     if args.profile:
         print_profiles(made, profile(path, shape, args.cores))
     return found
@@ -113,7 +137,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0, help="tune each network for so long, too")
     parser.add_argument("--shape", default="", help="of open inputs of files")
     parser.add_argument("--cores", type=int, default=1, help="threads of both (default: 1)")
-    parser.add_argument("--precision", default="float32", help="bf16 or int8, of some weights")
+    parser.add_argument("--precision", default="float32", help="bf16, of some weights, or int8")
     parser.add_argument("--profile", action="store_true", help="print layers, and ONNX Runtime's nodes")
     parser.add_argument("--state", type=Path, help="file of results, to continue; kernels are beside it")
     args = parser.parse_args()

@@ -23,7 +23,7 @@ from planish.network.library.schedule import compile_schedule
 from planish.network.placing import place_tensors
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.reader import read_network
-from planish.network.rewrites.pipeline import rewrite
+from planish.network.rewrites.pipeline import rewrite, rewrite_layouts
 from planish.network.verification import TOLERANCE
 
 
@@ -74,11 +74,14 @@ def run_onnxruntime(path: Path, feed: Mapping[str, NDArray[Any]]) -> list[NDArra
     return [np.asarray(each) for each in session.run(None, dict(feed))]
 
 
+def laid_out(path: Path) -> Network:
+    """Read a model, with its layouts."""
+    return rewrite_layouts(read_network(read_model(path, {}))[0])
+
+
 def built_library(path: Path, cores: int = 1) -> Built:
     """Compile a model by default schedules; threads share all loops that can be, whether it pays or not."""
-    return built_network(
-        rewrite(read_network(read_model(path, {}))[0], TOLERANCE, this_machine(cores)), cores
-    )
+    return built_network(rewrite(laid_out(path), TOLERANCE, this_machine(cores)), cores)
 
 
 def built_network(network: Network, cores: int) -> Built:

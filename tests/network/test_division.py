@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from levels.loops.running import wrong_in_tree
+from network.compiled import laid_out
 from network_models import ModelWriter
 from planish.core.task import usable_cores
-from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine, tree_of
 from planish.levels.loops.ir.tree import Loop
 from planish.levels.loops.lang.parse import parse
@@ -18,7 +18,6 @@ from planish.levels.loops.space.template import TemplateSpace
 from planish.network.division import divide_rows, division_of, transfer_times
 from planish.network.fusion import FusedKernel, kernels_of
 from planish.network.library.schedule import compile_schedule
-from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite
 from planish.network.tuning import combine_quickest
 
@@ -54,9 +53,8 @@ def test_kernel_leaves_the_division_of_the_others_only_for_a_clear_gain(
     w = ModelWriter()
     x = w.add("Relu", w.conv(w.input("x", (1, 8, 24, 24)), 8, 8, 3))
     path = w.save(tmp_path / "m.onnx", w.conv(x, 8, 16, 1))
-    network, _ = read_network(read_model(path, {}))
     target = this_machine(2)
-    network = rewrite(network, 1e-4, target)
+    network = rewrite(laid_out(path), 1e-4, target)
     kernels = kernels_of(network)
     fused = [kernel for kernel in kernels if isinstance(kernel, FusedKernel)]
     texts = [kernel.program.text for kernel in fused]

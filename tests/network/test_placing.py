@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from held_out_networks import shufflenet
-from network.compiled import assert_same, built_with, compiled, operators, shared_library
+from network.compiled import assert_same, built_with, compiled, laid_out, operators, shared_library
 from network_models import ModelWriter, densenet, unet
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
@@ -52,9 +52,7 @@ def test_networks_without_copies(tmp_path: Path, write: Callable[[Path], Path], 
 
 @pytest.mark.slow
 def test_parts_that_are_there_early_take_no_memory_for_the_others(tmp_path: Path) -> None:
-    network = rewrite(
-        read_network(read_model(unet(tmp_path / "m.onnx", 64, 8, 3), {}))[0], 1e-4, this_machine(1)
-    )
+    network = rewrite(laid_out(unet(tmp_path / "m.onnx", 64, 8, 3)), 1e-4, this_machine(1))
     placed, kernels = place_tensors(network)
     copied, others = place_tensors(network, apart=placed.placements)
     least = built_with(copied, others, 1).manifest["least_workspace_bytes"]

@@ -23,14 +23,14 @@ from planish.network.compiler import compile_model
 from planish.network.fusion import kernels_of
 from planish.network.reader import read_network
 from planish.network.report import Layer, PeerNode, describe_peers, join_strips, match_layers, slower_matches
-from planish.network.rewrites.pipeline import rewrite
+from planish.network.rewrites.pipeline import rewrite, rewrite_layouts
 from planish.network.timing import NetworkEvaluator, Runtime
 from planish.network.torch_peer import compile_package, has_torch, load_package
 
 
 def test_layers_are_matched_by_the_tensors_that_they_compute(tmp_path: Path) -> None:
     network, model = read_network(read_model(resnet18(tmp_path / "m.onnx", 32, 8), {}))
-    kernels = kernels_of(rewrite(network, 1e-4, this_machine(1)))
+    kernels = kernels_of(rewrite(rewrite_layouts(network), 1e-4, this_machine(1)))
     # One node for each of the model, none of which is fused.
     nodes = [PeerNode(node.name, node.op_type, list(node.output), 1.0) for node in model.proto.graph.node]
     matches = match_layers(model.proto, kernels, [2.0] * len(kernels), nodes)

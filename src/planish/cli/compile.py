@@ -59,7 +59,7 @@ def compile_(
             "--precision",
             metavar="float32|bf16|int8",
             help="How weights that a call reads a few times are stored: int8 with a scale for each channel. "
-            "Arithmetic is in float32.",
+            "With int8, layers that are faster in int8 than in float32 compute in it.",
         ),
     ] = "float32",
     cores: given.Cores = 1,
@@ -83,6 +83,7 @@ def compile_(
     from planish.core import PlanishError
     from planish.core.wording import amount
     from planish.network.compiler import compile_model
+    from planish.network.integers import Point
     from planish.network.report import describe_comparison, describe_peers
 
     if executor == "ray" and seconds is None:
@@ -109,6 +110,8 @@ def compile_(
         f"Verified: differs from ONNX Runtime without optimizations by {found.difference:.1e} at most "
         f"(tolerance {found.tolerance:g})."
     )
+    for point in manifest.get("front", ()):
+        say(f"With default schedules, {Point(**point)}.")
     # A library for another processor is not timed.
     phases = ", ".join(f"{name} {amount(s, 's')}" for name, s in found.phases.items() if s > _LEAST_PHASE_S)
     say(f"Time: {phases}.")

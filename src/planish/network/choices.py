@@ -16,7 +16,6 @@ from planish.network.rewrites.pipeline import (
     estimate_tiles,
     rewrite_algorithms,
     rewrite_by_estimates,
-    rewrite_layouts,
 )
 from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
 from planish.network.tuning import DefaultTimes
@@ -28,12 +27,11 @@ def choose_algorithms(
     """Choose the algorithm of each convolution, and strips, by measurement; equal layers have the same.
 
     Args:
-        network: as it was read.
+        network: with its layouts.
         tolerance: largest difference of an output, as a share of its largest number.
         times: measures kernels.
         on_progress: is called with lines on the progress.
     """
-    network = rewrite_layouts(network)
     allowed = list_allowed_tiles(network, tolerance)
     layers = {
         node.output: (network.shape(node.inputs[1]), network.shape(node.output))

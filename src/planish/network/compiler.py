@@ -30,7 +30,7 @@ from planish.network.library.runtime import CompiledNetwork
 from planish.network.library.schedule import Schedule, is_foreign, runs_here, schedule_for
 from planish.network.library.variants import concrete_shapes, join_variants
 from planish.network.placing import place_tensors
-from planish.network.rewrites.pipeline import rewrite
+from planish.network.rewrites.pipeline import rewrite, rewrite_layouts
 from planish.network.rewrites.precision import BFLOAT16, INT8, narrow_weights, narrowed
 from planish.sandbox.scratch import shared_folder
 
@@ -135,10 +135,12 @@ def compile(  # noqa: A001 (of `planish.compile`)
             included. Without, algorithms follow from estimates, and kernels have default schedules.
         tolerance: the largest difference from ONNX Runtime without optimizations that is accepted, as a share
             of the largest number of an output; 1e-4 by default, with "bf16" 0.03, with "int8" 0.05.
-        inputs: an `.npz` file of real inputs, on which the library is verified too; see `numpy.savez`.
+        inputs: an `.npz` file of real inputs, on which the library is verified too, and which layers in int8
+            have their ranges of; see `numpy.savez`.
         store: an open store, or its location, where tuned kernels are kept; None for the user's own.
         precision: "float32", "bf16" or "int8": weights that a call reads a few times are stored as bfloat16,
-            or as int8 with a scale for each channel. Arithmetic is in float32.
+            or as int8 with a scale for each channel. With "int8", layers that are faster in int8 compute
+            in it.
 
     Returns:
         The network, which takes and returns NumPy arrays.
@@ -263,36 +265,49 @@ class _Request:
     narrow: str = ""
 
 
-def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
-    """Compile a model for one set of shapes, to a library of its own."""
-    clock = _Phases()
+def _read(
+    path: Path, shape: str, request: _Request
+) -> tuple[Network, SourceModel, Sequence[Feed], Sequence[Feed]]:
+    """Read a model; return the network, the model, the user's inputs, and these with random ones."""
     read_network, source = _importer()
+    from planish.network.timing import make_feeds
+    from planish.network.verification import INPUT_SETS
+
     options = {"shape": shape} if shape else {}
     options |= {"inputs": str(request.inputs)} if request.inputs else {}
     program = source(path, options, any_size=True)
     network, model = read_network(program)
     _check_weights(network)
-    target, on_progress = request.target, request.on_progress
-    from planish.network.timing import make_extreme_feed, make_feeds
-    from planish.network.tuning import DefaultTimes, choose
-    from planish.network.verification import INPUT_SETS, TOLERANCE
-
-    limit = request.tolerance or TOLERANCES.get(request.narrow, TOLERANCE)
     own = _read_feeds(program) if request.inputs else []
     feeds = [*own, *make_feeds(network, INPUT_SETS)]
     if request.module:
         from planish.network.stablehlo.source import verify_translation
 
-        on_progress(verify_translation(request.module, network, model, feeds))
-    feeds.append(make_extreme_feed(network))
+        request.on_progress(verify_translation(request.module, network, model, feeds))
+    return network, model, own, feeds
+
+
+def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights) -> Compilation:
+    """Compile a model for one set of shapes, to a library of its own."""
+    clock, target, on_progress = _Phases(), request.target, request.on_progress
+    network, model, own, feeds = _read(path, shape, request)
+    from planish.network.integers import Point, choose_integers, computes_integers, list_verified_feeds
+    from planish.network.tuning import DefaultTimes, choose
+    from planish.network.verification import TOLERANCE
+
+    limit = request.tolerance or TOLERANCES.get(request.narrow, TOLERANCE)
     clock.end("reading")
     begun, seconds = time.monotonic(), request.seconds
     defaults = DefaultTimes(target, seconds and CHOICES_SHARE * seconds)
+    network, front = rewrite_layouts(network), list[Point]()
+    if request.narrow == INT8 and computes_integers(target):
+        network, front = choose_integers(network, limit, own, feeds, defaults, on_progress)
+    feeds = list_verified_feeds(network, own, feeds)
     network, kernels = _arrange(network, min(limit, TOLERANCE), request, defaults)
     # Choices take their share of the time.
     seconds = seconds and max(0.0, seconds - (time.monotonic() - begun))
-    distinct = {kernel.program.text for kernel in kernels}
-    on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {len(distinct)} of them distinct")
+    distinct = len({kernel.program.text for kernel in kernels})
+    on_progress(f"{len(network.nodes)} nodes, {len(kernels)} kernels, {distinct} of them distinct")
     schedules, tuned = choose(network, kernels, defaults, seconds, request.store, on_progress, request.start)
     clock.end("algorithms and schedules")
     built = build(network, kernels, schedules, target, weights)
@@ -303,17 +318,25 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     layers, matches, comparison = _measure(network, model, kernels, request, folder, feeds[0])
     clock.end("times of layers and comparison")
     facts = {"difference": worst, "tolerance": limit, "matches": [asdict(each) for each in matches]}
-    described = [
-        facts_of | (asdict(layer) if layers else {})
-        for facts_of, layer in zip_longest(built.manifest["layers"], layers)
-    ]
-    built = replace(built, manifest={**built.manifest, **facts, "layers": described})
+    facts |= {"front": [asdict(point) for point in front]} if front else {}
+    built = replace(built, manifest=_describe(built.manifest, layers, facts))
     write_manifest(built.manifest, folder)
     loaded = None if is_foreign(target) else CompiledNetwork(folder)
     return Compilation(
         built.manifest, built, folder, loaded, layers, matches, comparison, worst, limit, tuned,
-        len(distinct), clock.seconds,
+        distinct, clock.seconds,
     )  # fmt: skip
+
+
+def _describe(
+    manifest: Mapping[str, Any], layers: Sequence[Layer], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add facts to a manifest, and those of its layers, where they were timed."""
+    described = [
+        facts_of | (asdict(layer) if layers else {})
+        for facts_of, layer in zip_longest(manifest["layers"], layers)
+    ]
+    return {**manifest, **facts, "layers": described}
 
 
 class _Phases:

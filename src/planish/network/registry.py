@@ -12,11 +12,19 @@ from planish.network.ir import COPY_PART, JOIN, PART, STRIDED_SLICE, VIEW, Netwo
 from planish.network.onnx import arithmetic_rules as computing
 from planish.network.onnx import movement_rules as moving
 from planish.network.onnx.translator import FLOAT, Rule, Translator
-from planish.network.operators import contractions, elementwise, movement, reductions, winograd
+from planish.network.operators import contractions, elementwise, movement, quantized, reductions, winograd
 from planish.network.operators import tiled_convolutions as tiled
 from planish.network.operators.builder import KernelBuilder
 from planish.network.operators.elementwise import WriteValue, fold, form
-from planish.network.python_kernels import copying, detection, recurrent, resizing, scalars, selection
+from planish.network.python_kernels import (
+    copying,
+    detection,
+    quantizing,
+    recurrent,
+    resizing,
+    scalars,
+    selection,
+)
 from planish.network.python_kernels import pointwise as mapping
 from planish.network.python_kernels.pointwise import Scalar, pointwise
 from planish.network.python_kernels.program import PythonKernel
@@ -155,6 +163,8 @@ OPERATORS: Mapping[str, Operator] = {
     "InstanceNormalization": Operator(build=reductions.build_instance_normalization),
     "IsInf": Operator(value=elementwise.is_infinite),
     "IsNaN": _value("where({0} != {0},1,0)"),
+    quantized.INTEGER_CONV: Operator(build=quantized.build_integer_convolution),
+    quantized.INTEGER_PRODUCT: Operator(build=quantized.build_integer_product),
     "Join": Operator(write=copying.write_concatenation),
     "LRN": Operator(computing.translate_local_response),
     "LSTM": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
@@ -187,6 +197,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Pow": Operator(value=elementwise.power, write_integers=mapping.write_power),
     "Power": _mapped(scalars.float_power),
     "QuantizeLinear": Operator(computing.translate_quantize),
+    quantizing.QUANTIZE: Operator(write=quantizing.write_quantize),
     "QuickGelu": _value("({0}*sigmoid({alpha}*{0}))", alpha=1.702),
     "RMSNormalization": Operator(computing.translate_rms_normalization),
     "RNN": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),

@@ -120,7 +120,9 @@ def describe_layers(
         inputs = [name for name in dict.fromkeys(inputs) if name in network.types]
         read = [name for name in kernel.operands.values() if name in network.types]
         moved = sum(network.types[name].bytes for name in (*read, kernel.output))
-        least = max(kernel.flops, moved / BYTES_PER_FLOP) / (peak * 1e9)
+        # An instruction multiplies four integers of 8 bits in place of a float.
+        operations = kernel.flops / (4 if computes_integers(kernel) else 1)
+        least = max(operations, moved / BYTES_PER_FLOP) / (peak * 1e9)
         whole = chain_tensor(kernel.output)
         found.append(
             Layer(
@@ -171,7 +173,13 @@ def algorithm_of(kernel: NetworkKernel, *, tuned: bool) -> str:
         return winograd
     if kernel.fixed_tree is not None:
         return "tiles"
-    return "measured schedule" if tuned else "default schedule"
+    schedule = "measured schedule" if tuned else "default schedule"
+    return f"int8, {schedule}" if computes_integers(kernel) else schedule
+
+
+def computes_integers(kernel: NetworkKernel) -> bool:
+    """Return whether a kernel multiplies integers of 8 bits."""
+    return not isinstance(kernel, PythonKernel) and bool(kernel.program.quad_sums)
 
 
 # ONNX Runtime

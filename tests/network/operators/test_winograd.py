@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
-from network.compiled import assert_same, compiled, operators
+from network.compiled import assert_same, compiled, laid_out, operators
 from network_models import ModelWriter
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import cross_target, this_machine
@@ -144,7 +144,7 @@ def test_transforms_share_sums_and_differences() -> None:
 @pytest.mark.slow
 def test_tuning_measures_which_algorithm_is_the_quickest(tmp_path: Path) -> None:
     path, said = _convolution(tmp_path / "m.onnx"), list[str]()
-    network, _ = read_network(read_model(path, {}))
+    network = laid_out(path)
     chosen = choose_algorithms(network, 1e-4, DefaultTimes(this_machine(1)), said.append)
     count = sum(node.operator == "WinogradInput" for node in chosen.nodes)
     assert f"{count} of 1 convolutions of 3x3 are quicker by Winograd's algorithm" in said

@@ -37,8 +37,9 @@ def rounded(weights: NDArray[Any], precision: str) -> NDArray[Any]:
     return np.round(weights / step) * step.astype(np.float64)
 
 
-@pytest.mark.parametrize(("precision", "item_bytes"), [("bf16", 2), ("int8", 1)])
-@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize(
+    ("rows", "precision", "item_bytes"), [(1, "bf16", 2), (7, "bf16", 2), (1, "int8", 1)]
+)
 def test_weights_are_rounded_and_all_else_is_in_float32(
     tmp_path: Path, rows: int, precision: str, item_bytes: int
 ) -> None:

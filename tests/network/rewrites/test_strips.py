@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
-from network.compiled import assert_same, built_network, small_model
+from network.compiled import assert_same, built_network, laid_out, small_model
 from network_models import ModelWriter, mobilenet, resnet18
 from planish.core import Cache
 from planish.levels.graph.source import read_model
@@ -23,7 +23,7 @@ from planish.network.library.runtime import CompiledNetwork
 from planish.network.operators.winograd import list_allowed_tiles
 from planish.network.reader import read_network
 from planish.network.registry import OPERATORS
-from planish.network.rewrites.pipeline import rewrite, rewrite_algorithms, rewrite_layouts
+from planish.network.rewrites.pipeline import rewrite, rewrite_algorithms
 from planish.network.rewrites.strips import find_chains
 from planish.network.tuning import DefaultTimes
 from planish.network.verification import TOLERANCE
@@ -76,7 +76,7 @@ def test_strips_compute_the_same(
     folder = tmp_path_factory.mktemp("net")
     kind = {"expands": expands, "depthwise": depthwise, "projects": projects, "ends": ends}
     path = block(folder / "m.onnx", size, window, stride, **kind)
-    network = rewrite_layouts(read_network(read_model(path, {}))[0])
+    network = laid_out(path)
     tiles = {name: allowed[-1] for name, allowed in list_allowed_tiles(network, TOLERANCE).items()}
     chains = find_chains(network, tiles)
     chosen = {chain.output: max(1, rows // chain.step) * chain.step for chain in chains}
@@ -88,7 +88,7 @@ def test_strips_compute_the_same(
 
 def test_tuning_measures_strips(tmp_path: Path) -> None:
     path = mobilenet(tmp_path / "m.onnx", 32, [(6, 16, 1, 1)])
-    network, target, said = read_network(read_model(path, {}))[0], this_machine(1), list[str]()
+    network, target, said = laid_out(path), this_machine(1), list[str]()
     assert target.machine is not None
     machine = replace(target.machine, caches=(Cache(2, 1 << 16, 64),))
     found = choose_algorithms(network, TOLERANCE, DefaultTimes(replace(target, machine=machine)), said.append)
@@ -100,7 +100,7 @@ def test_tuning_measures_strips(tmp_path: Path) -> None:
 
 def test_estimates_decide_when_the_time_for_choices_is_over(tmp_path: Path) -> None:
     path = resnet18(tmp_path / "m.onnx", size=64, width=16)
-    network, target, said = read_network(read_model(path, {}))[0], this_machine(1), list[str]()
+    network, target, said = laid_out(path), this_machine(1), list[str]()
     found = choose_algorithms(network, TOLERANCE, DefaultTimes(target, -1), said.append)
     assert found.nodes == rewrite(network, TOLERANCE, target).nodes
     assert said[0].startswith("algorithms of convolutions are estimated")
@@ -123,7 +123,7 @@ def test_strips_are_taken_where_a_cache_does_not_hold_what_is_passed_on(
     tmp_path: Path, size: int, *, strips: bool
 ) -> None:
     path = mobilenet(tmp_path / "m.onnx", 64, [(1, 16, 1, 1), (6, 24, 2, 2)])
-    network, target = read_network(read_model(path, {}))[0], this_machine(1)
+    network, target = laid_out(path), this_machine(1)
     assert target.machine is not None
     machine = replace(target.machine, caches=(Cache(2, size, 64),))
     found = rewrite(network, TOLERANCE, replace(target, machine=machine))

@@ -181,7 +181,7 @@ class LoopsLevel(Level["TensorProgram"]):
             return GpuSpace(program, target)
         target = with_machine(target)
         if name == "template":
-            return TemplateSpace(program, target, vector_builds(target))
+            return TemplateSpace(program, target, {} if program.quad_sums else vector_builds(target))
         if name == "steps":
             return CursorSpace(program, machine=machine_of(target))
         if name == "marked-steps":
@@ -219,7 +219,6 @@ class LoopsLevel(Level["TensorProgram"]):
             backend_named,
             backend_of,
             library_of,
-            multiplies_quads,
             schedule_steps,
         )
 
@@ -227,9 +226,8 @@ class LoopsLevel(Level["TensorProgram"]):
         if library_of(candidate) or own not in PREFERRED:
             return ()
         schedule = schedule_steps(candidate)
-        others = PREFERRED[PREFERRED.index(own) + 1 :]
-        if task.program.quad_sums:
-            others = [name for name in others if multiplies_quads(name)]
+        # AVX512_VNNI and AVX-VNNI are features of their own, and LLVM's code has neither.
+        others = () if task.program.quad_sums else PREFERRED[PREFERRED.index(own) + 1 :]
         builds = {own: schedule} | {name: schedule.then(UseBackend(name)) for name in others}
         chosen = backend_of(candidate) or own
         return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])

@@ -300,7 +300,10 @@ class _Writer:
         backends = {backend_of(s.candidate) or target.toolchain["backend"] for s in self.schedules.values()}
         if any(isinstance(kernel, PythonKernel) for kernel in self.kernels):
             backends.add(target.toolchain["backend"])
-        return sorted({feature for backend in backends for feature in code_features(backend, target)})
+        found = {feature for backend in backends for feature in code_features(backend, target)}
+        if any(schedule.program.quad_sums for schedule in self.schedules.values()):
+            found.add("avx512vnni")
+        return sorted(found)
 
     def code(self, processor: jit.Machine) -> Iterator[Section]:
         """Return the code of all programs, those of Python kernels compiled for a processor."""

@@ -101,6 +101,7 @@ BITS: Mapping[str, tuple[str, int]] = {
     "avx512vbmi": ("LEAF7_ECX", 1),
     "avx512vbmi2": ("LEAF7_ECX", 6),
     "gfni": ("LEAF7_ECX", 8),
+    "avx512vnni": ("LEAF7_ECX", 11),
     "avx512bitalg": ("LEAF7_ECX", 12),
     "avx512vpopcntdq": ("LEAF7_ECX", 14),
 }

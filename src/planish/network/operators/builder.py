@@ -92,6 +92,7 @@ class KernelBuilder:
         sizes: axis to extent.
         operands: name in the program to the tensor, and the shape in which it is read.
         shapes: of the kernel's own tensors that need one.
+        dtypes: types of operands in the program, where they are other ones than the network's.
         kept: axes of the result that stay though they have one element.
         axes: of the result.
         result: the value over them.
@@ -104,6 +105,7 @@ class KernelBuilder:
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     operands: dict[str, tuple[str, Shape]] = field(default_factory=dict[str, tuple[str, Shape]])
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
+    dtypes: dict[str, str] = field(default_factory=dict[str, str])
     kept: set[str] = field(default_factory=set[str])
     axes: tuple[Axis, ...] = ()
     result: str = ""
@@ -253,7 +255,7 @@ class KernelBuilder:
         shapes |= {local: shape for local, (_, shape) in self.operands.items() if local in named}
         sizes = {axis: extent for axis, extent in self.sizes.items() if axis in named}
         dtypes = {
-            local: self.network.types[tensor].dtype
+            local: self.dtypes.get(local, self.network.types[tensor].dtype)
             for local, (tensor, _) in self.operands.items()
             if local in named
         }

@@ -90,11 +90,10 @@ def rewrite(network: Network, tolerance: float, target: Target) -> Network:
     """Return a network that computes the same, in fewer or quicker kernels.
 
     Args:
-        network: as it was read.
+        network: with its layouts.
         tolerance: largest difference of an output, as a share of its largest number.
         target: the machine.
     """
-    network = rewrite_layouts(network)
     return rewrite_by_estimates(network, estimate_tiles(network, tolerance, target), target)
 
 

@@ -44,7 +44,7 @@ def narrow_weights(network: Network, dtype: str) -> Network:
             axes = {_summed_axes(node, array.ndim) for node in readers}
             if len(axes) > 1 or not all(_can_be_scaled(network, node) for node in readers):
                 continue
-            constants[name], scales[name] = _quantize(array, axes.pop())
+            constants[name], scales[name] = quantize_weights(array, axes.pop())
         else:
             constants[name] = array.astype(numpy_type(BFLOAT16))
         types[name] = replace(types[name], dtype=dtype)
@@ -86,7 +86,7 @@ def _can_be_scaled(network: Network, node: Node) -> bool:
     return node.attributes.get("beta", 1.0) == 1.0
 
 
-def _quantize(weights: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+def quantize_weights(weights: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Return weights as int8, and the scale of each channel, with dimensions of 1 at these axes."""
     largest = np.max(np.abs(weights), axis=axes, keepdims=True)
     scales = np.where(largest > 0, largest / _LARGEST, 1).astype(np.float32)
