@@ -86,20 +86,22 @@ def timed(
     """Read all batches of each way, alternately; give tokens a second in the median, and nats a token."""
     import torch
 
-    from planish.train.text_training import first_weights_of, nll_sum
+    from planish.train.text_training import first_weights_of
+    from planish.train.torch_decoder import nll_sum, text_batch, turns_of
 
     shape = DecoderShape(tokens, asked.context)
     torch.manual_seed(0)
     weights = {name: each.requires_grad_() for name, each in first_weights_of(shape).items()}
     rates: dict[str, list[float]] = {name: [] for name in ways}
+    turns = turns_of(shape, "cpu")
     nats = dict[str, float]()
     for batches in ways.values():
-        nll_sum(shape, weights, batches[0], "cpu").backward()  # what comes first is slow
+        nll_sum(shape, weights, text_batch(batches[0]), turns).backward()  # what comes first is slow
     for _ in range(asked.turns):
         for name, batches in ways.items():
             start, whole = time.perf_counter(), 0.0
             for batch in batches:
-                loss = nll_sum(shape, weights, batch, "cpu")
+                loss = nll_sum(shape, weights, text_batch(batch), turns)
                 loss.backward()
                 whole += loss.item()
             read = sum(len(one.tokens) for batch in batches for one in batch)

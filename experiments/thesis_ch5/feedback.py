@@ -2,9 +2,9 @@
 
     python experiments/thesis_ch5/feedback.py CORPUS LABELS... --model FILE --fed FILE...
 
-All are made by `planish policy train --network decoder`, those of `--fed` with `--feedback KIND` and
-`--first` the first; each receives the kind that it was trained with. All tables are of functions of
-`--split`, compiled; -Oz stands behind every list.
+All are made by `planish policy train --network decoder`, those of `--fed` with `--first` the first, from
+texts by `planish corpus tokens --feedback KIND`; each receives the kind that it was trained with. All tables
+are of functions of `--split`, compiled; -Oz stands behind every list.
 """
 
 from __future__ import annotations

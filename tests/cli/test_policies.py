@@ -222,13 +222,19 @@ def test_a_language_model_is_trained_given_feedback_and_followed(planish: Planis
     pytest.importorskip("tokenizers")
     labels, file, store = tmp_path / "costs.npz", tmp_path / "text.safetensors", tmp_path / "store.db"
     labeled(labels)
-    given = ("--level", "llvm", "--network", "decoder", "--corpus", SAMPLE, "--labels", labels)
-    size = ("--epochs", "1", "--context", "2048", "--tasks", "counts")
-    said = planish("policy", "train", *given, *size, "--width", "16", "--depth", "1", "-o", file)
+    tokens, fed = tmp_path / "a.tokens", tmp_path / "fed.tokens"
+    write = ("corpus", "tokens", SAMPLE)
+    given = ("--labels", labels, "--tasks", "counts", "--format", "json")
+    texts = json.loads(planish(*write, tokens, *given).out)
+    assert (texts["functions"], texts["bytes"]) == (12, tokens.stat().st_size)
+    train = ("policy", "train", "--level", "llvm", "--network", "decoder", "--epochs", "1")
+    said = planish(*train, "--tokens", tokens, "--width", "16", "--depth", "1", "-o", file)
     assert said.code == 0, said.err
-    assert "greedy lists save" in said.err
+    assert f"{texts['texts']} texts are used for training" in said.err
     more = tmp_path / "more.safetensors"
-    told = planish("policy", "train", *given, *size, "--feedback", "fast", "--first", file, "-o", more)
+    told = json.loads(planish(*write, fed, *given, "--feedback", "fast", "--first", file).out)
+    assert texts["texts"] < told["texts"] <= 2 * texts["texts"]
+    told = planish(*train, "--tokens", fed, "--first", file, "-o", more)
     assert told.code == 0, told.err
     assert load_policy(more).programs > load_policy(file).programs
     assert (load_policy(file).feedback, load_policy(more).feedback) == ("", "fast")
@@ -246,7 +252,10 @@ def test_a_language_model_is_trained_given_feedback_and_followed(planish: Planis
     found = planish("tune", CODE, "--searcher", "feedback", "--set", f"policy={more}", *used)
     assert found.code == 0, found.err
     assert 1 <= json.loads(found.out)["trials"] <= 3
-    assert "Name it: --first" in planish("policy", "train", *given, "--feedback", "fast", "-o", more).err
+    assert "Name it: --first" in planish(*write, fed, *given, "--feedback", "fast").err
+    assert "Then give --tokens FILE" in planish(*train, "-o", more).err
+    both = planish(*train, "--tokens", fed, "--minutes", "1", "-o", more).error
+    assert both == "training for --minutes does not read --epochs. Leave it out."
 
 
 def test_a_language_model_of_other_passes_is_neither_judged_nor_trained_on(
@@ -261,12 +270,12 @@ def test_a_language_model_of_other_passes_is_neither_judged_nor_trained_on(
     write_policy(made(), few)
     write_policy(replace(made(), actions=renamed, vocabulary=vocabulary), others)
     known = ("--corpus", SAMPLE, "--labels", labels)
-    train = ("policy", "train", "--level", "llvm", "--network", "decoder", *known, "-o", tmp_path / "x")
+    tokens = ("corpus", "tokens", SAMPLE, tmp_path / "x", "--labels", labels)
     judged = planish("policy", "evaluate", others, *known, "--split", "train").error
-    trained = planish(*train, "--first", others).error
+    trained = planish(*tokens, "--first", others).error
     assert judged == trained
     assert judged.startswith("the policy others writes lists of steps that there are not here: old-adce, ")
-    assert planish(*train, "--first", few).error.startswith(
+    assert planish(*tokens, "--first", few).error.startswith(
         "the policy few has no tokens for passes of the labels: "
     )
 
@@ -292,9 +301,9 @@ UNREAD: dict[tuple[str, ...], str] = {
         "llvm",
         "--network",
         "writer",
-        "--context",
-        "512",
-    ): "training of the network 'writer' does not read --context.",
+        "--minutes",
+        "2",
+    ): "training of the network 'writer' does not read --minutes.",
     ("loops", "--corpus", "corpus"): "training by imitation does not read --corpus.",
     ("loops", "--rate", "0.1", "--width", "64"): "training by imitation does not read --width, --rate.",
     ("loops", "--algorithm", "ppo", "--epochs", "3"): "training by ppo does not read --epochs.",

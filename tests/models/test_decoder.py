@@ -217,11 +217,11 @@ def test_rotation_tells_distances_alone() -> None:
 
 def test_torch_computes_what_numpy_does() -> None:
     torch = pytest.importorskip("torch")
-    from planish.models.decoder import hidden_rows
+    from planish.train.torch_decoder import hidden_rows, turns_of
 
     parameters, tokens = chance(SHAPE), np.array([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
     tensors = {name: torch.from_numpy(array) for name, array in parameters.items()}
-    rows = hidden_rows(torch, SHAPE, tensors, torch.from_numpy(tokens)).numpy()
+    rows = hidden_rows(SHAPE, tensors, torch.from_numpy(tokens), turns_of(SHAPE, "cpu")).numpy()
     for index, length in enumerate((5, 3)):  # what pads the second one changes nothing before it
         expected = remembered(SHAPE, parameters, tokens[index, :length].tolist()).scores
         found = rows[index, length - 1] @ parameters["tokens"].T

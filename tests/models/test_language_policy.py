@@ -24,7 +24,7 @@ from planish.models.decoder import (
     continued,
     cut,
     log_probabilities,
-    read_question,
+    prompt_of,
     remembered,
 )
 from planish.models.feedback import RETRY, SURE, Feedback, Kind, feedback_tokens
@@ -110,10 +110,10 @@ def test_a_vocabulary_is_counted_as_the_library_counts_it() -> None:
 
 
 def test_a_long_program_is_cut_at_its_end_and_that_is_said() -> None:
-    long, policy = made(context=160), made(context=160)
+    long = made(context=160)
     with pytest.warns(CutTextWarning, match="the model reads the first 64"):
-        tokens, memory = read_question(long.shape, policy.parameters, tokenizer(), CODE)  # type: ignore[arg-type]
-    assert memory.length == len(tokens) == 64
+        tokens = prompt_of(long.shape, tokenizer(), CODE)  # type: ignore[arg-type]
+    assert len(tokens) == 64
     assert tokens[:-1] == question(tokenizer(), CODE)[:63]
     assert tokens[-1] == tokenizer().token("[run]")
     whole = len(question(tokenizer(), CODE))
@@ -122,7 +122,7 @@ def test_a_long_program_is_cut_at_its_end_and_that_is_said() -> None:
 
 def test_text_goes_on_by_the_most_probable_tokens() -> None:
     policy, learnt = made(), tokenizer()
-    _, memory = read_question(shape(), policy.parameters, learnt, CODE)
+    memory = remembered(shape(), policy.parameters, prompt_of(shape(), learnt, CODE))
     tokens, _ = continued(shape(), policy.parameters, memory, frozenset(), 4)
     given = question(learnt, CODE)
     for index, token in enumerate(tokens):

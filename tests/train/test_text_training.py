@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +46,7 @@ def texts(count: int, seed: int = 0) -> list[Sample]:
 def config(checkpoint: Path, **others: object) -> object:
     from planish.train.text_training import TextConfig
 
-    return replace(
-        TextConfig(12, 0, checkpoint, batch=100, accumulation_steps=2, every=4, rate=1e-2), **others
-    )  # type: ignore[arg-type]
+    return replace(TextConfig(12, 0, checkpoint, batch=200, every=4, rate=1e-2), **others)  # type: ignore[arg-type]
 
 
 def test_batches_have_all_texts_once_and_are_full() -> None:
@@ -70,13 +69,16 @@ def test_little_of_a_batch_is_padding() -> None:
 
 def test_the_loss_of_texts_is_the_same_in_any_batch() -> None:
     torch = pytest.importorskip("torch")
-    from planish.train.text_training import first_weights_of, nll_sum
+    from planish.train.text_training import first_weights_of
+    from planish.train.torch_decoder import nll_sum, text_batch, turns_of
 
     torch.manual_seed(0)
     weights = {name: each.requires_grad_() for name, each in first_weights_of(SHAPE).items()}
     given, found = texts(30), list[tuple[float, list[object]]]()
     for batches in ([given], in_batches(given, 60), [[one] for one in given]):
-        loss = torch.stack([nll_sum(SHAPE, weights, batch, "cpu") for batch in batches]).sum()
+        turns = turns_of(SHAPE, "cpu")
+        losses = [nll_sum(SHAPE, weights, text_batch(batch), turns) for batch in batches]
+        loss = torch.stack(losses).sum()
         found.append((loss.item(), list(torch.autograd.grad(loss, [*weights.values()]))))
     for loss, gradients in found[1:]:
         assert loss == pytest.approx(found[0][0], rel=1e-5)
@@ -105,7 +107,7 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
         texts(120),
         texts(20, 1),
         SHAPE,
-        config(tmp_path / "c", steps=80, every=40, batch=400, accumulation_steps=1),  # type: ignore[arg-type]
+        config(tmp_path / "c", steps=80, every=40, batch=400),  # type: ignore[arg-type]
         evaluate=lambda arrays: shown.append(set(arrays)) or {},
     )
     assert shown == [set(SHAPE.parameters())] * 2
@@ -118,17 +120,77 @@ def test_it_learns_to_answer_and_nothing_of_prompts(tmp_path: Path) -> None:
     assert math.exp(start[1:10].max() - np.logaddexp.reduce(start)) < 0.9
 
 
-def test_gradients_that_are_accumulation_steps_are_those_of_one_batch(tmp_path: Path) -> None:
+def test_prompts_are_learnt_where_that_is_asked_for() -> None:
     pytest.importorskip("torch")
+    from planish.train.torch_decoder import text_batch
+
+    given = texts(3)
+    whole = [token for one in given for token in one.tokens[1:].tolist()]
+    assert text_batch(given, prompts=True).targets.tolist() == whole
+    answers = [token for one in given for token in one.tokens[one.begin :].tolist()]
+    assert text_batch(given).targets.tolist() == answers
+
+
+def test_classes_are_drawn_alike_and_all_of_them() -> None:
+    pytest.importorskip("torch")
+    from planish.train.text_training import balanced
+
+    given = [replace(one, improvable=index < 5) for index, one in enumerate(texts(100))]
+    random, seen = np.random.default_rng(0), set[int]()
+    for _ in range(12):
+        drawn = balanced(given, random)
+        assert len(drawn) == 100
+        assert sum(given[index].improvable for index in drawn) == 50
+        assert np.bincount(drawn)[:5].tolist() == [10] * 5
+        seen.update(drawn.tolist())
+    assert len(seen) == 100
+    assert sorted(balanced(given[5:], random).tolist()) == list(range(95)), "there is but one class"
+
+
+def test_the_clock_ends_a_training_and_compiling_does_not_advance_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from planish.train.optimization import TimeLimit
     from planish.train.text_training import train_text
 
-    given, losses = texts(10), dict[int, list[float]]()
-    for parts, batch in ((1, 10_000), (2, 5 * 12)):
-        losses[parts] = []
-        some = config(tmp_path / f"{parts}", steps=3, every=3, batch=batch, accumulation_steps=parts)
-        equal = [Sample(np.resize(one.tokens, 12), 6) for one in given]
-        train_text(equal, equal, SHAPE, some, lambda p, to=losses[parts]: to.append(p.loss))  # type: ignore[arg-type, misc]
-    assert losses[1] == pytest.approx(losses[2], rel=1e-3)
+    now = 0.0
+    monkeypatch.setattr("planish.train.optimization.time.monotonic", lambda: now)
+    limit, found = TimeLimit(100, 0.2), list[tuple[float, bool]]()
+    for now in (30, 32, 55, 56, 80):  # noqa: B007
+        found.append(limit.after(0))
+    assert [share for share, _ in found] == pytest.approx([0.2, 0.232, 0.6, 0.616, 1])
+    assert [due for _, due in found] == [False, False, True, False, True]
+    steps, clock = list[int](), count()
+    monkeypatch.setattr(
+        "planish.train.optimization.time.monotonic", lambda: next(clock)
+    )  # asked twice a step
+    for _ in range(2):  # the second one finds that all is done
+        some = config(tmp_path / "c", minutes=0.5)
+        train_text(texts(40), texts(8, 1), SHAPE, some, lambda p: steps.append(p.step))  # type: ignore[arg-type]
+    assert steps == list(range(1, 16))
+
+
+def test_a_compiled_step_is_one_graph_for_all_lengths() -> None:
+    torch = pytest.importorskip("torch")
+    from planish.train.text_training import first_weights_of
+    from planish.train.torch_decoder import nll_sum, text_batch, turns_of
+
+    torch.manual_seed(0)
+    weights = {name: each.requires_grad_() for name, each in first_weights_of(SHAPE).items()}
+    turns, graphs = turns_of(SHAPE, "cpu"), list[object]()
+
+    def kept(graph: object, _: object) -> object:
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(nll_sum, dynamic=True, fullgraph=True, backend=kept)
+    for size in (3, 5, 8):
+        batch = text_batch(texts(size, size))
+        torch.testing.assert_close(
+            compiled(SHAPE, weights, batch, turns), nll_sum(SHAPE, weights, batch, turns)
+        )
+    assert len(graphs) == 1
 
 
 def test_a_training_that_is_killed_goes_on_to_the_same_losses(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planish.cli import options as given
+from planish.cli.corpus_tokens import tokens
 from planish.cli.options import refuse
 
 if TYPE_CHECKING:
@@ -273,6 +274,7 @@ corpus = typer.Typer(help="Make corpora of LLVM IR functions, and label them.")
 corpus.command()(label)
 corpus.command()(coreset)
 corpus.command()(costs)
+corpus.command()(tokens)
 
 Debian = Annotated[
     given.Names,

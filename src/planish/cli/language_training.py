@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,68 +13,54 @@ from planish.core import PlanishError
 from planish.core.installation import install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from planish.models.decoder import DecoderShape
-    from planish.models.ir_text import Tokenizer
     from planish.models.policy_files import SavedPolicy
-    from planish.train.corpus.answers import TextExample
     from planish.train.optimization import OnProgress, TrainingProgress
-    from planish.train.samples import ListDataset, Sample
+    from planish.train.samples import ListDataset
+    from planish.train.token_file import TokenFile
     from planish.tuning.progress import ProgressDisplay
 
-Asked = Literal["all", "counts", "code", "none"]
-Kind = Literal["short", "long", "fast"]
-JUDGED, FED_BACK = 24, 2_000
-"""Functions that are answered at each evaluation; answers, at most, that are learnt from with feedback."""
-BATCH, EVALUATIONS = 8192, 10
-"""Tokens of a step; evaluations on the validation set in a training, with a checkpoint each."""
-
-
-def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
-    """Make sure that a language model writes passes of this LLVM, and can write those that are named.
-
-    Args:
-        policy: the model.
-        named: passes of labels, which it would spell as text if it had no tokens for them.
-
-    Raises:
-        PlanishError: it does not, or cannot.
-    """
-    from planish.core import PlanishError
-    from planish.levels.llvm.passes.catalogue import elements
-    from planish.levels.llvm.passes.space import PassSpace
-
-    hint = "Train one without --first."
-    objective = policy.schema.name.rpartition("/")[2]
-    if why := policy.unfit(PassSpace([*elements().values()], objective=objective)):
-        raise PlanishError(f"the policy {policy.name} {why}", hint)
-    if missing := sorted({*named} - {*policy.actions}):
-        what = f"the policy {policy.name} has no tokens for passes of the labels"
-        raise PlanishError(f"{what}: {', '.join(missing[:3])}", hint)
+EVALUATIONS = 10
+"""Evaluations on the validation set in a training, with a checkpoint each."""
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    typer.Option("--device", help="llvm: device of PyTorch; auto is a GPU if there is one."),
+]
 
 
 @dataclass(frozen=True)
 class TextOptions:
     """Options of language models."""
 
-    context: Annotated[
-        int, typer.Option("--context", metavar="N", min=256, help="decoder: tokens of the longest text.")
-    ] = 1024
-    tasks: Annotated[
-        Asked, typer.Option("--tasks", help="decoder: auxiliary tasks that are learned with the list.")
-    ] = "all"
-    feedback: Annotated[
-        Kind | None,
-        typer.Option("--feedback", help="decoder: also learn from feedback on the answers of --first."),
+    tokens: Annotated[
+        Path | None,
+        typer.Option("--tokens", metavar="FILE", help="decoder: texts by 'planish corpus tokens'."),
     ] = None
     first: Annotated[
         Path | None,
         typer.Option("--first", metavar="FILE", help="decoder: policy whose network is trained further."),
     ] = None
+    minutes: Annotated[
+        float | None,
+        typer.Option("--minutes", metavar="N", min=0.1, help="decoder: time of the training; not --epochs."),
+    ] = None
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", min=1, help="decoder: maximum number of tokens of a step.")
+    ] = 8192
+    prompts: Annotated[
+        bool, typer.Option("--prompts/--no-prompts", help="decoder: learn prompts, not only answers.")
+    ] = True
+    balance: Annotated[
+        bool,
+        typer.Option(
+            "--balance/--no-balance",
+            help="decoder: draw functions with a list that is better than -Oz as often as the others.",
+        ),
+    ] = True
 
 
 @dataclass(frozen=True)
@@ -94,123 +81,77 @@ class Labels:
     objective: Annotated[
         Literal["instructions", "text_bytes"], typer.Option("--objective", help="llvm: what to minimize.")
     ] = "instructions"
-    device: Annotated[Literal["cpu", "cuda"], typer.Option("--device", help="llvm: device of PyTorch.")] = (
-        "cpu"
-    )
 
 
-@dataclass(frozen=True)
-class _Start:
-    """Initial state of a training."""
-
-    tokenizer: Tokenizer
-    shape: DecoderShape
-    parameters: Mapping[str, NDArray[np.float32]] | None = None
-    feedback: Kind | Literal[""] = ""
-
-
-def learnt_text(
-    examples: Sequence[TextExample],
-    held: NDArray[np.bool_],
-    objective: str,
-    path: Path,
-    size: Size,
-    text: TextOptions,
-    display: ProgressDisplay,
-) -> SavedPolicy:
-    """Train a language model on functions, and the best lists that are known of them.
+def learnt_text(path: Path, size: Size, text: TextOptions, display: ProgressDisplay) -> SavedPolicy:
+    """Train a language model on a file of tokens.
 
     Args:
-        examples: what is known.
-        held: which of them are held back from training, to choose the best network.
-        objective: what is made less.
         path: where the policy will go; the checkpoint is in the same folder.
         size: how much is trained.
         text: what is trained.
         display: shows the progress.
 
     Raises:
-        PlanishError: feedback is to be learnt without a model to answer, or that one is none of language.
+        PlanishError: there is no file of tokens, or the network to begin with is for other tokens.
     """
-    from planish.levels.llvm.ir.features import instruction_schema
+    if text.tokens is None:
+        raise PlanishError(
+            "a language model is trained on a file of tokens",
+            "Make one: planish corpus tokens CORPUS FILE. Then give --tokens FILE.",
+        )
+    device = device_of(size.device)
+    from planish.models.decoder import DecoderShape
     from planish.models.policy_files import SavedPolicy
     from planish.train.text_training import TextConfig, train_text
+    from planish.train.token_file import read_tokens
 
-    mine, others = (
-        [a for a, b in zip(examples, held, strict=True) if bool(b) == back] for back in (False, True)
-    )
-    others = others or mine
-    start = _start(mine, size, text)
-    samples, back = (_samples(start, some, text) for some in (mine, others))
-    display.log(
-        f"{len(examples):,} functions: {len(samples):,} texts are used for training, {len(back):,} decide "
-        f"when to stop; others are longer than {text.context:,} tokens"
-    )
-    steps = max(1, round(size.epochs * sum(len(one.tokens) for one in samples) / BATCH))
-    checkpoint = path.with_name(path.stem + ".checkpoint")
+    file = read_tokens(text.tokens)
+    heads = 8 if size.width >= 512 else 4
+    shape = DecoderShape(file.tokenizer.size, file.context, size.width, size.depth, heads)
     config = TextConfig(
-        steps,
+        0,
         size.seed,
-        checkpoint,
-        BATCH,
-        every=-(-steps // EVALUATIONS),
-        device=size.device,
-        first=start.parameters,
+        _checkpoint(path),
+        text.batch,
+        device=device,
+        minutes=text.minutes,
+        prompts=text.prompts,
+        balance=text.balance,
     )
-
-    def evaluate(parameters: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
-        return _judged(replace(start, parameters=parameters), others[:JUDGED])
-
-    parameters, metrics = train_text(
-        samples, back, start.shape, config, show_steps(display, "steps", _text_step), evaluate
+    if size.rate is not None:
+        config = replace(config, rate=size.rate)
+    if text.first is not None:
+        first = _first(text.first, file, text.tokens)
+        shape, config = first.shape, replace(config, first=first.parameters)
+        assert isinstance(shape, DecoderShape)
+        shape = replace(shape, context=file.context)  # no array depends on it: positions are rotations
+    if text.minutes is None:
+        tokens = sum(len(one.tokens) for one in file.samples)
+        steps = max(1, round(size.epochs * tokens / text.batch))
+        config = replace(config, steps=steps, every=-(-steps // EVALUATIONS))
+    numbers = sum(math.prod(array) for array in shape.parameters().values())
+    display.log(
+        f"{numbers:,} parameters on {device}; {len(file.samples):,} texts are used for training, "
+        f"{len(file.held):,} decide which network is kept"
     )
-    schema, longest = instruction_schema(objective), max(len(one.answer.passes) for one in examples)
-    names, programs = start.tokenizer.passes, len(samples)
-    made = path.stem, "llvm", schema, names, longest, start.shape, parameters, metrics, programs
-    return SavedPolicy(*made, vocabulary=start.tokenizer.to_json(), feedback=start.feedback)
+    trained = train_text(file.samples, file.held, shape, config, show_steps(display, "steps", _text_step))
+    names, programs = file.tokenizer.passes, len(file.samples)
+    made = path.stem, "llvm", file.schema, names, file.steps, shape, *trained, programs
+    return SavedPolicy(*made, vocabulary=file.tokenizer.to_json(), feedback=file.feedback)
 
 
-def _start(examples: Sequence[TextExample], size: Size, text: TextOptions) -> _Start:
-    from planish.levels.llvm.passes.catalogue import elements
-    from planish.models.decoder import DecoderShape
-    from planish.models.ir_text import Tokenizer
+def _first(path: Path, file: TokenFile, tokens: Path) -> SavedPolicy:
+    """Read the policy whose network is trained further."""
     from planish.models.policy_files import load_policy
 
-    if text.first is None:
-        if text.feedback:
-            raise PlanishError("feedback is learned from the answers of a policy", "Name it: --first FILE.")
-        tokenizer = Tokenizer.learnt((one.ir for one in examples), [*elements()])
-        return _Start(tokenizer, DecoderShape(tokenizer.size, text.context, size.width, size.depth))
-    first = load_policy(text.first)
-    if not isinstance(first.shape, DecoderShape):
-        raise PlanishError(f"{text.first} is not a language model", "Train one: --network decoder.")
-    require_passes(first, {name for one in examples for name in one.answer.passes})
-    shape = replace(first.shape, context=text.context)  # no array depends on it: positions are rotations
-    # What it learnt from feedback stays with it where it learns on without.
-    return _Start(Tokenizer.read(first.vocabulary), shape, first.parameters, text.feedback or first.feedback)
-
-
-def _samples(start: _Start, examples: Sequence[TextExample], text: TextOptions) -> list[Sample]:
-    """Write examples as texts: all of them plainly, and some with feedback, too."""
-    from planish.models.ir_text import Tasks
-    from planish.train.corpus.answers import answers_of, evaluate_answers, feedback_samples, text_samples
-
-    tasks = Tasks(text.tasks in ("all", "counts"), text.tasks in ("all", "code"))
-    plain = text_samples(start.tokenizer, examples, text.context, tasks)
-    if text.feedback is None or start.parameters is None:
-        return plain
-    some, code = examples[:FED_BACK], text.feedback != "fast"
-    answers = answers_of(start.shape, start.parameters, start.tokenizer, some, code=code)
-    evaluated = evaluate_answers(some, answers)
-    return plain + feedback_samples(start.tokenizer, evaluated, text.context, text.feedback, tasks)
-
-
-def _judged(start: _Start, examples: Sequence[TextExample]) -> Mapping[str, float]:
-    from planish.train.corpus.answers import answers_of, evaluate_answers, summary
-
-    assert start.parameters is not None
-    answers = answers_of(start.shape, start.parameters, start.tokenizer, examples, code=False)
-    return summary(evaluate_answers(examples, answers))
+    first = load_policy(path)
+    if first.vocabulary != file.tokenizer.to_json():
+        raise PlanishError(
+            f"{tokens} has other tokens than {path}",
+            f"Make it with them: planish corpus tokens --first {path}.",
+        )
+    return first
 
 
 def show_steps(display: ProgressDisplay, items: str, line: Callable[[TrainingProgress], str]) -> OnProgress:
@@ -238,18 +179,27 @@ def show_steps(display: ProgressDisplay, items: str, line: Callable[[TrainingPro
 
 
 def _text_step(progress: TrainingProgress) -> str:
-    saved = progress.metrics.get("improvement with -Oz as backup", 0.0)
     return (
         f"step {progress.step:,} of {progress.steps:,}: loss {progress.loss:.3f}, validation "
-        f"{progress.held:.3f}, greedy lists save {saved:.2%} of instructions; "
-        f"{progress.rate:,.0f} tokens a second, {progress.left / 60:.0f} minutes left"
+        f"{progress.held:.3f}; {progress.rate:,.0f} tokens a second, {progress.left / 60:.0f} minutes left"
     )
+
+
+def device_of(name: str) -> str:
+    """Return the device of PyTorch that an option asks for.
+
+    Raises:
+        PlanishError: torch is missing, or cannot compute there.
+    """
+    try:
+        from planish.train.optimization import device_named
+    except ImportError as error:
+        raise PlanishError("training a policy needs torch", f"{install_command('train')}.") from error
+    return device_named(name)
 
 
 MOST = 40
 """Lists that a policy learns about: as many as the gate does, chosen of the labels as for it."""
-HEADS = 16
-"""Number of which the width of a layer is a multiple."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +211,8 @@ class Size:
         seed: of all randomness.
         width: of the network's layers.
         depth: layers.
-        device: "cpu" or "cuda".
+        device: "auto", "cpu" or "cuda".
+        rate: the peak learning rate of a language model; None for its default.
     """
 
     epochs: int
@@ -269,10 +220,11 @@ class Size:
     width: int
     depth: int
     device: str
+    rate: float | None = None
 
 
 def learnt_lists(
-    known: Labels, path: Path, size: Size, network: str, text: TextOptions, display: ProgressDisplay
+    known: Labels, path: Path, size: Size, network: str, display: ProgressDisplay
 ) -> SavedPolicy:
     """Train a policy over pass lists on functions of a corpus and what lists cost on them.
 
@@ -280,9 +232,7 @@ def learnt_lists(
         known: a corpus, and its labels; the lists that all files of them have are learnt about.
         path: where the policy will go; the checkpoint is in the same folder.
         size: how much is trained.
-        network: "reader" chooses among the lists of the labels, "writer" writes lists pass by pass, and
-            "decoder" reads and writes text.
-        text: what the last one is trained on.
+        network: "reader" chooses among the lists of the labels, "writer" writes lists pass by pass.
         display: shows the progress.
 
     Raises:
@@ -294,13 +244,7 @@ def learnt_lists(
             "a policy over pass lists learns from a corpus and labels",
             "Give --corpus and --labels: planish corpus build, planish corpus costs.",
         )
-    if size.width % HEADS:
-        raise PlanishError(f"--width {size.width} is not a multiple of {HEADS}")
-    try:
-        from planish.train.optimization import require_device
-    except ImportError as error:
-        raise PlanishError("training a policy needs torch", f"{install_command('train')}.") from error
-    require_device(size.device)
+    size = replace(size, device=device_of(size.device))
     from planish.models.policy_files import policy_for_schema
     from planish.train.continuations import compare_lists
     from planish.train.corpus.answers import held_back, read_list_dataset
@@ -309,14 +253,6 @@ def learnt_lists(
 
     table = read_joined(labels, objective)
     lists = lists_of_table(table.split("train"), objective, MOST)
-    if network == "decoder":
-        import numpy as np
-
-        from planish.train.corpus.answers import read_text_examples
-
-        texts = read_text_examples(corpus, [table], objective, lists, "train")
-        back = held_back(np.array([one.package for one in texts]))
-        return learnt_text(texts, back, objective, path, size, text, display)
     dataset = read_list_dataset(corpus, [table], objective, lists)
     held = held_back(dataset.groups)
     display.log(f"{len(dataset):,} functions, {held.sum():,} of them decide when to stop")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planish.cli import options as given
-from planish.cli.language_training import require_passes
+from planish.cli.language_training import Device, device_of
 from planish.cli.options import refuse_before, refuse_unread
 from planish.cli.own_files import copy, file_of, readable, remove_own
 from planish.cli.policy_training import policy_document, train
@@ -101,8 +101,8 @@ def path_of(policy: str) -> Path:
     return file_of("policy", policy, policy_paths(), [SUFFIX])
 
 
-ANSWERED = 200
-"""Functions that a language model is asked about at most: an answer takes it a tenth of a second and more."""
+ANSWERED = 1000
+"""Functions that a language model is asked about at most, as in the thesis's validation set (4.3.3)."""
 
 
 @policy.command()
@@ -122,12 +122,13 @@ def evaluate(
     split: Annotated[
         str, typer.Option("--split", metavar="NAME", help="llvm: split of the corpus.")
     ] = "validation",
+    device: Device = "auto",
     form: given.Format = "text",
 ) -> None:
     """Evaluate a policy on known results, including programs that it learned from.
 
     For the level llvm: what its 1, 3, 5, 10 and 30 most probable lists save over -Oz; the greedy lists of a
-    language model are compiled, for up to 200 functions. For other levels: `regret`, how much worse the
+    language model are compiled, for up to 1,000 functions. For other levels: `regret`, how much worse the
     preferred step is than the best one in the store, as a share of the best speed, and `best`, the share of
     states in which no step is better.
 
@@ -140,8 +141,12 @@ def evaluate(
     lists = held.shape.kind in ("reader", "writer", "decoder")
     what = f"the evaluation of a policy of level '{held.level}'"
     read = {"corpus", "labels", "split"} if lists else {"store"}
+    if held.shape.kind == "decoder":
+        read.add("device")
     refuse_unread(command, what, {"policy", "form", *read})
-    programs, metrics = _by_labels(held, corpus, labels or [], split) if lists else _by_store(held, store)
+    programs, metrics = (
+        _by_labels(held, corpus, labels or [], split, device) if lists else _by_store(held, store)
+    )
     if form == "json":
         document({"policy": policy, "programs": programs, "metrics": dict(metrics)})
         return
@@ -173,7 +178,7 @@ def _by_store(policy: SavedPolicy, store: str | None) -> tuple[int, Mapping[str,
 
 
 def _by_labels(
-    policy: SavedPolicy, corpus: Path | None, labels: Sequence[Path], split: str
+    policy: SavedPolicy, corpus: Path | None, labels: Sequence[Path], split: str, device: str
 ) -> tuple[int, Mapping[str, float]]:
     from planish.core import PlanishError
     from planish.train.continuations import evaluate_lists, writable
@@ -192,16 +197,19 @@ def _by_labels(
     else:
         table = read_joined(labels, objective)
         if policy.shape.kind == "decoder":
+            from planish.train.texts import require_passes
+
             require_passes(policy)
-            return _by_answers(
-                policy, read_text_examples(corpus, [table], objective, table.columns.lists, split)
-            )
+            examples = read_text_examples(corpus, [table], objective, table.columns.lists, split)
+            return _by_answers(policy, examples, device_of(device))
         chosen = writable(policy, table.columns.lists)
     dataset = read_list_dataset(corpus, [table], objective, chosen, split)
     return len(dataset), evaluate_lists(policy, dataset)
 
 
-def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[int, Mapping[str, float]]:
+def _by_answers(
+    policy: SavedPolicy, examples: Sequence[TextExample], device: str
+) -> tuple[int, Mapping[str, float]]:
     from planish.models.decoder import ROOM, DecoderShape, cut
     from planish.models.ir_text import Tokenizer
     from planish.train.corpus.answers import answers_of, evaluate_answers, summary
@@ -212,7 +220,7 @@ def _by_answers(policy: SavedPolicy, examples: Sequence[TextExample]) -> tuple[i
     if long := cut(shape, tokenizer, (one.ir for one in some)):
         what = f"{long:,} of {len(some):,} functions are longer than what the model reads"
         typer.echo(f"{what}, their first {shape.context - ROOM:,} tokens", err=True)
-    answers = answers_of(shape, policy.parameters, tokenizer, some, code=False)
+    answers = answers_of(shape, policy.parameters, tokenizer, some, code=False, device=device)
     found = summary(evaluate_answers(some, answers))
     shares = {
         name: value for name, value in found.items() if not name.startswith(("functions", "instructions"))

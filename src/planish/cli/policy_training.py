@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from planish.cli import options as given
-from planish.cli.language_training import Labels, Size, TextOptions, learnt_lists
+from planish.cli.language_training import Device, Labels, Size, TextOptions, learnt_lists, learnt_text
 from planish.cli.options import level_names, refuse, refuse_unread
 from planish.cli.output import writing
 from planish.cli.own_files import show_written
@@ -38,6 +38,8 @@ LevelName = Annotated[
 ]
 Algorithm = Literal["imitation", "dqn", "ppo", "impala", "appo"]
 Network = Literal["attention", "mlp", "reader", "writer", "decoder"]
+MULTIPLE = 16
+"""Number of which the width of the layers of the level llvm is a multiple."""
 HELD, MOST_HELD = 10, 20
 """Every tenth program is held out in training by reinforcement, up to this many: evaluation takes time."""
 
@@ -94,7 +96,10 @@ class Reinforcement:
     rate: Annotated[
         float | None,
         typer.Option(
-            "--rate", metavar="X", min=0, help="reinforcement: learning rate. Default: the algorithm's."
+            "--rate",
+            metavar="X",
+            min=0,
+            help="reinforcement, decoder: peak learning rate. Default: the algorithm's; 0.001 (decoder).",
         ),
     ] = None
     discount: Annotated[
@@ -188,6 +193,7 @@ def train(
         ),
     ] = 10,
     labels: Labels,
+    device: Device = "auto",
     size: NetworkSize,
     reinforcement: Reinforcement,
     text: TextOptions,
@@ -202,8 +208,10 @@ def train(
         planish policy train --level loops --store mine.db
 
         planish policy train --level llvm --corpus corpus/ --labels costs.npz -o lists.safetensors
+
+        planish policy train --level llvm --network decoder --tokens corpus.tokens --minutes 8
     """
-    from planish.core import stoppable
+    from planish.core import PlanishError, stoppable
     from planish.models.policy_files import write_policy
     from planish.tuning.progress import ProgressDisplay
 
@@ -217,8 +225,14 @@ def train(
     ):
         if level == "llvm":
             chosen = _network(network, level, "reader", "writer", "decoder")
-            trained = Size(epochs, policy.seed, size.width or 64, size.depth or 2, labels.device)
-            found = learnt_lists(labels, path, trained, chosen, text, display)
+            width, depth = size.width or 64, size.depth or 2
+            if width % MULTIPLE:
+                raise PlanishError(f"--width {width} is not a multiple of {MULTIPLE}")
+            trained = Size(epochs, policy.seed, width, depth, device, reinforcement.rate)
+            if chosen == "decoder":
+                found = learnt_text(path, trained, text, display)
+            else:
+                found = learnt_lists(labels, path, trained, chosen, display)
         elif algorithm == "imitation":
             chosen = _network(network, level, "mlp", "attention")
             found = _imitated(policy, space, store, chosen, epochs, display)
@@ -258,7 +272,10 @@ def _refuse_unread(
     groups: tuple[Any, ...] = ()
     if level == "llvm":
         what, read = f"training of the network '{network or 'reader'}'", {"network", "epochs"}
-        groups = (Labels, NetworkSize, *([TextOptions] if network == "decoder" else []))
+        read.add("device")
+        groups = (TextOptions, NetworkSize) if network == "decoder" else (Labels, NetworkSize)
+        if network == "decoder":
+            read.add("rate")
         if algorithm == "imitation":  # it is learnt from labels: to name the default says nothing else
             read.add("algorithm")
     elif algorithm == "imitation":
@@ -270,6 +287,8 @@ def _refuse_unread(
     refuse_unread(command, what, read)
     if text.first is not None:
         refuse(command, "training of an existing network", {"width", "depth"})
+    if text.minutes is not None:
+        refuse(command, "training for --minutes", {"epochs"})
 
 
 def _require_writable(path: Path) -> None:

@@ -81,32 +81,6 @@ class Memory:
         return self.keys[0].shape[1]
 
 
-def hidden_rows(xp: ModuleType, shape: DecoderShape, parameters: Parameters, tokens: Array) -> Array:
-    """Read whole texts: (texts, tokens, width), a row for each token, which depends on those before it.
-
-    Args:
-        xp: `torch`, or any whose `nn.functional` has its attention.
-        shape: of the network.
-        parameters: of it.
-        tokens: (texts, tokens), padded at their ends, which no other token attends to.
-    """
-    count, part = tokens.shape[1], shape.width // shape.heads
-    turn = rotations(count, part)
-    turns = [xp.as_tensor(each, device=tokens.device) for each in turn]
-    hidden = parameters["tokens"][tokens]
-    for layer in range(shape.depth):
-        rows = rms_norm(xp, hidden) * parameters[f"{layer} attention scale"]
-        query, key, value = (
-            xp.swapaxes((rows @ parameters[f"{layer} {name}"]).unflatten(2, (shape.heads, part)), 1, 2)
-            for name in ("query", "key", "value")
-        )
-        query, key = rotated(xp, query, turns), rotated(xp, key, turns)
-        looked = xp.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        hidden = hidden + xp.swapaxes(looked, 1, 2).flatten(2) @ parameters[f"{layer} mixed"]
-        hidden = hidden + _unit(xp, parameters, layer, hidden)
-    return rms_norm(xp, hidden) * parameters["scale"]
-
-
 def remembered(
     shape: DecoderShape, parameters: Parameters, tokens: Sequence[int], before: Memory | None = None
 ) -> Memory:
@@ -143,7 +117,7 @@ def remembered(
         weight = np.exp(close - close.max(axis=-1, keepdims=True))
         looked = (weight / weight.sum(axis=-1, keepdims=True)) @ value
         hidden = hidden + looked.swapaxes(0, 1).reshape(hidden.shape) @ parameters[f"{layer} mixed"]
-        hidden = hidden + _unit(np, parameters, layer, hidden)
+        hidden = hidden + gated_unit(np, parameters, layer, hidden)
     last = rms_norm(np, hidden[-1:]) * parameters["scale"]
     # Of the last token alone: what may follow the others is known already.
     return Memory(keys, values, (last @ parameters["tokens"].T)[0])
@@ -168,7 +142,8 @@ def rotated(xp: ModuleType, rows: Array, turns: Sequence[Any]) -> Array:
     return xp.concatenate([left * cosine - right * sine, left * sine + right * cosine], -1)
 
 
-def _unit(xp: ModuleType, parameters: Parameters, layer: int, hidden: Array) -> Array:
+def gated_unit(xp: ModuleType, parameters: Parameters, layer: int, hidden: Array) -> Array:
+    """Apply a layer's gated unit (SwiGLU) to rows; `xp` is `numpy` or `torch`."""
     rows = rms_norm(xp, hidden) * parameters[f"{layer} unit scale"]
     gate = rows @ parameters[f"{layer} gate"]
     # Clipped, for the exponential of float32 overflows beyond 88, and NumPy warns of it.
@@ -189,19 +164,13 @@ def cut(shape: DecoderShape, tokenizer: Tokenizer, texts: Iterable[str]) -> int:
     return sum(len(question(tokenizer, ir)) > shape.context - ROOM for ir in texts)
 
 
-def read_question(
-    shape: DecoderShape, parameters: Parameters, tokenizer: Tokenizer, ir: str
-) -> tuple[list[int], Memory]:
-    """Read a program, up to where the answer begins; of one that is too long, what comes first.
+def prompt_of(shape: DecoderShape, tokenizer: Tokenizer, ir: str) -> list[int]:
+    """Return the tokens of a prompt; of a program that is too long, what comes first, with a warning.
 
     Args:
         shape: of the network.
-        parameters: of it.
         tokenizer: of it.
         ir: the program.
-
-    Returns:
-        The prompt's tokens, and what they are remembered by.
     """
     tokens, most = question(tokenizer, ir), shape.context - ROOM
     if len(tokens) > most:
@@ -209,7 +178,7 @@ def read_question(
         warnings.warn(what, CutTextWarning, stacklevel=2)
         # The last token stays: it is what asks for the answer.
         tokens = [*tokens[: most - 1], tokens[-1]]
-    return tokens, remembered(shape, parameters, tokens)
+    return tokens
 
 
 def continued(

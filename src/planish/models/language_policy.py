@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import CanCompile, Candidate, PolicyState, Space, Step
-from planish.models.decoder import ROOM, DecoderShape, Memory, continued, read_question, remembered
+from planish.models.decoder import ROOM, DecoderShape, Memory, continued, prompt_of, remembered
 from planish.models.feedback import (
     RETRY,
     SURE,
@@ -127,7 +127,8 @@ class LanguageModelPolicy:
         fitting = self._saved.require_fit(space, CanCompile, "reads programs as text")
         known = {str(step): step for step in fitting.actions}
         steps = {self._tokenizer.token(name): known[name] for name in self._tokenizer.passes if name in known}
-        _, memory = read_question(self._shape, self._saved.parameters, self._tokenizer, fitting.text)
+        tokens = prompt_of(self._shape, self._tokenizer, fitting.text)
+        memory = remembered(self._shape, self._saved.parameters, tokens)
         return AnswerState(Prompt(fitting, memory, steps), fitting.start(), (), memory)
 
     def extend(self, state: PolicyState, step: Step) -> AnswerState:

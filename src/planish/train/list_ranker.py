@@ -84,18 +84,19 @@ class _Training(ListTraining):
 
     def epoch(self) -> TrainingProgress:
         """Read all once, evaluate what was learnt, and write the checkpoint."""
-        started, read, losses, epochs = time.monotonic(), 0, list[float](), self._config.epochs
+        started, read, losses, epochs = time.monotonic(), 0, list[torch.Tensor](), self._config.epochs
         random, first = rng(self._config.seed, self.step), self.step * self._batches
         for step, rows in enumerate(batches_of(self._mine, self._lengths, random), start=first):
             loss = self._loss(self._scores(self.dropped(rows, random)), rows)
-            losses.append(self.descend(share_of_rate(step / (epochs * self._batches)), [loss]))
+            losses.append(self.descend(share_of_rate(step / (epochs * self._batches)), loss))
             read += int(self._lengths[rows].sum())
         self.step += 1
         held = self._evaluate()
         self.evaluated(held)
         seconds = time.monotonic() - started
         left = seconds * (epochs - self.step)
-        return TrainingProgress(self.step, epochs, float(np.mean(losses)), held, read / seconds, left)
+        loss = float(torch.stack(losses).mean())
+        return TrainingProgress(self.step, epochs, loss, held, read / seconds, left)
 
     def _scores(self, observed: NDArray[np.int16]) -> torch.Tensor:
         return list_scores(torch, self._shape, self.weights, self.tensors(observed))

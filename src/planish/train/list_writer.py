@@ -16,6 +16,7 @@ from planish.train.optimization import (
     ListConfig,
     ListTraining,
     OnProgress,
+    StepLimit,
     arrays_of,
     batches_of,
     share_of_rate,
@@ -118,7 +119,8 @@ class _Training(ListTraining):
     def train(self, on_step: OnProgress) -> None:
         """Train up to the last step."""
         batches = self._remaining_batches()
-        self.run(self._steps, self._config.every, lambda: self._learn(next(batches)), self._evaluate, on_step)
+        limit = StepLimit(self._steps, self._config.every)
+        self.run(limit, lambda share: self._learn(share, next(batches)), self._evaluate, on_step)
 
     def _remaining_batches(self) -> Iterator[NDArray[np.intp]]:
         """Yield the remaining batches; they depend on the seed and the epoch alone."""
@@ -126,7 +128,7 @@ class _Training(ListTraining):
             epoch, done = divmod(self.step, self._batches)
             yield from batches_of(self._mine, self._lengths, rng(self._config.seed, epoch))[done:]
 
-    def _learn(self, rows: NDArray[np.intp]) -> tuple[float, int]:
+    def _learn(self, share: float, rows: NDArray[np.intp]) -> tuple[torch.Tensor, int]:
         """Take a step; return its loss, and how many tokens were read and written."""
         # A stream for each step, so that a resumed training draws the same;
         # 1 distinguishes it from those of epochs.
@@ -136,7 +138,7 @@ class _Training(ListTraining):
         lists = self._vocabulary.lists[np.minimum(drawn, chances.shape[1] - 1)]  # sums are not quite 1
         bits, error = self._losses(observed, rows, lists)
         loss = bits.mean() + self._config.auxiliary * error
-        taken = self.descend(share_of_rate(self.step / self._steps), [loss])
+        taken = self.descend(share_of_rate(share), loss)
         return taken, int(self._lengths[rows].sum() + (lists < len(self._vocabulary.steps)).sum())
 
     def _losses(

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,8 +34,8 @@ class TrainingProgress:
 
     Args:
         step: steps that were taken; epochs, where progress is reported after each.
-        steps: how many there will be.
-        loss: of the step's batches, in the mean.
+        steps: how many there will be; estimated where the clock ends the training.
+        loss: of the steps since the last report, in the mean.
         held: the error on what is held back, in the training's own unit; None where it was not evaluated.
         rate: tokens or instructions in a second since the training began or was resumed.
         left: seconds.
@@ -54,6 +54,56 @@ class TrainingProgress:
 OnProgress = Callable[[TrainingProgress], None]
 
 
+class StepLimit:
+    """Length of a training in steps.
+
+    Args:
+        steps: in all.
+        every: steps between evaluations; the last step is evaluated, too.
+    """
+
+    def __init__(self, steps: int, every: int) -> None:
+        self._steps, self._every = steps, every
+
+    def after(self, step: int) -> tuple[float, bool]:
+        """Return the share of the training that is done after a step, and whether to evaluate."""
+        return step / self._steps, step % self._every == 0 or step >= self._steps
+
+
+EVALUATIONS = 10
+"""Evaluations of a training whose length is a time."""
+
+
+class TimeLimit:
+    """Length of a training in time; a resumed training continues with the share that its checkpoint has.
+
+    The first step takes time, but advances nothing: in it torch compiles the network, and the learning rate
+    would have reached its peak by then.
+
+    Args:
+        seconds: in all.
+        done: the share of earlier processes.
+    """
+
+    def __init__(self, seconds: float, done: float) -> None:
+        self._done, self._evaluated = done, done
+        self._end, self._compiled = time.monotonic() + (1 - done) * seconds, math.inf
+
+    def after(self, step: int) -> tuple[float, bool]:  # noqa: ARG002
+        """Return the share of the training that is done by now, and whether to evaluate."""
+        now = time.monotonic()
+        self._compiled = min(self._compiled, now)
+        passed = (now - self._compiled) / max(self._end - self._compiled, 1e-9) if now < self._end else 1.0
+        share = self._done + (1 - self._done) * passed
+        due = share >= 1 or int(share * EVALUATIONS) > int(self._evaluated * EVALUATIONS)
+        self._evaluated = share if due else self._evaluated
+        return share, due
+
+
+UNREAD = 16
+"""Steps between reports on an accelerator: to read a loss waits for all that was queued before it."""
+
+
 class Training:
     """Weights in training, the best of them so far, and their checkpoint, from which they are resumed.
 
@@ -69,6 +119,7 @@ class Training:
     Attributes:
         weights: on the device.
         step: how many steps were taken.
+        done: the share of the training at the last evaluation.
         best: the step whose weights are the best on what is held back, and their error there.
         kept: these weights; empty before the first evaluation.
 
@@ -80,58 +131,63 @@ class Training:
         self.weights: Tensors = {name: tensor.to(device).requires_grad_() for name, tensor in first.items()}
         self._rate = rate
         self._optimizer = torch.optim.AdamW(self.weights.values(), rate, BETAS, weight_decay=DECAY)
-        self.step, self.best, self.kept = 0, (0, math.inf), Tensors()
+        self.step, self.done, self.best, self.kept = 0, 0.0, (0, math.inf), Tensors()
+        self._unread = UNREAD if device == "cuda" else 1
         self._checkpoint, self._recipe = checkpoint, json.dumps(recipe)
         if checkpoint.exists():
             self._resume()
 
     def run(
         self,
-        steps: int,
-        every: int,
-        learn: Callable[[], tuple[float, int]],
+        limit: StepLimit | TimeLimit,
+        learn: Callable[[float], tuple[torch.Tensor, int]],
         evaluate: Callable[[], tuple[float, Mapping[str, float]]],
         on_step: OnProgress,
     ) -> None:
-        """Train up to the last step.
+        """Train up to a limit.
 
         Args:
-            steps: in all.
-            every: steps between evaluations; the last step is evaluated, too.
-            learn: takes a step; returns its loss, and how many tokens were read.
+            limit: when to end, and when to evaluate.
+            learn: takes a step at this share of the training; returns its loss, and how many tokens it read.
             evaluate: returns the error on what is held back, and what else was evaluated.
-            on_step: receives the progress after each step.
+            on_step: receives the progress: after each step, on an accelerator after every `UNREAD`.
         """
-        started, first, tokens = time.monotonic(), self.step, 0
-        while self.step < steps:
-            loss, read = learn()
+        started, begun, tokens = time.monotonic(), self.done, 0
+        losses, share = list[torch.Tensor](), self.done
+        while share < 1:
+            loss, read = learn(share)
+            losses.append(loss)
             self.step, tokens = self.step + 1, tokens + read
-            due = self.step % every == 0 or self.step == steps
+            share, due = limit.after(self.step)
+            if not due and self.step % self._unread:
+                continue
+            mean = float(torch.stack(losses).mean())
+            losses.clear()
+            if due:
+                self.done = share
             held, metrics = evaluate() if due else (None, {})
             seconds = time.monotonic() - started
-            left = seconds / (self.step - first) * (steps - self.step)
-            on_step(TrainingProgress(self.step, steps, loss, held, tokens / seconds, left, metrics))
+            left = seconds * (1 - share) / max(share - begun, 1e-9)
+            steps = max(self.step, round(self.step / max(share, 1e-9)))
+            on_step(TrainingProgress(self.step, steps, mean, held, tokens / seconds, left, metrics))
 
-    def descend(self, share: float, losses: Iterable[torch.Tensor]) -> float:
-        """Take a step down the sum of some losses.
+    def descend(self, share: float, loss: torch.Tensor) -> torch.Tensor:
+        """Take a step down a loss; nothing waits for the device.
 
         Args:
             share: of the peak learning rate.
-            losses: computed one after the other, and each freed before the next.
+            loss: of a batch.
 
         Returns:
-            The sum.
+            The loss, on the device.
         """
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate * share
         self._optimizer.zero_grad()
-        whole = 0.0
-        for loss in losses:
-            loss.backward()
-            whole += loss.item()
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
         self._optimizer.step()
-        return whole
+        return loss.detach()
 
     def evaluated(self, error: float) -> None:
         """Keep the weights if they are the best so far, and write the checkpoint.
@@ -145,7 +201,8 @@ class Training:
         tensors = self.weights | {f"best {name}": tensor for name, tensor in self.kept.items()}
         for name, tensor in self.weights.items():
             tensors |= {f"{key} {name}": value for key, value in self._optimizer.state[tensor].items()}
-        about = {"training": self._recipe, "about": json.dumps({"step": self.step, "best": self.best})}
+        state = {"step": self.step, "done": self.done, "best": self.best}
+        about = {"training": self._recipe, "about": json.dumps(state)}
         whole = save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, about)
         try:
             with replacing(self._checkpoint) as part:
@@ -174,7 +231,7 @@ class Training:
             self._optimizer.state[tensor] = state
         self.kept = {name: tensors[f"best {name}"] for name in self.weights if f"best {name}" in tensors}
         about = json.loads(metadata["about"])
-        self.step, self.best = about["step"], (about["best"][0], about["best"][1])
+        self.step, self.done, self.best = about["step"], about["done"], (about["best"][0], about["best"][1])
 
 
 def digest(dataset: ListDataset, held: NDArray[np.bool_]) -> str:
@@ -261,14 +318,16 @@ class ListTraining(Training):
         return (self._evaluation[at : at + BATCH] for at in range(0, len(self._evaluation), BATCH))
 
 
-def require_device(device: str) -> None:
-    """Make sure that torch can compute there.
+def device_named(name: str) -> str:
+    """Return the device of PyTorch that is asked for: "cpu" or "cuda"; "auto" is the latter if it is there.
 
     Raises:
-        PlanishError: it cannot.
+        PlanishError: it cannot compute there.
     """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise PlanishError("there is no accelerator that torch can use", 'Leave device="cuda" out.')
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise PlanishError("there is no accelerator that torch can use", "Leave --device out.")
+    return name if name != "auto" else "cuda" if there else "cpu"
 
 
 def share_of_rate(done: float) -> float:

@@ -117,10 +117,12 @@ class Sample:
     Args:
         tokens: of it.
         begin: the first token that is learnt; those before it are the prompt.
+        improvable: whether it has a list that is better than the baseline, on a function that has one.
     """
 
-    tokens: NDArray[np.int32]
+    tokens: NDArray[np.integer]
     begin: int
+    improvable: bool = False
 
 
 def in_batches(samples: Sequence[Sample], most: int) -> list[list[Sample]]:
@@ -143,5 +145,5 @@ def digest_of(samples: Sequence[Sample], held: Sequence[Sample]) -> str:
     """Return a digest of the training and the validation set."""
     whole = sha256()
     for one in (*samples, *held):
-        whole.update(one.tokens.tobytes() + b"%d;" % one.begin)
+        whole.update(one.tokens.astype(np.int32).tobytes() + b"%d;" % one.begin)
     return whole.hexdigest()

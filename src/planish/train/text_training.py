@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,41 +13,26 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import cross_entropy
 
 from planish.core import PlanishError, rng
-from planish.models.decoder import DecoderShape, hidden_rows
-from planish.train.optimization import WARM_UP, OnProgress, Tensors, Training, arrays_of, until_stopped
+from planish.models.decoder import DecoderShape
+from planish.train.optimization import (
+    WARM_UP,
+    OnProgress,
+    StepLimit,
+    Tensors,
+    TimeLimit,
+    Training,
+    arrays_of,
+    until_stopped,
+)
 from planish.train.samples import Sample, digest_of, in_batches
-
-
-def nll_sum(shape: DecoderShape, weights: Tensors, batch: Sequence[Sample], device: str) -> torch.Tensor:
-    """Return the cross-entropy of a batch, in nats, summed over the tokens that are learnt.
-
-    It does not depend on how texts are batched: padding comes last, and nothing attends to it.
-
-    Args:
-        shape: of the network.
-        weights: of it, on the device.
-        batch: texts, padded here to the longest one.
-        device: "cpu", or "cuda", where it computes in bfloat16.
-    """
-    tokens = np.zeros((len(batch), max(len(one.tokens) for one in batch)), np.int64)
-    learnt = np.zeros(tokens.shape, bool)
-    for row, one in enumerate(batch):
-        tokens[row, : len(one.tokens)] = one.tokens
-        learnt[row, one.begin : len(one.tokens)] = True
-    read, wanted = torch.from_numpy(tokens).to(device), torch.from_numpy(learnt[:, 1:]).to(device)
-    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        rows = hidden_rows(torch, shape, weights, read[:, :-1])
-        # Only where something is learnt: scores of the whole vocabulary take the most memory by far.
-        scores = rows[wanted] @ weights["tokens"].T
-    # Sums over a vocabulary take more digits than bfloat16 has.
-    return cross_entropy(scores.float(), read[:, 1:][wanted], reduction="sum")
-
+from planish.train.torch_decoder import TextBatch, nll_sum, text_batch, turns_of
 
 POOL = 4096
 """Texts of a bucket: drawn at random and sorted by length, so that little of a batch is padding."""
+AHEAD = 4
+"""Batches that a thread prepares while others are learnt from."""
 LEAST_RATE = 0.1
 """The last learning rate, as a share of the peak's."""
 Arrays = dict[str, NDArray[np.float32]]
@@ -58,26 +45,31 @@ class TextConfig:
     """Configuration of a training.
 
     Args:
-        steps: of the optimizer.
+        steps: of the optimizer; not read where `minutes` are given.
         seed: of the first weights and of the order.
         checkpoint: file from which the training is resumed.
         batch: tokens of a batch at most, padding included; at least one text.
-        accumulation_steps: batches whose gradients are summed for one step of the optimizer.
         rate: the peak learning rate; the thesis has 1e-5 for 7 billion parameters, small networks take more.
-        every: steps between evaluations on the validation set, at each of which a checkpoint is written.
+        every: steps between evaluations on the validation set, at each of which a checkpoint is written; with
+            `minutes` there are ten.
         device: "cpu", or "cuda", which computes in bfloat16; on processors bfloat16 was slower.
         first: initial weights, for fine-tuning; None draws them.
+        minutes: how long to train; None for `steps`.
+        prompts: whether prompts are learnt, too; the validation loss is always that of answers.
+        balance: whether improvable texts are drawn as often as the others, see `Sample.improvable`.
     """
 
     steps: int
     seed: int
     checkpoint: Path
     batch: int = 8192
-    accumulation_steps: int = 1
     rate: float = 1e-3
     every: int = 250
     device: str = "cpu"
     first: Mapping[str, NDArray[np.float32]] | None = field(default=None, repr=False)
+    minutes: float | None = None
+    prompts: bool = False
+    balance: bool = False
 
 
 def train_text(
@@ -95,7 +87,7 @@ def train_text(
         held: texts of the validation set.
         shape: of the network.
         config: of the training.
-        on_step: receives the progress after each step.
+        on_step: receives the progress after each step; on a GPU after every 16.
         evaluate: computes further metrics from the parameters at each evaluation, such as the share of greedy
             answers that compile.
 
@@ -139,6 +131,20 @@ def first_weights_of(shape: DecoderShape) -> Tensors:
     return found
 
 
+def balanced(samples: Sequence[Sample], random: np.random.Generator) -> NDArray[np.intp]:
+    """Draw as many improvable texts as others: indices, as many as there are texts.
+
+    Most functions have no list that is better than -Oz's, so a model that is trained on functions as they are
+    learns to answer -Oz. The thesis's data are not balanced.
+    """
+    improvable = np.array([one.improvable for one in samples])
+    classes = [np.flatnonzero(improvable == side) for side in (False, True)]
+    half = len(samples) // 2
+    # Repeated where a class has fewer; of a larger one, others are drawn in the next epoch.
+    drawn = [np.resize(random.permutation(one), half) for one in classes if len(one)]
+    return random.permutation(np.concatenate(drawn)) if len(drawn) == 2 else random.permutation(len(samples))
+
+
 class _Training(Training):
     """Training of one network: its optimizer and its data."""
 
@@ -152,57 +158,79 @@ class _Training(Training):
             drawn = {name: torch.from_numpy(config.first[name].copy()) for name in drawn}
         # Not the device, for a training may be resumed on another; `every` too, since the best of these
         # evaluations is kept.
-        numbers = [
-            config.steps,
-            config.seed,
-            config.batch,
-            config.accumulation_steps,
-            config.rate,
-            config.every,
-        ]
-        recipe = [asdict(shape), *numbers, digest_of(samples, held)]
+        length = [config.steps, config.every] if config.minutes is None else [config.minutes]
+        numbers = [config.seed, config.batch, config.rate, config.prompts, config.balance]
+        recipe = [asdict(shape), length, numbers, digest_of(samples, held)]
         super().__init__(drawn, config.device, config.rate, config.checkpoint, recipe)
+        self._turns = turns_of(shape, config.device)
+        # Dynamic: batches have texts of any length. On a processor it saves less than compiling takes.
+        compiled = config.device == "cuda"
+        self._nll_sum = torch.compile(nll_sum, dynamic=True) if compiled else nll_sum
 
     def train(self, on_step: OnProgress, evaluate: Evaluate) -> None:
-        """Train up to the last step."""
-        batches, together = self._batches(), self._config.accumulation_steps
+        """Train up to the end."""
+        config = self._config
+        limit = (
+            StepLimit(config.steps, config.every)
+            if config.minutes is None
+            else TimeLimit(60 * config.minutes, self.done)
+        )
+        drawn = self._drawn()
         # The batches before a resumed step are drawn again and skipped, so that the order is the same as in
         # a training without interruption.
-        for _ in range(self.step * together):
-            next(batches)
+        for _ in range(self.step):
+            next(drawn)
+        batches = prefetched(map(self._prepared, drawn))
 
-        def learn() -> tuple[float, int]:
-            return self._learn([next(batches) for _ in range(together)])
+        def learn(share: float) -> tuple[torch.Tensor, int]:
+            batch, read = next(batches)
+            batch = batch.to(config.device)
+            loss = self._nll_sum(self._shape, self.weights, batch, self._turns) / len(batch.wanted)
+            return self.descend(share_of_peak(share), loss), read
 
-        self.run(self._config.steps, self._config.every, learn, partial(self._evaluate, evaluate), on_step)
+        try:
+            self.run(limit, learn, partial(self._evaluate, evaluate), on_step)
+        finally:
+            batches.close()
 
-    def _batches(self) -> Iterator[list[Sample]]:
+    def _drawn(self) -> Iterator[list[Sample]]:
         """Yield batches without end; they depend on the seed and the epoch alone."""
         epoch = 0
         while True:
             random = rng(self._config.seed, epoch)
-            order = random.permutation(len(self._samples))
+            order = (
+                balanced(self._samples, random)
+                if self._config.balance
+                else random.permutation(len(self._samples))
+            )
             for at in range(0, len(order), POOL):
                 pool = [self._samples[index] for index in order[at : at + POOL].tolist()]
                 batches = in_batches(pool, self._config.batch)
                 yield from (batches[index] for index in random.permutation(len(batches)).tolist())
             epoch += 1
 
-    def _learn(self, batches: Sequence[Sequence[Sample]]) -> tuple[float, int]:
-        """Take a step; return its loss, and how many tokens were read."""
-        learnt = sum(len(one.tokens) - one.begin for batch in batches for one in batch)
-        # Divided by the tokens of all batches, so that the gradient is that of one large batch.
-        losses = (self._nll_sum(batch) / learnt for batch in batches)
-        whole = self.descend(share_of_peak(self.step / self._config.steps), losses)
-        return whole, sum(len(one.tokens) for batch in batches for one in batch)
-
-    def _nll_sum(self, batch: Sequence[Sample]) -> torch.Tensor:
-        return nll_sum(self._shape, self.weights, batch, self._config.device)
+    def _prepared(self, samples: Sequence[Sample]) -> tuple[TextBatch, int]:
+        """Return a batch, and how many tokens are read."""
+        batch = text_batch(samples, prompts=self._config.prompts, pinned=self._config.device == "cuda")
+        return batch, sum(len(one.tokens) for one in samples)
 
     def _evaluate(self, evaluate: Evaluate) -> tuple[float, Mapping[str, float]]:
         """Return the validation loss, in nats for each token, and further metrics; write the checkpoint."""
+        losses, learnt = list[torch.Tensor](), 0
         with torch.no_grad():
-            whole = sum(float(self._nll_sum(batch)) for batch in in_batches(self._held, self._config.batch))
-        held = whole / sum(len(one.tokens) - one.begin for one in self._held)
+            for samples in in_batches(self._held, self._config.batch):
+                batch = text_batch(samples).to(self._config.device)
+                losses.append(self._nll_sum(self._shape, self.weights, batch, self._turns))
+                learnt += len(batch.wanted)
+        held = float(torch.stack(losses).sum()) / learnt
         self.evaluated(held)
         return held, evaluate({name: tensor.detach().cpu().numpy() for name, tensor in self.weights.items()})
+
+
+def prefetched(batches: Iterator[tuple[TextBatch, int]]) -> Generator[tuple[TextBatch, int]]:
+    """Have a thread prepare batches, without end, before they are asked for."""
+    with ThreadPoolExecutor(1) as thread:
+        waiting = deque(thread.submit(next, batches) for _ in range(AHEAD))
+        while True:
+            waiting.append(thread.submit(next, batches))
+            yield waiting.popleft().result()

@@ -18,7 +18,7 @@ from planish.levels.llvm.ir.features import SIZES, CutWarning, instruction_schem
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.levels.llvm.passes.space import Compiled, Passes, compile_lists, oz_of, reading_error
-from planish.models.decoder import ROOM, CutTextWarning, DecoderShape, continued, read_question
+from planish.models.decoder import ROOM, CutTextWarning, DecoderShape, prompt_of
 from planish.models.feedback import (
     Feedback,
     Kind,
@@ -211,7 +211,8 @@ def text_samples(
         asked = question(tokenizer, example.ir)
         whole = [*asked, *answer_tokens(tokenizer, example.answer, tasks)]
         if len(whole) <= context:
-            found.append(Sample(np.array(whole, np.int32), len(asked)))
+            improvable = example.answer.passes != (_oz(),)
+            found.append(Sample(np.array(whole, np.int32), len(asked), improvable))
     return found
 
 
@@ -249,8 +250,9 @@ def answers_of(
     examples: Sequence[TextExample],
     *,
     code: bool,
+    device: str = "cpu",
 ) -> list[ModelAnswer]:
-    """Let a model answer greedily (4.3).
+    """Let a model answer greedily, many functions at once (4.3).
 
     Args:
         shape: of the network.
@@ -258,17 +260,19 @@ def answers_of(
         tokenizer: of it.
         examples: functions; long ones are cut, as they are where the model is used.
         code: whether it writes the optimized code, too, which takes most of the time.
+        device: of PyTorch: "cpu" or "cuda".
     """
+    from planish.train.torch_decoder import greedy_tokens
+
     names = ("[end]",) if code else ("[code]", "[end]")
     ends: Set[int] = {tokenizer.token(name) for name in names}
-    found = list[ModelAnswer]()
-    for example in examples:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CutTextWarning)
-            _, memory = read_question(shape, parameters, tokenizer, example.ir)
-        tokens, _ = continued(shape, parameters, memory, ends, None if code else ROOM)
-        found.append(read_answer(tokenizer, [token for token in tokens if code or token not in ends]))
-    return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutTextWarning)
+        prompts = [prompt_of(shape, tokenizer, example.ir) for example in examples]
+    written = greedy_tokens(shape, parameters, prompts, ends, None if code else ROOM, device)
+    return [
+        read_answer(tokenizer, [token for token in tokens if code or token not in ends]) for tokens in written
+    ]
 
 
 def evaluate_answers(
@@ -383,5 +387,6 @@ def feedback_samples(
         verdict = verdict_token(tokenizer, sure=feedback_on(one).sure)
         whole = [*prompt, verdict, *answer_tokens(tokenizer, one.example.answer, tasks)]
         if len(whole) <= context:
-            found.append(Sample(np.array(whole, np.int32), len(prompt)))
+            improvable = one.example.answer.passes != (_oz(),)
+            found.append(Sample(np.array(whole, np.int32), len(prompt), improvable))
     return found
