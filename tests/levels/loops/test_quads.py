@@ -17,6 +17,7 @@ from planish.levels.loops.ir.schedule import Schedule, unscheduled
 from planish.levels.loops.lang.parse import parse, parse_canonical
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.lower.lowering import lower
+from planish.levels.loops.reference.cases import choose_cases
 from planish.levels.loops.reference.checking import check
 from planish.levels.loops.reference.inputs import aligned, make_inputs
 from planish.levels.loops.reference.numpy_baseline import numpy_callable
@@ -114,3 +115,21 @@ def test_back_ends_without_the_instruction_say_so() -> None:
     options = {"size": "m=2,n=3,k=4", "dtype": TYPES, "backend": "portable"}
     with pytest.raises(TargetError, match="need AVX512_VNNI or AVX-VNNI"):
         LoopsLevel().target(LoopsLevel().load(GEMM, options), 1)
+
+
+def test_kernels_that_mistake_a_sign_or_lose_a_summand_are_refused() -> None:
+    made = parse("T[n] += A[k] * B[k,n]; C[n] = T[n] * s[n] + b[n]", {"k": 784, "n": 8}, dtype=TYPES)
+    cases = choose_cases(made, 1)
+
+    def wrong_by(dtype: str, *, adds: bool) -> list[bool]:
+        found = list[bool]()
+        for case in cases:
+            a, b, s, bias = (case.inputs[name] for name in ("A", "B", "s", "b"))
+            a, b = a.view(dtype).reshape(-1, 4), b.view("int8").reshape(784, 8, 4)
+            total = np.einsum("kq,knq->n", a.astype(np.int64), b.astype(np.int64)).astype(np.float32)
+            found.append(check(made, {"C": total * s + bias * adds}, case.outputs) is not None)
+        return found
+
+    assert not any(wrong_by("uint8", adds=True))
+    assert any(wrong_by("int8", adds=True))
+    assert any(wrong_by("uint8", adds=False))

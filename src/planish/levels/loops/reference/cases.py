@@ -117,12 +117,19 @@ def _sums_products(statement: Statement) -> bool:
 
 
 def _whole_range_inputs(program: Program, seed: int, *, ends: bool) -> Arrays:
-    """Make integers from the whole range of each type, or half of them at its ends and at 0, 1 and -1."""
+    """Make integers from the whole range of each type, or half of them at its ends and at 0, 1 and -1.
+
+    Floats, and integers that are indices, are as usual.
+    """
     made = make_inputs(program, seed)
     for i, (name, array) in enumerate(made.items()):
-        generator, info = rng(seed, i, 1 << 19), np.iinfo(program.type[name].dtype)
+        if array.dtype.kind == "f" or name in program.integer_indices:
+            continue
+        generator, info = rng(seed, i, 1 << 19), np.iinfo(array.dtype)
         array[...] = generator.integers(info.min, info.max, array.shape, endpoint=True)
-        special = np.array([info.min, info.max, info.min + 1, info.max - 1, 0, 1, -1])
+        special = np.array(
+            [info.min, info.max, info.min + 1, info.max - 1, 0, 1, *([-1] if info.min else [])]
+        )
         if ends:
             some = generator.random(array.shape) < 0.5
             array[...] = np.where(some, generator.choice(special, array.shape), array)
@@ -240,6 +247,9 @@ def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
             break
     kept = _chosen(tried, frozenset(mutations), least, wanted)
     _refuse_untestable(program, kept)
+    if any(kind.dtype == QUINT8 for _, kind in program.types):
+        # Usual ones are few and small: they do not show whether a type has a sign.
+        kept.append(case_of(program, _whole_range_inputs(program, seed, ends=True)))
     return [*kept, *_of_missing_signs(program, seed, kept)] if wanted >= SOME else kept
 
 

@@ -397,7 +397,8 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     chosen = usual_styles(program) if styles is None else styles
     if program.arithmetic == INTEGER:
         return {n: _integers(program.type[n], chosen[n], rng(seed, i)) for i, n in enumerate(program.inputs)}
-    chosen = {name: _style_of(program.type[name].dtype, style) for name, style in chosen.items()}
+    few = any(kind.dtype == QUINT8 for _, kind in program.types)
+    chosen = {name: _style_of(program.type[name].dtype, style, few=few) for name, style in chosen.items()}
     peaks = {name: style.peak ** len(program.type[name].shape) for name, style in chosen.items()}
     highs = {
         name: 2.0 ** np.ceil(np.log2(style.high)) * max(1, peaks[name]) for name, style in chosen.items()
@@ -423,11 +424,18 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     return rounded_tf32(program, result)
 
 
-def _style_of(dtype: str, style: Style) -> Style:
-    """Return the style that inputs of a type have: those of qint8 are whole numbers below 128."""
-    if dtype == QUINT8:
-        return Style(64, 256, "positive", levels=style.levels)
-    return Style(32, 128, style.signs, levels=style.levels) if dtype == QINT8 else style
+def _style_of(dtype: str, style: Style, *, few: bool) -> Style:
+    """Return the style that inputs of a type have.
+
+    Those of qint8 are whole numbers below 128; below 8 where there are `few`, lest sums of products of two
+    of them be so large that what is added to them is rounded away.
+    """
+    if dtype not in (QINT8, QUINT8):
+        return style
+    signs = "positive" if dtype == QUINT8 else style.signs
+    if few:
+        return Style(2, 8, signs, levels=min(8, style.levels or 8))
+    return Style(32, 128, signs, levels=style.levels)
 
 
 def rounded_tf32(program: Program, inputs: dict[str, Array]) -> dict[str, Array]:
