@@ -282,6 +282,7 @@ PRODUCTS = (
     "C[b,m,n] += A[b,m,k] * B[b,k,n]",
     "C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n] + v[n])",
     "C[m,n] += A[k,m] * pad(I[k, n + r - 1], 0)",
+    "C[m,n] += A[m,k] * B[k,n]; D[m,p] += C[m,n] * E[n,p]",
 )
 """What tensor cores compute, if the types are narrow."""
 
@@ -359,7 +360,7 @@ def _program(drawn: np.random.Generator, which: int) -> Program:
     text, dtype = drawn.choice(PRODUCTS), str(drawn.choice(["float16", "bfloat16", "tf32"]))
     most = 40 if which % 8 else 80
     m, n, k = int(drawn.integers(9, most)), int(drawn.integers(7, 28)), 16 * int(drawn.integers(2, 5))
-    sizes = {"m": m, "n": n, "k": k, "b": int(drawn.integers(1, 3)), "r": 3}
+    sizes = {"m": m, "n": n, "k": k, "b": int(drawn.integers(1, 3)), "r": 3, "p": 11}
     used = {name: size for name, size in sizes.items() if re.search(rf"\b{name}\b", text)}
     return parse(text, used, {"I": (k, n)} if "I[" in text else {}, dtype)
 

@@ -215,6 +215,20 @@ def test_results_are_in_registers_and_tiles_are_shared() -> None:
 # What must not be
 
 
+@pytest.mark.parametrize(
+    ("second", "sizes"),
+    [("D[m,p] += C[m,n] * E[n,p]", {"p": 6}), ("D[x,y] = relu(C[x,y])", {}), ("D[n] max= C[m,n]", {})],
+)
+def test_what_another_kernel_reads_is_summed_in_registers(second: str, sizes: dict[str, int]) -> None:
+    program = parse(f"C[m,n] += A[m,k] * B[k,n]; {second}", {"m": 20, "n": 18, "k": 7, **sizes})
+    kernels = gpu_program_of(program, Candidate(TILED))
+    assert wrong(program, kernels) is None
+    (product,) = (kernel for kernel in kernels.kernels if kernel.shared)
+    summed = [each.leaf for each in computed(product.body) if each.leaf.reduce]
+    assert summed
+    assert {leaf.target.buffer for leaf in summed} <= {buffer.name for buffer in product.private}
+
+
 def _without(items: tuple[Item, ...], kind: type[Item]) -> tuple[Item, ...]:
     kept = (item for item in items if not isinstance(item, kind))
     return tuple(

@@ -62,6 +62,15 @@ def test_the_default_of_a_processor_has_vectors_of_channels() -> None:
     assert start.steps == (*tiles, PackOperand("W"), VectorLanes("k"))
 
 
+@pytest.mark.parametrize("text", ["C[m,n] += A[m,k] * B[k,n]", "S[m] += X[m,n]; Y[m,n] = X[m,n] / S[m]"])
+@pytest.mark.parametrize("size", [8, 64, 200])
+def test_the_default_schedule_has_several_blocks_of_threads_for_all_work(text: str, size: int) -> None:
+    program = parse(text, {"m": size, "n": size} | ({"k": size} if "k" in text else {}))
+    space = GpuSpace(program, Target("", GPU.features))
+    for kernel in space.kernels(space.start()).kernels:
+        assert kernel.grid_size > 1 < kernel.block_size
+
+
 def columns(*steps: Step) -> dict[str, float]:
     space = GpuSpace(PROGRAM, Target("", GPU.features))
     (row,) = space.features([Candidate(steps)])

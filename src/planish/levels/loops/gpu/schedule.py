@@ -1,19 +1,15 @@
-"""GPU schedules: the kernels that a candidate's steps make of a program.
-
-A result that is reduced is summed in a tensor of its own, `C_1[m,n] += ...; C[m,n] = C_1[m,n]`, which lies in
-the registers of threads.
-"""
+"""GPU schedules: the kernels that a candidate's steps make of a program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from planish.core import Candidate, ScheduleError, Step, did_you_mean
 from planish.levels.loops.gpu.bind import bind
 from planish.levels.loops.gpu.layout import FLAT_BLOCK_SIZE, Bindings, KernelOptions, Layout, TensorLoops
+from planish.levels.loops.gpu.statements import PART, WITHIN, accumulated, split_reduction
 from planish.levels.loops.gpu.steps import (
     GPU_STEPS,
     BlockTile,
@@ -39,19 +35,12 @@ from planish.levels.loops.gpu.tensor import (
     ROW_ELEMENTS,
     fragment_depth,
 )
-from planish.levels.loops.ir.schedule import Order, Schedule, graph_of, loop_text, unscheduled
+from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, unscheduled
 from planish.levels.loops.ir.tree import LoopId
-from planish.levels.loops.lang.draft import fresh, is_spread
 from planish.levels.loops.lang.program import (
     TF32,
     Access,
-    Expr,
-    Index,
     Program,
-    Statement,
-    TensorType,
-    accesses,
-    rewritten,
 )
 from planish.levels.loops.steps import Pack, Reorder, Split
 
@@ -59,96 +48,6 @@ if TYPE_CHECKING:
     from planish.levels.loops.gpu.kernels import GpuProgram
 
 _AxisStep = TypeVar("_AxisStep", BlockTile, ReduceTile, UnrollReduction)
-
-# Programs
-
-
-@lru_cache(maxsize=64)
-def accumulated(program: Program) -> Program:
-    """Sum each result that is reduced in a tensor of its own; the result takes its elements."""
-    statements, types = list[Statement](), dict(program.types)
-    names = set(types)
-    for s in program.statements:
-        tensor = s.target.tensor
-        if s.reduce is None or tensor not in program.outputs or is_spread(s.target):
-            statements.append(s)
-            continue
-        inner = fresh(tensor, names)
-        whole = Access(inner, tuple(Index(((axis, 1),)) for axis in s.output_axes))
-        types[inner] = TensorType(tuple(program.size[a] for a in s.output_axes), program.arithmetic)
-        statements += [Statement(whole, s.reduce, s.value), Statement(s.target, None, whole)]
-    order = [*_read_first(statements), *(s.target.tensor for s in statements)]
-    known = dict.fromkeys((*order, *types))
-    return replace(program, statements=tuple(statements), types=tuple((n, types[n]) for n in known))
-
-
-PART, WITHIN, SUMMED = ".part", ".in", ".sum"
-"""Axes that a divided one becomes: the number of a part, its elements, and the parts that are added up."""
-
-
-def split_reduction(program: Program, step: SplitReduction) -> Program:
-    """Divide the reduction of a program's main nest.
-
-    `T[m] += A[m,k]` becomes `P[k.part,m] += A[m, k.part + parts * k.in]; R[k.part,m] = P[k.part,m];
-    T[m] += R[k.sum,m]`; among blocks the subscript is `length * k.part + k.in`.
-
-    Raises:
-        ScheduleError: the main nest does not reduce the axis, or it is not divided evenly.
-    """
-    graph, axis = graph_of(program), step.axis
-    nest = graph.nests[graph.main]
-    s, size = nest.statement, program.size
-    if axis not in nest.reduced or is_spread(s.target) or s.reduce is None:
-        raise ScheduleError(
-            f"the main nest does not reduce axis '{axis}' into elements of its own", "Name another."
-        )
-    if step.over not in ("threads", "blocks"):
-        raise ScheduleError(f"a reduction is not divided among '{step.over}'", "Use threads or blocks.")
-    if not 1 < step.parts < size[axis] or size[axis] % step.parts:
-        what = f"axis '{axis}' of {size[axis]} elements is not divided into {step.parts} parts"
-        raise ScheduleError(what, "Parts are several, of several elements, and equal.")
-    length = size[axis] // step.parts
-    # Neighboring threads read neighboring elements; a block has a part in sequence.
-    strides = (1, step.parts) if step.over == "threads" else (length, 1)
-    names = {name for name, _ in program.types}
-    part, whole = fresh(s.target.tensor, names), fresh(s.target.tensor, names)
-    out = tuple(Index(((a, 1),)) for a in s.output_axes)
-
-    def divided(expr: Expr) -> Expr | None:
-        if not isinstance(expr, Access):
-            return None
-        return replace(expr, index=tuple(_divided(index, axis, *strides) for index in expr.index))
-
-    own = Access(part, (Index(((axis + PART, 1),)), *out))
-    statements: list[Statement] = []
-    for other in program.statements:
-        if other is not s:
-            statements.append(other)
-            continue
-        statements += [
-            Statement(own, s.reduce, rewritten(s.value, divided)),
-            Statement(replace(own, tensor=whole), None, own),
-            Statement(s.target, s.reduce, Access(whole, (Index(((axis + SUMMED, 1),)), *out))),
-        ]
-    kind = TensorType((step.parts, *(size[a] for a in s.output_axes)), program.arithmetic)
-    types = dict(program.types)
-    known = [*_read_first(statements), *(each.target.tensor for each in statements), *types]
-    types |= {part: kind, whole: kind}
-    sizes = {**size, axis + PART: step.parts, axis + WITHIN: length, axis + SUMMED: step.parts}
-    return replace(
-        program,
-        statements=tuple(statements),
-        sizes=tuple(sorted(sizes.items())),
-        types=tuple((name, types[name]) for name in dict.fromkeys(known)),
-    )
-
-
-def _divided(index: Index, axis: str, part: int, within: int) -> Index:
-    terms = dict(index.terms)
-    c = terms.pop(axis, 0)
-    if c:
-        terms |= {axis + PART: c * part, axis + WITHIN: c * within}
-    return Index(tuple(sorted(terms.items())), index.offset)
 
 
 def _meant(steps: Sequence[Step], split: SplitReduction | None) -> Iterator[Step]:
@@ -165,11 +64,6 @@ def _meant(steps: Sequence[Step], split: SplitReduction | None) -> Iterator[Step
             yield replace(step, axis=split.axis + WITHIN)
         elif step is not split:
             yield step
-
-
-def _read_first(statements: Sequence[Statement]) -> Iterator[str]:
-    written = {s.target.tensor for s in statements}
-    return (a.tensor for s in statements for a in accesses(s.value) if a.tensor not in written)
 
 
 # Candidates

@@ -26,7 +26,8 @@ from planish.core import (
 )
 from planish.levels.loops.gpu.devices import Gpu, kind_and_name
 from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
-from planish.levels.loops.gpu.schedule import accumulated, gpu_program_of
+from planish.levels.loops.gpu.schedule import gpu_program_of
+from planish.levels.loops.gpu.statements import accumulated
 from planish.levels.loops.gpu.steps import (
     BlockTile,
     BulkCopies,
@@ -296,13 +297,19 @@ class GpuSpace(Space):
         if reduces and others:
             longest = max(self._reduced, key=lambda axis: self._size[axis])
             rest = [ReduceTile(axis, 1) for axis in self._reduced if axis != longest]
-            tiles = [BlockTile(others[-1], 16, 4), BlockTile(vector, 16, 4)]
+            tiles = [self._tile_within(others[-1], 16, 4), self._tile_within(vector, 16, 4)]
             for size in (16, 8, 4):
                 tile = [ReduceTile(longest, size)] if size < self._size[longest] else []
                 yield [*tiles, *rest, *tile, *shared]
                 yield [*tiles, *tile, *shared]
             yield tiles
-        yield [BlockTile(vector, min(256, self._gpu.block_size))]
+        yield [self._tile_within(vector, min(256, self._gpu.block_size), 1)]
+
+    def _tile_within(self, axis: str, threads: int, elements: int) -> BlockTile:
+        """Make a tile shorter until an axis has several blocks: sums of a single one are in no registers."""
+        while threads * elements >= self._size[axis] and threads > 1:
+            threads, elements = (threads, elements // 2) if elements > 1 else (threads // 2, 1)
+        return BlockTile(axis, threads, elements)
 
     def _usual_of_processors(self, vector: str) -> Iterator[Sequence[Step]]:
         """Yield a register tile of vectors, along the axis that they divide best, by rows of another axis."""
