@@ -211,7 +211,7 @@ class _Training(Training):
 
     def _prepared(self, samples: Sequence[Sample]) -> tuple[TextBatch, int]:
         """Return a batch, and how many tokens are read."""
-        batch = text_batch(samples, prompts=self._config.prompts, pinned=self._config.device == "cuda")
+        batch = text_batch(samples, prompts=self._config.prompts, gpu=self._config.device == "cuda")
         return batch, sum(len(one.tokens) for one in samples)
 
     def _evaluate(self, evaluate: Evaluate) -> tuple[float, Mapping[str, float]]:
@@ -219,7 +219,7 @@ class _Training(Training):
         losses, learnt = list[torch.Tensor](), 0
         with torch.no_grad():
             for samples in in_batches(self._held, self._config.batch):
-                batch = text_batch(samples).to(self._config.device)
+                batch = text_batch(samples, gpu=self._config.device == "cuda").to(self._config.device)
                 losses.append(self._nll_sum(self._shape, self.weights, batch, self._turns))
                 learnt += len(batch.wanted)
         held = float(torch.stack(losses).sum()) / learnt

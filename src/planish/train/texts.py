@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planish.core import PlanishError
+from planish.core import PlanishError, rng
 from planish.levels.llvm.ir.features import instruction_schema
 from planish.levels.llvm.passes.catalogue import elements
 from planish.levels.llvm.passes.space import PassSpace
@@ -32,6 +32,8 @@ from planish.train.token_file import TokenFile
 
 FED_BACK = 2_000
 """Answers, at most, that are given feedback."""
+VALIDATED = 1_000
+"""Functions for validation, at most, as in the thesis (4.3.3): all are read at each evaluation."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class TextPlan:
 def make_texts(corpus: Path, labels: Sequence[Path], plan: TextPlan) -> tuple[TokenFile, int]:
     """Write the training functions of a corpus, with the best lists that are known of them, as tokens.
 
-    Every eighth package is for validation.
+    Of every eighth package, functions are for validation.
 
     Args:
         corpus: the folder of a corpus, or a file of JSON lines.
@@ -86,7 +88,9 @@ def make_texts(corpus: Path, labels: Sequence[Path], plan: TextPlan) -> tuple[To
         tokenizer = Tokenizer.read(plan.first.vocabulary)
     # What it learnt from feedback stays with a model where it learns on without.
     feedback = plan.feedback or (plan.first.feedback if plan.first else "")
-    samples, held = (_samples(tokenizer, some, plan) for some in (mine, others or mine))
+    others = others or mine
+    others = [others[index] for index in rng(0).permutation(len(others))[:VALIDATED].tolist()]
+    samples, held = (_samples(tokenizer, some, plan) for some in (mine, others))
     longest = max(len(one.answer.passes) for one in examples)
     schema = instruction_schema(plan.objective)
     return TokenFile(tokenizer, plan.context, schema, longest, feedback, samples, held), len(examples)

@@ -81,15 +81,17 @@ class TextBatch(NamedTuple):
         return TextBatch(*(each.to(device, non_blocking=True) for each in self))
 
 
-def text_batch(samples: Sequence[Sample], *, prompts: bool = False, pinned: bool = False) -> TextBatch:
+def text_batch(samples: Sequence[Sample], *, prompts: bool = False, gpu: bool = False) -> TextBatch:
     """Pad texts to the longest one.
 
     Args:
         samples: texts.
         prompts: whether prompts are learnt, too.
-        pinned: whether the memory is pinned, from which a GPU copies while it computes.
+        gpu: whether the memory is pinned, from which a GPU copies while it computes; and a single text has an
+            empty one beside it, since torch would compile the network anew for one row.
     """
-    tokens = np.zeros((len(samples), max(len(one.tokens) for one in samples)), np.int64)
+    rows = max(len(samples), 2 if gpu else 1)
+    tokens = np.zeros((rows, max(len(one.tokens) for one in samples)), np.int64)
     learnt = np.zeros(tokens.shape, bool)
     for row, one in enumerate(samples):
         tokens[row, : len(one.tokens)] = one.tokens
@@ -98,7 +100,7 @@ def text_batch(samples: Sequence[Sample], *, prompts: bool = False, pinned: bool
     wanted = np.flatnonzero(learnt[:, 1:])
     arrays: list[NDArray[np.int64]] = [tokens[:, :-1], wanted, tokens[:, 1:].reshape(-1)[wanted]]
     tensors = [torch.from_numpy(np.ascontiguousarray(each)) for each in arrays]
-    return TextBatch(*(each.pin_memory() if pinned else each for each in tensors))
+    return TextBatch(*(each.pin_memory() if gpu else each for each in tensors))
 
 
 def nll_sum(shape: DecoderShape, weights: Tensors, batch: TextBatch, turns: Turns) -> torch.Tensor:
