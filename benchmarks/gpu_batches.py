@@ -2,7 +2,8 @@
 
 `python benchmarks/gpu_batches.py DIR --target cuda:sm_90a` writes a folder for each workload, and needs no
 GPU: the convolutions C1 to C12 of ResNet-18 and products (figure 10 of AutoTVM's paper has that of 1024),
-products in float16 and TF32 for tensor cores, those of attention and of Winograd's convolutions, and sums.
+products in float16 and TF32 for tensor cores, those of attention, four convolutions by Winograd's algorithm,
+and sums.
 On the machine with the GPU, `planish measure DIR/*` verifies and times them. `--list` names the workloads.
 """
 
@@ -21,7 +22,7 @@ from planish.levels.loops.gpu.batch import write_batch
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
-from planish.levels.loops.workloads import RESNET18, convolution, matmul
+from planish.levels.loops.workloads import RESNET18, convolution, matmul, winograd
 
 PRODUCTS = (256, 512, 1024, 2048, 4096, 8192)
 TYPES = ("float16", "tf32")
@@ -29,8 +30,8 @@ TYPES = ("float16", "tf32")
 NARROW = TYPES[0]
 HEADS, DEPTH = 16, 64
 """Of attention."""
-WINOGRAD = {"C2": (64, 196), "C6": (128, 49), "C9": (256, 16), "C12": (512, 4)}
-"""Convolution to its channels, and tiles of 4 x 4 results: F(4 x 4, 3 x 3) multiplies 36 matrices."""
+WINOGRAD = ("C2", "C6", "C9", "C12")
+"""Convolutions that are computed by Winograd's algorithm, too."""
 
 
 def workloads() -> Mapping[str, Callable[[], Program]]:
@@ -44,9 +45,7 @@ def workloads() -> Mapping[str, Callable[[], Program]]:
         scores, values = "S[h,q,k] += Q[h,q,d] * K[h,k,d]", "O[h,q,d] += P[h,q,k] * V[h,k,d]"
         found[f"attention-scores-{n}"] = partial(parse, scores, sizes, dtype=NARROW)
         found[f"attention-values-{n}"] = partial(parse, values, sizes, dtype=NARROW)
-    for name, (channels, tiles) in WINOGRAD.items():
-        sizes = {"t": 36, "k": channels, "c": channels, "p": tiles}
-        found[f"winograd-{name}"] = partial(parse, "M[t,k,p] += U[t,k,c] * V[t,c,p]", sizes)
+    found |= {f"winograd-{name}": partial(winograd, *RESNET18[name][:3]) for name in WINOGRAD}
     sizes = {"m": 4096, "n": 4096}
     found["row-sums"] = partial(parse, "S[m] += X[m,n]", sizes)
     found["column-sums"] = partial(parse, "S[n] += X[m,n]", sizes)

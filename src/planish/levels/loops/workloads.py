@@ -37,6 +37,34 @@ def convolution(
     return parse(text, {}, shapes, dtype).with_constants(["W"])
 
 
+def winograd(size: int, inputs: int, outputs: int) -> Program:
+    """Return `convolution(size, inputs, outputs, 3, 1)` by Winograd's algorithm F(4 x 4, 3 x 3).
+
+    The input's tiles are transformed by B, to V; at each of 36 points there is a product with the weights U,
+    which are transformed already; A transforms the products (Lavin and Gray, 2015). All three are constant
+    inputs. The result has whole tiles: where the size is no multiple of 4, rows and columns follow that are
+    of no use.
+
+    Args:
+        size: rows and columns of the input.
+        inputs: channels.
+        outputs: channels.
+    """
+    tiles = -(-size // 4)
+    text = (
+        "X[i,c,p,w] += B[i,r] * pad(I[c, 4*p + r - 1, w - 1], 0); "
+        "D[i,j,c,p,q] += B[j,s] * X[i,c,p, 4*q + s]; "
+        f"V[6*i + j, c, {tiles}*p + q] = D[i,j,c,p,q]; "
+        "M[t,k,n] += U[t,k,c] * V[t,c,n]; "
+        f"Z[i,k,p,q,v] += A[v,j] * M[6*i + j, k, {tiles}*p + q]; "
+        "R[k,p,u,q,v] += A[u,i] * Z[i,k,p,q,v]; "
+        "O[k, 4*p + u, 4*q + v] = R[k,p,u,q,v]"
+    )
+    sizes = {"i": 6, "j": 6, "c": inputs, "k": outputs, "p": tiles, "q": tiles, "w": 4 * tiles + 2, "v": 4}
+    shapes = {"I": (inputs, size, size), "U": (36, outputs, inputs), "A": (4, 6), "B": (6, 6)}
+    return parse(text, sizes, shapes).with_constants(["A", "B", "U"])
+
+
 def depthwise(size: int, channels: int, kernel: int, stride: int, dtype: str = "float32") -> Program:
     """Return a square depthwise convolution of one image; arguments as of `convolution`."""
     text = f"O[c,y,x] += {_window(kernel, stride)} * W[c,r,s]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,6 +46,8 @@ from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.reference.reference import reference
 from planish.levels.loops.testing.gpu_interpreter import execute
 from planish.levels.loops.testing.interpreter import TreeFault
+from planish.levels.loops.workloads import winograd
+from planish.network.operators.winograd import matrices, transform_weights
 
 MATMUL = parse("C[m,n] += A[m,k] * B[k,n]", {"m": 13, "n": 11, "k": 10})
 TILED = (
@@ -227,6 +230,25 @@ def test_what_another_kernel_reads_is_summed_in_registers(second: str, sizes: di
     summed = [each.leaf for each in computed(product.body) if each.leaf.reduce]
     assert summed
     assert {leaf.target.buffer for leaf in summed} <= {buffer.name for buffer in product.private}
+
+
+def test_winograds_algorithm_is_a_convolution_by_kernels_of_many_threads() -> None:
+    program = winograd(6, 3, 5)
+    space = GpuSpace(program, GPU)
+    result, _, image = (np.array(rows, np.float32) for rows in matrices(4))
+    weights = rng(0).standard_normal((5, 3, 3, 3)).astype(np.float32)
+    points = transform_weights(weights, 4).transpose(0, 2, 1)
+    inputs = {"A": result, "B": image, "U": points, "I": rng(1).standard_normal((3, 6, 6)).astype(np.float32)}
+    kernels = space.kernels(space.start())
+    found = execute(kernels, inputs)["O"].reshape(5, 8, 8)
+    direct = parse(
+        "O[k,y,x] += pad(I[c, y + r - 1, x + s - 1], 0) * W[k,c,r,s]",
+        {},
+        {"I": (3, 6, 6), "W": weights.shape},
+    )
+    right = reference(direct, {"I": inputs["I"], "W": weights})["O"]
+    np.testing.assert_allclose(found[:, :6, :6], right, atol=1e-4)
+    assert all(kernel.grid_size * kernel.block_size > 8 for kernel in kernels.kernels)
 
 
 def _without(items: tuple[Item, ...], kind: type[Item]) -> tuple[Item, ...]:
