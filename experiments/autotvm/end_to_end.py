@@ -86,8 +86,9 @@ def rewritten(network: Network, used: Configuration, defaults: DefaultTimes) -> 
     """Return a network with the layouts and algorithms of a configuration."""
     if not used.layouts:
         return rewrite_transposed_convolutions(trim_windows(sink_views(network)))
+    network = rewrite_layouts(network)
     if not used.winograd:
-        return rewrite_layouts(network)
+        return network
     if used.tunes:
         return choose_algorithms(network, TOLERANCE, defaults, report)
     return rewrite(network, TOLERANCE, defaults.target)

@@ -51,7 +51,11 @@ def compile_(
     ] = None,
     inputs: Annotated[
         Path | None,
-        typer.Option("--inputs", metavar="FILE.npz", help="Real inputs by name, to verify on and to time."),
+        typer.Option(
+            "--inputs",
+            metavar="FILE.npz",
+            help="Real inputs by name: to verify on, to time, and for the ranges of int8.",
+        ),
     ] = None,
     precision: Annotated[
         str,

@@ -96,7 +96,7 @@ def choose_integers(
         on_progress(f"no layers compute in int8: {why}")
         return network, []
     if not own:
-        on_progress("ranges of int8 are of random inputs; give real ones with --inputs FILE.npz")
+        on_progress("ranges of int8 come from random inputs: give real inputs for ranges that fit them")
     examples = own[::2] or make_feeds(network, 2 * INPUT_SETS)[INPUT_SETS:]
     ranges, trial = _measure_ranges(network, layers, examples, times), _Trial(limit, own or feeds, times)
     plain = trial.run(network, "")

@@ -326,7 +326,7 @@ def device_named(name: str) -> str:
     """
     there = torch.cuda.is_available()
     if name == "cuda" and not there:
-        raise PlanishError("there is no accelerator that torch can use", "Leave --device out.")
+        raise PlanishError("there is no accelerator that torch can use", "Choose the device auto.")
     return name if name != "auto" else "cuda" if there else "cpu"
 
 

@@ -119,7 +119,7 @@ def require_passes(policy: SavedPolicy, named: Collection[str] = ()) -> None:
     Raises:
         PlanishError: it is none, does not, or cannot.
     """
-    hint = "Train one without --first."
+    hint = "Train a new one."
     if not isinstance(policy.shape, DecoderShape):
         raise PlanishError(f"the policy {policy.name} is not a language model", hint)
     objective = policy.schema.name.rpartition("/")[2]
