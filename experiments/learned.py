@@ -4,8 +4,9 @@
     python experiments/learned.py --table            # of what was measured so far
 
 Each program is searched by the level's default searcher, with as many trials each time (or for as many
-seconds), without anything learnt, and as by default. For `llvm` and `graph` it is also searched by a user who
-has tuned the other programs of its kind before. A search that is over is a line of the results, so the same
+seconds), without anything learnt, and as by default. For `llvm`, both the coreset and the policy are learnt:
+one more search has the coreset alone. For `llvm` and `graph` it is also searched by a user who has tuned the
+other programs of its kind before. A search that is over is a line of the results, so the same
 command goes on where it was stopped.
 
 The table has means over programs: the trials, and seconds, to 95 % of the best value that any search of the
@@ -39,6 +40,10 @@ from planish.core.front import growth_of
 from planish.core.registry import level_named
 from planish.levels.hlo.level import HloLevel
 from planish.levels.hlo.space import PatchSpace
+from planish.levels.llvm.level import LlvmLevel
+from planish.levels.llvm.machine import elements_of
+from planish.levels.llvm.passes.space import pass_space
+from planish.levels.llvm.task_setup import baseline_text
 from planish.store import Store, open_store
 from planish.train.background import HELD_OUT
 from planish.tuning.api import task_of, tune_program
@@ -46,7 +51,7 @@ from planish.tuning.settings import Budget, Settings
 
 ROOT = Path(__file__).parents[1]
 SHARE, FIRST, SLOWER = 0.95, 8, 1.1
-UNTAUGHT, DEFAULT, HISTORY = "nothing learnt", "default", "with history"
+UNTAUGHT, CORESET, DEFAULT, HISTORY = "nothing learnt", "coreset alone", "default", "with history"
 SEED = 9000
 """Of the drawn programs; no model has learnt from those of this seed."""
 LEARNT_FROM = 34
@@ -67,6 +72,29 @@ class StructureAlone(HloLevel):
         suggested = made.suggested
         made.seeds = lambda *_: suggested  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType]
         return made
+
+
+class NoLists(LlvmLevel):
+    """The level `llvm` without the coreset: its lists are not tried, and passes are drawn equally often."""
+
+    def space(self, task: Task[Any], name: str) -> Space:
+        """Make a space without lists that are known to be good."""
+        elements, objective = elements_of(task.target), task.objectives[0].name
+        small = partial(baseline_text, task)
+        return pass_space(name, elements, objective, coreset=(), ir=task.program.ir, small=small)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A search.
+
+    Args:
+        level: as by default, or with less learnt.
+        options: of the searcher.
+    """
+
+    level: Level[Any]
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -90,20 +118,16 @@ class Part:
 
     Args:
         level: as by default.
-        untaught: the same, or with nothing learnt.
         trials: of each search.
-        options: of the searcher, without anything learnt.
-        arms: the searches.
+        arms: the searches by name.
         cases: yields the programs.
         draws: programs that are searched for each one that can be improved, about.
     """
 
     level: Level[Any]
-    untaught: Level[Any]
     trials: int
-    arms: Sequence[str]
+    arms: Mapping[str, Arm]
     cases: Callable[[], Iterator[Case]]
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
     draws: int = 1
 
 
@@ -111,17 +135,19 @@ def parts(names: Sequence[str]) -> Iterator[Part]:
     """Yield the benchmarks of levels."""
     for name in names:
         level = level_named(name)
+        usual = Arm(level)
         match name:
             case "loops":
-                yield Part(level, level, 64, (UNTAUGHT, DEFAULT), _of_loops, {"model": "none"})
+                yield Part(level, 64, {UNTAUGHT: Arm(level, {"model": "none"}), DEFAULT: usual}, _of_loops)
             case "llvm":
-                arms = (UNTAUGHT, DEFAULT, HISTORY)
-                yield Part(level, level, 100, arms, _of_llvm, {"policy": "none"}, draws=3)
+                no_policy = {"policy": "none"}
+                less = {UNTAUGHT: Arm(NoLists(), no_policy), CORESET: Arm(level, no_policy)}
+                yield Part(level, 100, {**less, DEFAULT: usual, HISTORY: usual}, _of_llvm, draws=3)
             case "graph":
                 # What a class begins with is the paper's: the store is all that is learnt.
-                yield Part(level, level, 24, (UNTAUGHT, HISTORY), _of_graph)
+                yield Part(level, 24, {UNTAUGHT: usual, HISTORY: usual}, _of_graph)
             case _:
-                yield Part(level, StructureAlone(), 32, (UNTAUGHT, DEFAULT), _of_hlo)
+                yield Part(level, 32, {UNTAUGHT: Arm(StructureAlone()), DEFAULT: usual}, _of_hlo)
 
 
 def _of_loops() -> Iterator[Case]:
@@ -195,7 +221,7 @@ def copy_history(
         done = {store.task(key).program for key in over}
         for each in alike:
             if each.load().text not in done:
-                search(part, each, DEFAULT, seconds, store, compares=True)
+                search(part, each, HISTORY, seconds, store, compares=True)
     shutil.copy(known, path)
     program = case.load()
     with open_store(path) as store:
@@ -208,9 +234,8 @@ def search(
     part: Part, case: Case, arm: str, seconds: float | None, store: Store, *, compares: bool = False
 ) -> Row:
     """Search a program; return the best value so far after each trial, and when that was."""
-    level = part.untaught if arm == UNTAUGHT else part.level
-    options = part.options if arm == UNTAUGHT else {}
-    settings = Settings(level.name, searcher_options=dict(options))
+    level = part.arms[arm].level
+    settings = Settings(level.name, searcher_options=dict(part.arms[arm].options))
     program, budget = case.load(), Budget(trials=part.trials, seconds=seconds)
     found = tune_program(level, program, budget=budget, settings=settings, store=store, compares=compares)
     trials = store.run_trials(found.run.id, level.steps)
