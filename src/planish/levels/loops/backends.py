@@ -295,9 +295,10 @@ class HostBackend:
 
 
 NEEDED: dict[IsaName, frozenset[str]] = {
-    # VL for shorter registers where lanes are summed, DQ for the logic of floating-point numbers (VANDPS).
-    "avx512": frozenset({"avx512f", "avx512vl", "avx512dq", "fma"}),
-    "avx2": frozenset({"avx2", "fma"}),
+    # VL for shorter registers where lanes are summed, DQ for the logic of floating-point numbers (VANDPS), BW
+    # and F16C for elements narrower than the arithmetic. Only virtual machines hide some of them.
+    "avx512": frozenset({"avx512f", "avx512vl", "avx512dq", "avx512bw", "fma"}),
+    "avx2": frozenset({"avx2", "f16c", "fma"}),
 }
 """Instruction set to the features of a processor that its code needs."""
 

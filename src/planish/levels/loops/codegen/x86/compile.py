@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Register
 
-from planish.core import TargetError
 from planish.core.task import cpu_features
 from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout, refuse_quads
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
@@ -339,18 +338,6 @@ def where_aligned(arguments: Iterable[int], size: int, quick: bytes, plain: byte
 
 # Trees
 
-_FOR_NARROW: dict[IsaName, frozenset[str]] = {"avx512": frozenset({"avx512bw"}), "avx2": frozenset({"f16c"})}
-"""Features of every processor with these instruction sets that a virtual machine may hide."""
-
-
-def _check_narrow(name: IsaName) -> None:
-    """Refuse an instruction set without the instructions for narrow elements; raises TargetError."""
-    if lacking := _FOR_NARROW[name] - cpu_features():
-        raise TargetError(
-            f"this processor lacks {', '.join(sorted(lacking))}, for elements narrower than the arithmetic",
-            'Use the portable back end: backend="portable".',
-        )
-
 
 def compile_tree(
     tree: LoopTree,
@@ -378,7 +365,6 @@ def compile_tree(
     """
     arithmetic, used = arithmetic_of(tree), frozenset[str]()
     if any(b.dtype != arithmetic for b in tree.buffers):
-        _check_narrow(isa)
         used = cpu_features() if extras is None else extras
     features = isa_of(isa, arithmetic, used)
     if not features.forms.dot:
