@@ -1,16 +1,16 @@
-"""What a search gains by what planish knows beforehand, on 30 programs a level that nothing has learnt from.
+"""What a search gains by what planish knows beforehand, on 30 programs a level that nothing has learned from.
 
     python experiments/learned.py [--levels loops llvm graph hlo] [--programs 30] [--seconds S]
     python experiments/learned.py --table            # of what was measured so far
 
 Each program is searched by the level's default searcher, with as many trials each time (or for as many
-seconds), without anything learnt, and as by default. For `llvm`, both the coreset and the policy are learnt:
+seconds), without anything learned, and as by default. For `llvm`, both the coreset and the policy are learned:
 one more search has the coreset alone. For `llvm` and `graph` it is also searched by a user who has tuned the
 other programs of its kind before. A search that is over is a line of the results, so the same
 command goes on where it was stopped.
 
 The table has means over programs: the trials, and seconds, to 95 % of the best value that any search of the
-program found, over those of the search without anything learnt; the share of that value after 8 trials; and
+program found, over those of the search without anything learned; the share of that value after 8 trials; and
 on how many programs it took more than 1.1 times as many trials. The value is the speed; for `llvm` what is
 saved over -Oz, and for `hlo`, which has two objectives, what the hypervolume has grown. For `llvm`, whose
 costs are exact, trials do not depend on what else the machine does.
@@ -51,9 +51,9 @@ from planish.tuning.settings import Budget, Settings
 
 ROOT = Path(__file__).parents[1]
 SHARE, FIRST, SLOWER = 0.95, 8, 1.1
-UNTAUGHT, CORESET, DEFAULT, HISTORY = "nothing learnt", "coreset alone", "default", "with history"
+UNTAUGHT, CORESET, DEFAULT, HISTORY = "nothing learned", "coreset alone", "default", "with history"
 SEED = 9000
-"""Of the drawn programs; no model has learnt from those of this seed."""
+"""Of the drawn programs; no model has learned from those of this seed."""
 LEARNT_FROM = 34
 """Networks of the shipped table of gains."""
 SIZES = range(20, 250)
@@ -89,7 +89,7 @@ class Arm:
     """A search.
 
     Args:
-        level: as by default, or with less learnt.
+        level: as by default, or with less learned.
         options: of the searcher.
     """
 
@@ -144,7 +144,7 @@ def parts(names: Sequence[str]) -> Iterator[Part]:
                 less = {UNTAUGHT: Arm(NoLists(), no_policy), CORESET: Arm(level, no_policy)}
                 yield Part(level, 100, {**less, DEFAULT: usual, HISTORY: usual}, _of_llvm, draws=3)
             case "graph":
-                # What a class begins with is the paper's: the store is all that is learnt.
+                # What a class begins with is the paper's: the store is all that is learned.
                 yield Part(level, 24, {UNTAUGHT: usual, HISTORY: usual}, _of_graph)
             case _:
                 yield Part(level, 32, {UNTAUGHT: Arm(StructureAlone()), DEFAULT: usual}, _of_hlo)
