@@ -4,10 +4,10 @@
     python experiments/learned.py --table            # of what was measured so far
 
 Each program is searched by the level's default searcher, with as many trials each time (or for as many
-seconds), without anything learned, and as by default. For `llvm`, both the coreset and the policy are learned:
+seconds), without anything learned, and as by default. For `llvm`, the coreset and the policy are learned:
 one more search has the coreset alone. For `llvm` and `graph` it is also searched by a user who has tuned the
-other programs of its kind before. A search that is over is a line of the results, so the same
-command goes on where it was stopped.
+other programs of its kind before. A search that is over is a line of the results, so the same command goes on
+where it was stopped.
 
 The table has means over programs: the trials, and seconds, to 95 % of the best value that any search of the
 program found, over those of the search without anything learned; the share of that value after 8 trials; and
