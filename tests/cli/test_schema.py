@@ -37,7 +37,8 @@ CHEAP = {
 
 COSTLY = {
     "inspect", "validate", "compare", "passes", "bench-passes", "corpus build", "corpus card", "corpus label",
-    "corpus costs", "corpus tokens", "learn", "models fit", "models evaluate", "policy train", "policy evaluate",
+    "corpus costs", "corpus tokens", "learn", "models fit", "models evaluate", "policy train",
+    "policy evaluate",
 }  # fmt: skip
 """Commands that need a model, a module or a corpus: their documents are written by the same function."""
 

@@ -78,9 +78,18 @@ def test_an_image_read_by_every_second_element_is_walked_by_vectors_where_lanes_
     assert narrow.choices(narrow.start())["vector"] == "c"
 
 
-@pytest.mark.parametrize(("second", "at"), [(1 << 20, "c"), (8 << 20, "none")])
-def test_a_padded_image_beyond_the_second_cache_is_copied_in_parts(second: int, at: str) -> None:
-    image = "O[c,y,x] += pad(I[c,y+r-1,x+s-1],0) * W[c,r,s]"
-    program = parse(image, {}, {"O": (64, 112, 112), "I": (64, 112, 112), "W": (64, 3, 3)})
-    found = TemplateSpace(program, Target("", WIDE, machine=machine(second)))
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("O[c,y,x] += pad(I[c,y+r-1,x+s-1],0) * W[c,r,s]", "c"),
+        ("O[c,y,x] max= pad(I[c,y+r-1,x+s-1],0) * W[c,r,s]", "c"),
+        ("O[y,x,c] += pad(I[y+r-1,x+s-1,c],0) * W[r,s,c]", "none"),  # windows of rows overlap
+        ("O[c,y,x] += pad(I[k,y+r-1,x+s-1],0) * W[c,k,r,s]", "none"),  # each load serves several channels
+    ],
+)
+def test_slices_of_a_padded_image_that_is_loaded_for_each_operation_are_copied_one_after_the_other(
+    text: str, at: str
+) -> None:
+    program = parse(text, dict.fromkeys("cyx", 64) | {"r": 3, "s": 3} | ({"k": 64} if "k" in text else {}))
+    found = TemplateSpace(program, Target("", WIDE, machine=machine(1 << 20)))
     assert found.choices(found.start())["pack I"] == at

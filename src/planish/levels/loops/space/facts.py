@@ -258,11 +258,6 @@ def is_large(facts: Facts, operand: Moves) -> bool:
     return operand.elements * item_bytes(facts) > second_cache(facts)
 
 
-def is_beyond(facts: Facts, operand: Moves) -> bool:
-    """Return whether an operand's copy with edges is too large for the second cache, unless made in parts."""
-    return operand.padded and operand.single and is_large(facts, operand)
-
-
 def spilled(facts: Facts, operand: Moves, vector: str, vectors: int) -> float:
     """Return which share of the second cache a register tile's panel takes, beyond what does no harm."""
     if not _wanders(facts, operand, vector) or _reuses(facts, operand) <= 1:

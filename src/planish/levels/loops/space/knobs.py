@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import islice, permutations
+from itertools import islice, permutations, takewhile
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from planish.levels.loops.space.facts import (
     Moves,
     RegisterTile,
     cycles,
-    is_beyond,
     is_copied,
     is_large,
     is_scattered,
@@ -415,12 +414,12 @@ def pack(context: KnobContext, tensor: str) -> Options:
     # A result is wanted in sequence, too: else each is stored lane by lane.
     wanted = moves.strides.get(vector, 1) != 1 if is_output else is_copied(facts, moves, vector)
     scattered = not is_output and is_scattered(facts, moves, vector)
-    beyond = not is_output and not wanted and is_beyond(facts, moves)
-    options = {"none": KnobOption((), 0.02 if wanted else 0.3 if scattered or beyond else 1.0)}
+    apart = 0 if is_output or wanted else _slices(context, moves)
+    options = {"none": KnobOption((), 0.02 if wanted else 0.3 if scattered or apart else 1.0)}
     for depth in range(len(facts.around), len(context.outer) + 1):
         around, inside = context.outer[:depth], context.order[depth:]
         if not is_output:
-            weight = _copy_weight(context, moves, around, windows=beyond)
+            weight = _copy_weight(context, moves, around)
         elif any(axis in facts.nest.reduced for axis, _ in around):
             weight = 0.0
         else:
@@ -430,7 +429,7 @@ def pack(context: KnobContext, tensor: str) -> Options:
             at = loop_text(around[-1]) if around else "root"
             options[at] = KnobOption(
                 (Pack(moves.tensor, at, nest=facts.nest_name),),
-                weight * (1.0 if wanted or scattered or beyond else 0.1),
+                weight * (1.0 if wanted or scattered or 0 < depth <= apart else 0.1),
             )
     if moves.tensor in facts.program.constants:
         options["ahead"] = KnobOption(
@@ -440,11 +439,22 @@ def pack(context: KnobContext, tensor: str) -> Options:
     return options
 
 
-def _copy_weight(context: KnobContext, moves: Moves, around: Order, *, windows: bool) -> float:
-    """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often.
+def _slices(context: KnobContext, moves: Moves) -> int:
+    """Count the outer loops of which each iteration reads a slice of its own of a tensor with edges.
 
-    Windows overlap: of those a larger one is preferred, if it is inside a loop.
+    Only of tensors that each operation of a tile loads anew, as in depthwise convolutions and pools: there a
+    copy of the whole with edges, through a far cache, takes a large share of the time.
     """
+    tile, facts = context.tile, context.facts
+    loaded = all(axis in moves.strides for axis in (tile.vector, *(axis for axis, _ in tile.rows)))
+    read_again = prod(facts.size.values()) > moves.elements
+    if not (moves.padded and moves.single and loaded and read_again):
+        return 0
+    return len([*takewhile(lambda loop: loop[0] in moves.alone, context.outer)])
+
+
+def _copy_weight(context: KnobContext, moves: Moves, around: Order) -> float:
+    """Prefer what is copied once, and of that the smallest tile; refuse what is copied too often."""
     facts = context.facts
     trips = context.trips(around)
     # Copied anew for each iteration that does not move it.
@@ -453,9 +463,6 @@ def _copy_weight(context: KnobContext, moves: Moves, around: Order, *, windows: 
     operations = prod(facts.size.values()) / (2 * facts.lanes)
     if again > 1 and again * moves.elements * COPY > COPIES_MAX * operations:
         return 0.0
-    if windows:
-        # Copied again, it costs as much as the copy of the whole that it saves.
-        return 1 / (again**2 * len(around)) if around else 0.1
     return (1 + 0.1 * len(around)) / again
 
 
