@@ -4,10 +4,11 @@
     python experiments/cc/build.py --lto [--evaluations 5000] [--only lua5.4 ...]
     python experiments/cc/build.py --seconds 2 [--rounds 3] [--jobs 2]
 
-Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh, patch
-and dpkg-dev. Each program is built by clang and by planish cc, and its own tests run on what planish cc made.
-The table has the `.text` of what is linked, and all bytes that are loaded. The budget of each file is a
-number of evaluations, so a busy machine does not change the table, and an interrupted search is continued.
+Fetches Debian's sources into build/cc, where all else happens too; needs clang, make, cmake, tclsh,
+patch, dpkg-dev and libgmock-dev. Each program is built by clang and by planish cc, and its own tests run
+on what planish cc made. The table has the `.text` of what is linked, and all bytes that are loaded. The
+budget of each file is a number of evaluations, so a busy machine does not change the table, and an
+interrupted search is continued.
 
 With --lto, whole programs are built, without unused and equal code, by `gcc -Os`, too. What counts is all
 that is loaded (--planish-objective flash), and the budget is that of a program.

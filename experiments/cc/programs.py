@@ -90,7 +90,9 @@ PROGRAMS = (
     Program(
         "zlib",
         "zlib 1.2.13",
-        configure="CC='{cc}' CFLAGS='{flags} -D_LARGEFILE64_SOURCE=1' ./configure",
+        # Its version script names functions that it does not have, which lld refuses otherwise.
+        configure="CC='{cc}' CFLAGS='{flags} -D_LARGEFILE64_SOURCE=1' LDFLAGS=-Wl,--undefined-version "
+        "./configure",
         build="make libz.a libz.so.1.2.13",
         products=("libz.so.1.2.13",),
         test="make test",
@@ -118,7 +120,7 @@ PROGRAMS = (
         "{cc} {flags} -I. png*.c -lz -lm -o pngtest && "
         "{cc} {flags} -I. contrib/libtests/pngvalid.c $(ls png*.c | grep -v pngtest) -lz -lm -o pngvalid",
         products=("pngtest", "pngvalid"),
-        test="./pngtest --strict pngtest.png && ./pngvalid --standard && ./pngvalid --progressive-read",
+        test="for test in tests/pngtest-all tests/pngvalid-*; do srcdir=. sh -e $test || exit 1; done",
         says="./pngtest pngtest.png out.png && cksum < out.png",
     ),
     Program(
@@ -139,9 +141,9 @@ PROGRAMS = (
         build="cmake --build build --target fmt",
         products=("build/libfmt.so.9.1.0",),
         test="cd test && for name in format-test printf-test; do "
-        "clang++-22 -w -std=c++17 -Igtest -I../include "
-        "-DFMT_SHARED $name.cc gtest/gmock-gtest-all.cc gtest-extra.cc test-main.cc util.cc "
-        "-L../build -lfmt -lpthread -o $name && LD_LIBRARY_PATH=../build ./$name || exit 1; done",
+        "clang++-22 -w -std=c++17 -I../include -DFMT_SHARED $name.cc gtest-extra.cc test-main.cc util.cc "
+        "-L../build -lfmt -lgmock -lgtest -lpthread -o $name && LD_LIBRARY_PATH=../build ./$name || exit 1; "
+        "done",
     ),
     Program(
         "fribidi",
@@ -158,7 +160,7 @@ PROGRAMS = (
         prepare="test -x configure || autoreconf -i",
         configure="CC='{cc}' CFLAGS='{flags}' ./configure --disable-shared --disable-docs "
         "--disable-maintainer-mode --without-oniguruma",
-        build="make jq",
+        build="make src/builtin.inc src/version.h jq",  # its Makefile lacks what builtin.lo includes
         products=("jq",),
         test="./jq -L tests/modules --run-tests tests/jq.test && ./jq --run-tests tests/base64.test",
         says="./jq -n -c '[range(200) | {{a: ., b: (. * 7919 % 1009 | tostring)}}] | group_by(.a % 7) "
