@@ -22,7 +22,12 @@ from cc.conftest import (
 from cc.test_cache import small_disk
 from fuzz_cc import TARGETS, clang_link_words, run_program
 from planish.cc.clang import Compiler
-from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, interface, loaded_bytes
+from planish.levels.llvm.bindings.elf import (
+    code_bytes,
+    function_bytes,
+    interface,
+    loaded_bytes,
+)
 from prepared_workers import PreparedWorkers
 
 FEW = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
@@ -71,6 +76,18 @@ MIXED_MAIN = """
 #include <stdio.h>
 int mixed(const unsigned char *, int), other(int);
 int main(void) { return printf("%d\\n", mixed((const unsigned char *)"iaeou", other(3))) < 0; }
+"""
+TEMPLATES = """
+template <class T> __attribute__((always_inline)) inline T least(T a, T b) { return a < b ? a : b; }
+template <class T> T twice(T a) { return least(a, T(9)) + a; }
+extern "C" int of_int(int a) { return twice(a) + least(a, 3); }
+extern "C" long of_long(long a) { return twice(a) * least(a, 4L); }
+"""
+WIDE = """
+int main(int n, char **words) {
+    unsigned __int128 much = (unsigned __int128)n << 70 | 63;
+    return (int)(much / (unsigned)(n * 9)) + mixed((const unsigned char *)words[0], n);
+}
 """
 
 
@@ -233,6 +250,28 @@ def test_a_shared_library_exports_what_its_version_script_says(place: Place, lin
     assert code_bytes(made) < code_bytes(own)
     code = "import ctypes; print(ctypes.CDLL('./libapi.so').mixed(b'iaeou', 5))"
     assert place.run(["python3", "-c", code]).stdout == "3254359\n"
+
+
+@pytest.mark.slow
+def test_a_library_exports_no_templates_that_clang_has_inlined(place: Place) -> None:
+    if not links(place, "lld"):
+        pytest.skip("clang does not link bitcode by lld here")
+    place.write("api.cc", TEMPLATES + SMALLER)
+    assert place.cc("-Oz", "-flto", "-fPIC", "-c", "api.cc").returncode == 0
+    own, made = compare(place, "-Oz", "-flto", "-shared", "-fuse-ld=lld", "api.o", output="libapi.so")
+    assert interface(own) == interface(made)
+
+
+@pytest.mark.slow
+def test_a_program_may_need_fewer_libraries_than_clangs(place: Place) -> None:
+    if not links(place, "lld") or "x86_64" not in place.as_clang("-dumpmachine").stdout:
+        pytest.skip("clang does not link bitcode by lld here, or not for x86-64")
+    place.write("wide.c", SMALLER + WIDE)
+    # clang's program takes the division from libgcc_s, since lld meets the calls late; an object takes it
+    # from libgcc.
+    words = ("-Oz", "-flto", "-fuse-ld=lld", "wide.c", "-o", "program")
+    done = place.cc(*words, "--planish-strict", **FEW)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.slow

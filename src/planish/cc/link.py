@@ -35,7 +35,7 @@ from planish.cc.settings import CompileSettings, ReadsFilesError, SearchError, p
 from planish.cc.size_search import SmallerModule, make_smaller, search
 from planish.cc.unoptimized import BITCODE, find_unoptimized
 from planish.core import PlanishError
-from planish.levels.llvm.bindings.elf import interface
+from planish.levels.llvm.bindings.elf import interface, needed_libraries
 from planish.levels.llvm.modules.evaluator import make_planned
 from planish.levels.llvm.modules.transform import Level, single, survived, whole_bindings
 from planish.sandbox.scratch import Scratch
@@ -299,7 +299,14 @@ class LinkOptimization:
     @cached_property
     def _start(self) -> bytes:
         """The module that the search starts from."""
-        return self._link.merge_unoptimized(self.inputs, self._cache) or self._merged
+        unoptimized = self._link.merge_unoptimized(self.inputs, self._cache)
+        if not unoptimized:
+            return self._merged
+        # A library would export templates that clang has inlined everywhere and left out of its objects.
+        more = survived(partial(_exported, unoptimized), frozenset[str])
+        return (
+            self._merged if more - survived(partial(_exported, self._merged), frozenset[str]) else unoptimized
+        )
 
     @property
     def _key(self) -> str:
@@ -393,6 +400,9 @@ class LinkOptimization:
         program = self._link.with_object(code, self.inputs)[0]
         if interface(program) != interface(own):
             raise SearchError("the program would have other symbols than clang's")
+        # It may need fewer: libraries are linked as needed, and libgcc has functions that libgcc_s has, too.
+        if more := needed_libraries(program) - needed_libraries(own):
+            raise SearchError(f"the program would need {min(more)}, and clang's does not")
         return program
 
     def _linked(self, choice: Choice, own: bytes) -> bytes:
@@ -419,6 +429,11 @@ class LinkOptimization:
             bitcode = by_level(self._start, entry.result)
         with self._generator() as generate:
             return replace(choice, code=generate(bitcode, choice.options))
+
+
+def _exported(bitcode: bytes) -> frozenset[str]:
+    with closing(single(whole_bindings().parse(bitcode))) as module:
+        return module.definitions().exported()
 
 
 def _levels(bitcode: bytes) -> tuple[Level, ...]:

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from levels.llvm.bindings.samples import FORMS
 from planish.core import TargetError
-from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, functions, loaded_bytes
+from planish.levels.llvm.bindings.elf import (
+    code_bytes,
+    function_bytes,
+    functions,
+    interface,
+    loaded_bytes,
+    needed_libraries,
+)
 from planish.levels.llvm.bindings.libraries import open_bindings
 
 NAMES = st.sampled_from(
@@ -107,3 +114,24 @@ def test_local_and_global_functions_are_found(tmp_path: Path):
     found = functions(path, ["forms", "callee", "personality", "table", "nothing"])
     assert set(found) == {"forms", "callee"}
     assert found["forms"] != found["callee"]
+
+
+def test_an_interface_does_not_depend_on_the_order_of_functions(tmp_path: Path):
+    if not (compiler := shutil.which("gcc") or shutil.which("clang")):
+        pytest.skip("no C compiler is here")
+    begin = "#include <stdio.h>\n#include <string.h>\nint shared;\n"
+    copies = "char *copies(char *to, char *from, long n) { return memcpy(to, from, n); }\n"
+    writes = 'int writes(void) { return fputs("x", stdout); }\n'
+    main = "int main(int n, char **words) { return n > 9 ? *copies(words[0], words[1], n) : writes(); }\n"
+
+    def built(source: str, *words: str) -> bytes:
+        (tmp_path / "source.c").write_text(source)
+        command = [compiler, "-w", "-O1", "-fno-builtin", "-fno-pie", "-no-pie", *words, "source.c"]
+        subprocess.run([*command, "-o", "program"], cwd=tmp_path, check=True, capture_output=True)
+        return (tmp_path / "program").read_bytes()
+
+    program = built(begin + copies + writes + main)
+    assert interface(program) == interface(built(begin + writes + copies + main))
+    assert interface(program) != interface(built(begin + copies + writes + main, "-rdynamic"))
+    needed = needed_libraries(built(begin + copies + writes + main, "-Wl,--no-as-needed", "-lm"))
+    assert needed - needed_libraries(program) == {"libm.so.6"}

@@ -48,6 +48,8 @@ COMMON: Signatures = {
     ),
     "LLVMGetFirstFunction": (c_void_p, c_void_p),
     "LLVMGetNextFunction": (c_void_p, c_void_p),
+    "LLVMGetFirstGlobal": (c_void_p, c_void_p),
+    "LLVMGetNextGlobal": (c_void_p, c_void_p),
     "LLVMGetValueName2": (c_void_p, c_void_p, POINTER(c_size_t)),
     "LLVMIsDeclaration": (c_int, c_void_p),
     "LLVMGetLinkage": (c_int, c_void_p),

@@ -66,6 +66,7 @@ WITHOUT = "elim-avail-extern"
 """The pass that makes declarations of what was left out."""
 FUNCTION = 0xFFFFFFFF  # LLVMAttributeFunctionIndex
 _AVAILABLE_EXTERNALLY = 1  # LLVMAvailableExternallyLinkage
+_OWN = (_AVAILABLE_EXTERNALLY, 8, 9)  # and LLVMInternalLinkage, LLVMPrivateLinkage
 _BODY = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
 
 
@@ -140,6 +141,13 @@ class Definitions:
         kind = self._kind(attribute)
         has = self.functions.LLVMGetEnumAttributeAtIndex
         return frozenset(name for name, handle in self.by_name.items() if has(handle, FUNCTION, kind))
+
+    def exported(self) -> frozenset[str]:
+        """Name the functions and variables that are defined for other modules, too."""
+        functions = self.functions
+        variables = (each for each in self._all("Global") if not functions.LLVMIsDeclaration(each))
+        found = (*self._defined(), *variables)
+        return frozenset(self._name(each) for each in found if functions.LLVMGetLinkage(each) not in _OWN)
 
     def instructions(self) -> dict[str, int]:
         """Count the instructions of each, as of a module."""

@@ -26,14 +26,14 @@ _RELOCATABLE = 1
 _RISCV, _CALLS, _RELAX = 243, (18, 19), 51
 """The processor, and its relocations of calls, and of what the linker may make shorter."""
 _SHORTENED = 4
-_DYNAMIC, _DYNSYM, _VERSYM = 6, 11, 0x6FFFFFFF
+_DYNAMIC, _DYNSYM, _VERSYM, _VERNEED = 6, 11, 0x6FFFFFFF, 0x6FFFFFFE
 _UNWIND, _FRAME_START = ".eh_frame", 8
 _RELOCATED = {".rela.eh_frame": True, ".rel.eh_frame": False}
 """Sections of relocations of the unwind table, and whether their entries have addends."""
 _BESIDE = (".rodata.", ".gcc_except_table.", ".ARM.exidx.text.", ".ARM.extab.text.")
 """Sections of single functions with -ffunction-sections: jump tables, and tables of exceptions."""
-_NAMES = (1, 14, 15, 29)
-"""Entries of the dynamic section that are strings: libraries, the own name, and paths of libraries."""
+_LIBRARY, _NAMES = 1, (14, 15, 29)
+"""Entries of the dynamic section that are strings: libraries; the own name, and paths of libraries."""
 
 
 class _Layout:
@@ -46,6 +46,7 @@ class _Layout:
         self.dynamic = struct.Struct(order + ("QQ" if wide else "II"))
         self._half = struct.Struct(order + "H")
         self.word = struct.Struct(order + "I")
+        self._needed, self._version = struct.Struct(order + "HHIII"), struct.Struct(order + "IHHII")
         self._relocation = struct.Struct(order + ("QQq" if wide else "IIi"))
         self._plain = struct.Struct(order + ("QQ" if wide else "II"))
         self._wide = wide
@@ -63,6 +64,20 @@ class _Layout:
         """Yield of each relocation with an addend: where it is, and its kind."""
         for offset, info, _ in self._relocation.iter_unpack(table):
             yield offset, info & (0xFFFFFFFF if self._wide else 0xFF)
+
+    def versions(self, table: bytes) -> Iterator[tuple[int, int]]:
+        """Yield of each version of a library's symbols: its number, and its name's offset."""
+        file = 0
+        while True:
+            _, count, _, first, next_file = self._needed.unpack_from(table, file)
+            at = file + first
+            for _ in range(count):
+                _, _, number, name, next_version = self._version.unpack_from(table, at)
+                yield number, name
+                at += next_version
+            if not next_file:
+                return
+            file += next_file
 
     def symbols(self, table: bytes) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield of each symbol: its name's offset, kind, section, value and size."""
@@ -234,8 +249,8 @@ def interface(data: bytes) -> str:
     """Name what other files see of a program or library; raises as `sections` does.
 
     Returns:
-        A digest of its kind, its loader, the symbols that it exports with their versions, and the libraries
-        and paths that it names.
+        A digest of its kind, its loader, the symbols that it exports with their versions, its own name and
+        its paths of libraries.
     """
     listed, layout = sections(data), _layout(data)
     parts: list[object] = [layout.header.unpack_from(data)[1]]
@@ -244,17 +259,33 @@ def interface(data: bytes) -> str:
     if table := tables.get(_DYNSYM):
         strings, rows = _content(data, listed[table.link]), layout.symbols(_content(data, table))
         versions = layout.halves(_content(data, tables[_VERSYM])) if _VERSYM in tables else ()
+        needed = dict(layout.versions(_content(data, tables[_VERNEED]))) if _VERNEED in tables else {}
+        # A variable of a library that is copied into the program has a version of the library's, whose
+        # number depends on which functions the linker meets before; its name does not.
+        names = [_string(strings, needed[number]) if number in needed else number for number in versions]
         exported = (
-            (_string(strings, name), kind, versions[index] if versions else 0)
+            (_string(strings, name), kind, names[index] if names else 0)
             for index, (name, kind, section, _, _) in enumerate(rows)
             if section
         )
-        parts += sorted(exported)
-    if table := tables.get(_DYNAMIC):
-        strings = _content(data, listed[table.link])
-        entries = layout.dynamic.iter_unpack(_content(data, table))
-        parts += [(tag, _string(strings, value)) for tag, value in entries if tag in _NAMES]
+        parts += sorted(exported, key=repr)
+    parts += _dynamic_strings(data, _NAMES)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def needed_libraries(data: bytes) -> set[str]:
+    """Return the libraries that a program or library names; raises as `sections` does."""
+    return {name for _, name in _dynamic_strings(data, (_LIBRARY,))}
+
+
+def _dynamic_strings(data: bytes, tags: Collection[int]) -> list[tuple[int, str]]:
+    listed = sections(data)
+    table = next((section for section in listed if section.kind == _DYNAMIC), None)
+    if not table:
+        return []
+    strings = _content(data, listed[table.link])
+    entries = _layout(data).dynamic.iter_unpack(_content(data, table))
+    return [(tag, _string(strings, value)) for tag, value in entries if tag in tags]
 
 
 @dataclass(frozen=True)
