@@ -79,6 +79,26 @@ def test_an_image_read_by_every_second_element_is_walked_by_vectors_where_lanes_
 
 
 @pytest.mark.parametrize(
+    ("text", "sizes", "split"),
+    [
+        ("C[m,n] += A[m,k] * B[k,n]", (32, 1024, 1024), "64"),
+        ("C[m,n] += A[m,k] * B[k,n]", (512, 1024, 1024), "none"),  # a copy pays
+        ("C[m,n] += A[m,k] * B[k,n]", (32, 512, 512), "none"),  # B stays in the second cache
+        ("C[m,n] += A[m,k] * B[k,n]", (32, 4096, 256), "none"),  # few rows
+        ("C[b,m,n] += A[b,m,k] * B[b,k,n]", (32, 512, 512), "none"),  # B of each b stays
+    ],
+)
+def test_a_reduction_is_split_outside_all_else_where_few_rows_read_a_matrix_beyond_the_second_cache(
+    text: str, sizes: tuple[int, int, int], split: str
+) -> None:
+    program = parse(text, dict(zip("mnk", sizes, strict=True)) | ({"b": 16} if "b" in text else {}))
+    space = TemplateSpace(program, Target("", WIDE, machine=machine(2 << 20)))
+    chosen = space.choices(space.start())
+    assert chosen["reduce"] == split
+    assert (chosen["order"].split()[0] == f"k:{split}") == (split != "none")
+
+
+@pytest.mark.parametrize(
     ("text", "at"),
     [
         ("O[c,y,x] += pad(I[c,y+r-1,x+s-1],0) * W[c,r,s]", "c"),

@@ -205,6 +205,8 @@ STREAM_ROWS = (8, 16)
 """Rows that are read side by side where a matrix is streamed, the default first."""
 REDUCE_TILES = (64, 128, 256, 512, 1024)
 """Steps of a reduction that is split for a cache."""
+SLABS = 8
+"""Splits of a matrix that is read by rows, at least; fewer rows stay in a cache by themselves."""
 SECOND_CACHE = 1 << 20
 """A usual size, in bytes, for a target that does not state its own."""
 
@@ -296,18 +298,29 @@ def streamed(facts: Facts, vector: str) -> str | None:
 
 
 def slab(facts: Facts, vector: str) -> tuple[str, int] | None:
-    """Find the split of a reduction that goes outside all else, where what all panels read is too large.
+    """Find the split of a reduction that goes outside all else, where what is read again is too large.
 
-    Each panel of a tensor that vectors are loaded from is multiplied by all of another tensor. If that does
-    not stay in the third cache, it comes from memory for each panel; its columns of one split do stay.
+    A matrix of many rows that are far apart, and which is not copied, comes from a far cache, page by page,
+    for each row of tiles; its rows of one split stay in the second cache. Each panel of a tensor that vectors
+    are loaded from is multiplied by all of another tensor. If that does not stay in the third cache, it comes
+    from memory for each panel; its columns of one split do stay.
 
     Returns:
         A reduced axis and a step; None where everything stays, or nothing would.
     """
-    cache, axes = facts.machine.cache(3), [axis for axis in facts.reduced_axes if axis != vector]
-    if cache is None or not axes:
+    axes = [axis for axis in facts.reduced_axes if axis != vector]
+    if not axes:
         return None
-    axis, most = max(axes, key=lambda each: facts.size[each]), cache.size / 2
+    axis, rows = max(axes, key=lambda each: facts.size[each]), REDUCE_TILES[0]
+    for operand in facts.operands:
+        split = _read_by_rows(facts, operand, vector) * rows / facts.size[axis]
+        near = 0 < split <= second_cache(facts) / 2 and axis in operand.strides
+        if near and facts.size[axis] >= SLABS * rows and facts.fits(axis, rows):
+            return axis, rows
+    cache = facts.machine.cache(3)
+    if cache is None:
+        return None
+    most = cache.size / 2
     panels = {each for m in facts.operands if vector in m.strides for each in m.strides}
     for operand in facts.operands:
         if vector not in operand.strides and axis in operand.strides:
@@ -319,6 +332,18 @@ def slab(facts: Facts, vector: str) -> tuple[str, int] | None:
             if whole > most and steps:
                 return axis, steps[-1]
     return None
+
+
+def _read_by_rows(facts: Facts, operand: Moves, vector: str) -> int:
+    """Return the bytes of a matrix that is read again, not copied, and beyond the second cache; else 0."""
+    wanders = _wanders(facts, operand, vector) and operand.tensor not in facts.program.constants
+    if not wanders or not 1 < _reuses(facts, operand) < REUSES:
+        return 0
+    # What moves all tensors, as the number of a batch, is outside.
+    every = (*facts.operands, facts.output)
+    own = (axis for axis in operand.strides if any(axis not in moves.strides for moves in every))
+    size = prod(facts.size[axis] for axis in own) * item_bytes(facts)
+    return size if size > second_cache(facts) else 0
 
 
 def flows(facts: Facts, vector: str) -> bool:
