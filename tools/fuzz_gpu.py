@@ -3,9 +3,9 @@
 `PYTHONPATH=tools python tools/fuzz_gpu.py --device portable --pairs 20000` executes the kernels on PoCL, in a
 child process that is replaced when a kernel ends it; `--device oclgrind` on the simulator, which reports
 races and accesses outside buffers; `--device interpreter` by planish's own interpreter, with the same checks.
-The kernels of several pairs are compiled together, three of four such batches on PoCL without its optimizer,
-which takes most of the time. The simulator's own optimizer takes longer than it saves. `--kind` chooses
-products whose schedules have one kind of step.
+The kernels of several pairs are compiled together, equal ones once. On PoCL, 15 of 16 batches are compiled
+without its optimizer, which takes most of the time. The simulator's own optimizer takes longer than it saves.
+`--kind` chooses products whose schedules have one kind of step.
 Prints each failure with the numbers that give the pair again (`--first`), and a line of counts; the exit code
 is 1 where anything failed. With `--state FILE` the same command continues an interrupted campaign.
 """
@@ -13,6 +13,7 @@ is 1 where anything failed. With `--state FILE` the same command continues an in
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -60,7 +61,7 @@ PATIENCE_S = 120
 """Processor time of one pair: PoCL takes long to compile what is unrolled much."""
 BATCH = 16
 """Pairs whose kernels are compiled together."""
-SLOWLY = 4
+SLOWLY = 16
 """Each so manieth batch is optimized by PoCL, so that pointers declared `restrict` are used as such."""
 INTERPRETER = "interpreter"
 KINDS: Mapping[str, Sequence[str]] = {
@@ -185,12 +186,13 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Pair:
-    """A program with kernels, whose names are unique in a batch.
+    """A program with kernels.
 
     Args:
         program: what is computed.
         candidate: the schedule.
-        kernels: how.
+        kernels: how; only equal kernels have equal names.
+        sources: their texts, one by one, after that of their functions.
         inputs: of the program.
         expected: its outputs.
     """
@@ -198,6 +200,7 @@ class Pair:
     program: Program
     candidate: Candidate
     kernels: GpuProgram
+    sources: Sequence[str]
     inputs: Arrays
     expected: Mapping[str, Inexact]
 
@@ -233,11 +236,31 @@ def draw_pair(asked: Asked, number: int) -> Pair | tuple[str, str]:
         kernels = space.kernels(candidate)
     except ScheduleError as error:
         return "refused", str(error)
-    named = {
-        field: tuple(replace(kernel, name=f"{kernel.name}_{number}_") for kernel in getattr(kernels, field))
-        for field in ("kernels", "ahead")
-    }
-    return Pair(program, candidate, replace(kernels, **named), inputs, expected)
+    return Pair(program, candidate, *named_by_text(kernels), inputs, expected)
+
+
+def named_by_text(kernels: GpuProgram) -> tuple[GpuProgram, list[str]]:
+    """Name kernels and functions by their text, so that those of several pairs are one OpenCL program.
+
+    Two of five kernels are those of another schedule of the same program, and PoCL compiles and links each by
+    itself.
+    """
+    functions, *texts = re.split(r"^(?=__kernel)", kernel_source(kernels, OPENCL), flags=re.MULTILINE)
+    mark, names = _digest(functions), dict[str, str]()
+    sources = [re.sub(r"\bp_\w+", rf"\g<0>_{mark}", text) for text in (functions, *texts)]
+    for i, kernel in enumerate((*kernels.ahead, *kernels.kernels), 1):
+        own_name = re.compile(rf"\b{kernel.name}\b")
+        names[kernel.name] = f"run_{_digest(own_name.sub('', sources[i]))}"
+        sources[i] = own_name.sub(names[kernel.name], sources[i])
+    ahead, launched = (
+        tuple(replace(kernel, name=names[kernel.name]) for kernel in found)
+        for found in (kernels.ahead, kernels.kernels)
+    )
+    return replace(kernels, ahead=ahead, kernels=launched), sources
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def compiled(device: str, pairs: Sequence[Pair], *, quick: bool) -> dict[int, OpenClDevice | PlanishError]:
@@ -245,14 +268,12 @@ def compiled(device: str, pairs: Sequence[Pair], *, quick: bool) -> dict[int, Op
     from planish.levels.loops.gpu.opencl import OpenClDevice
 
     os.environ["PYOPENCL_BUILD_OPTIONS"] = "-cl-opt-disable" if quick and device == "portable" else ""
-    texts = [
-        re.sub(r"\bp_\w+", rf"\g<0>_{i}", kernel_source(pair.kernels, OPENCL)) for i, pair in enumerate(pairs)
-    ]
+    sources = dict.fromkeys(source for pair in pairs for source in pair.sources)
     try:
-        whole = OpenClDevice("\n".join(texts), device)
+        whole = OpenClDevice("\n".join(sources), device)
         return dict.fromkeys(map(id, pairs), whole)
     except PlanishError:
-        return {id(pair): _alone(text, device) for pair, text in zip(pairs, texts, strict=True)}
+        return {id(pair): _alone("\n".join(pair.sources), device) for pair in pairs}
 
 
 def _alone(text: str, device: str) -> OpenClDevice | PlanishError:
