@@ -91,8 +91,8 @@ PROGRAMS = (
         "zlib",
         "zlib 1.2.13",
         # Its version script names functions that it does not have, which lld refuses otherwise.
-        configure="CC='{cc}' CFLAGS='{flags} -D_LARGEFILE64_SOURCE=1' LDFLAGS=-Wl,--undefined-version "
-        "./configure",
+        configure="CC='{cc}' CFLAGS='{flags} -D_LARGEFILE64_SOURCE=1' LDSHARED='{cc} -shared "
+        "-Wl,-soname,libz.so.1,--version-script,zlib.map,--undefined-version' ./configure",
         build="make libz.a libz.so.1.2.13",
         products=("libz.so.1.2.13",),
         test="make test",
