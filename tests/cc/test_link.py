@@ -22,12 +22,7 @@ from cc.conftest import (
 from cc.test_cache import small_disk
 from fuzz_cc import TARGETS, clang_link_words, run_program
 from planish.cc.clang import Compiler
-from planish.levels.llvm.bindings.elf import (
-    code_bytes,
-    function_bytes,
-    interface,
-    loaded_bytes,
-)
+from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, interface, loaded_bytes
 from prepared_workers import PreparedWorkers
 
 FEW = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}

@@ -303,10 +303,8 @@ class LinkOptimization:
         if not unoptimized:
             return self._merged
         # A library would export templates that clang has inlined everywhere and left out of its objects.
-        more = survived(partial(_exported, unoptimized), frozenset[str])
-        return (
-            self._merged if more - survived(partial(_exported, self._merged), frozenset[str]) else unoptimized
-        )
+        more = survived(partial(_exports_more, unoptimized, self._merged), bool)
+        return self._merged if more else unoptimized
 
     @property
     def _key(self) -> str:
@@ -431,9 +429,12 @@ class LinkOptimization:
             return replace(choice, code=generate(bitcode, choice.options))
 
 
-def _exported(bitcode: bytes) -> frozenset[str]:
-    with closing(single(whole_bindings().parse(bitcode))) as module:
-        return module.definitions().exported()
+def _exports_more(bitcode: bytes, other: bytes) -> bool:
+    with (
+        closing(single(whole_bindings().parse(bitcode))) as module,
+        closing(single(whole_bindings().parse(other))) as compared,
+    ):
+        return not module.definitions().exported() <= compared.definitions().exported()
 
 
 def _levels(bitcode: bytes) -> tuple[Level, ...]:
