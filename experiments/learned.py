@@ -117,18 +117,21 @@ class Part:
     """The benchmark of a level.
 
     Args:
-        level: as by default.
         trials: of each search.
-        arms: the searches by name.
+        arms: the searches by name; the last one has the level as by default.
         cases: yields the programs.
         draws: programs that are searched for each one that can be improved, about.
     """
 
-    level: Level[Any]
     trials: int
     arms: Mapping[str, Arm]
     cases: Callable[[], Iterator[Case]]
     draws: int = 1
+
+    @property
+    def level(self) -> Level[Any]:
+        """Return the level as by default."""
+        return [*self.arms.values()][-1].level
 
 
 def parts(names: Sequence[str]) -> Iterator[Part]:
@@ -138,16 +141,16 @@ def parts(names: Sequence[str]) -> Iterator[Part]:
         usual = Arm(level)
         match name:
             case "loops":
-                yield Part(level, 64, {UNTAUGHT: Arm(level, {"model": "none"}), DEFAULT: usual}, _of_loops)
+                yield Part(64, {UNTAUGHT: Arm(level, {"model": "none"}), DEFAULT: usual}, _of_loops)
             case "llvm":
                 no_policy = {"policy": "none"}
                 less = {UNTAUGHT: Arm(NoLists(), no_policy), CORESET: Arm(level, no_policy)}
-                yield Part(level, 100, {**less, DEFAULT: usual, HISTORY: usual}, _of_llvm, draws=3)
+                yield Part(100, {**less, DEFAULT: usual, HISTORY: usual}, _of_llvm, draws=3)
             case "graph":
                 # What a class begins with is the paper's: the store is all that is learned.
-                yield Part(level, 24, {UNTAUGHT: usual, HISTORY: usual}, _of_graph)
+                yield Part(24, {UNTAUGHT: usual, HISTORY: usual}, _of_graph)
             case _:
-                yield Part(level, 32, {UNTAUGHT: Arm(StructureAlone()), DEFAULT: usual}, _of_hlo)
+                yield Part(32, {UNTAUGHT: Arm(StructureAlone()), DEFAULT: usual}, _of_hlo)
 
 
 def _of_loops() -> Iterator[Case]:

@@ -12,7 +12,6 @@ same command goes on, and shows what there is.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from language import LISTS, VARIANTS
 from numpy.typing import NDArray
+from small_model import BATCH, HELD, RATE, Record, read_records, train_small_model
 
 from planish.core import rng
 from planish.levels.llvm.passes.catalogue import elements
@@ -36,19 +36,15 @@ from planish.train.corpus.answers import (
 )
 from planish.train.cost_tables import read_joined
 from planish.train.labeling.choice import lists_of_table
-from planish.train.optimization import TrainingProgress
 from planish.train.samples import Sample
-from planish.train.text_training import TextConfig, train_text
+from planish.train.text_training import TextConfig
 
 LABELS = Path(__file__).parents[1] / "labels"
 TABLES = [LABELS / "joined-lists.npz", LABELS / "heldout-joined-lists.npz"]
-BATCH, RATE, EVALUATIONS = 2048, 2e-3, 4
-"""Tokens of a step; the peak learning rate; records."""
-HELD = 150
-"""Texts that are held back, at most."""
+EVALUATIONS, VALIDATED = 4, 150
+"""Records; texts that are held back, at most."""
 SHOWN = [name for name in VARIANTS if name != "lists alone"]
 NATS, SAVED, BACKED = "nats an answer", "improvement", "improvement with -Oz as backup"
-Record = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ def examples_of(asked: argparse.Namespace) -> Datasets:
     learnt, held = (
         [one for one in some if text_samples(tokenizer, [one], asked.context)] for some in (learnt, held)
     )
-    some = [held[place] for place in rng(0).permutation(len(held))[:HELD].tolist()]
+    some = [held[place] for place in rng(0).permutation(len(held))[:VALIDATED].tolist()]
     return Datasets(learnt, some, tokenizer, shape, asked.judged)
 
 
@@ -143,7 +139,7 @@ def trained(datasets: Datasets, name: str, asked: argparse.Namespace) -> list[Re
     kept = rng(1).permutation(len(datasets.learnt))[: max(1, round(share * len(datasets.learnt)))].tolist()
     some = [datasets.learnt[place] for place in kept]
     samples = text_samples(datasets.tokenizer, some, datasets.shape.context, tasks)
-    asking, path, records = datasets.asking(), asked.folder / f"{name}.jsonl", list[Record]()
+    asking = datasets.asking()
     listed = sum(len(one.tokens) - one.begin for one in asking) / len(asking)
     every = -(-asked.steps // EVALUATIONS)
     config = TextConfig(asked.steps, 0, asked.folder / f"{name}.checkpoint", BATCH, rate=RATE, every=every)
@@ -154,19 +150,8 @@ def trained(datasets: Datasets, name: str, asked: argparse.Namespace) -> list[Re
         answers = answers_of(datasets.shape, arrays, datasets.tokenizer, answering, code=False)
         return summary(evaluate_answers(answering, answers))
 
-    def show(progress: TrainingProgress) -> None:
-        if progress.held is not None:
-            records.append({"step": progress.step, NATS: progress.held * listed, **progress.metrics})
-            with path.open("a") as out:
-                out.write(json.dumps(records[-1]) + "\n")
-            left = f"{progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left"
-            print(
-                f"{name}: step {progress.step:,}, {records[-1][NATS]:.3f} nats an answer, {left}", flush=True
-            )
-
-    print(f"{name}: {len(samples):,} texts, {sum(len(one.tokens) for one in samples):,} tokens", flush=True)
-    train_text(samples, asking, datasets.shape, config, show, judge)
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    train_small_model(samples, asking, datasets.shape, config, evaluate=judge)
+    return [{**record, NATS: record[HELD] * listed} for record in read_records(config)]
 
 
 def by_step(found: Mapping[str, Sequence[Record]]) -> None:

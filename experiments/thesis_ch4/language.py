@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from small_model import train_small_model
 
 from planish.core import rng
 from planish.levels.llvm.passes.catalogue import elements
@@ -36,8 +37,7 @@ from planish.train.corpus.answers import (
 )
 from planish.train.cost_tables import read_joined
 from planish.train.labeling.choice import lists_of_table
-from planish.train.optimization import TrainingProgress
-from planish.train.text_training import TextConfig, train_text
+from planish.train.text_training import TextConfig
 
 BATCH, EVALUATIONS, LISTS = 8192, 8, 40
 VARIANTS: Mapping[str, tuple[float, Tasks]] = {
@@ -132,19 +132,8 @@ def trained(bench: Bench, name: str) -> tuple[Parameters, float]:
     whole = sum(len(one.tokens) for one in text_samples(bench.tokenizer, bench.learnt, bench.shape.context))
     steps = max(1, round(bench.epochs * whole / BATCH))
     config = TextConfig(steps, 0, bench.folder / f"{name}.checkpoint", BATCH, every=-(-steps // EVALUATIONS))
-    tokens = sum(len(one.tokens) for one in samples)
-    print(f"\n## {name}: {len(samples):,} texts, {tokens:,} tokens, {steps:,} steps\n")
-    parameters, metrics = train_text(samples, held, bench.shape, config, step)
+    parameters, metrics = train_small_model(samples, held, bench.shape, config)
     return parameters, metrics["perplexity held back"]
-
-
-def step(progress: TrainingProgress) -> None:
-    if progress.held is not None:
-        print(
-            f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}, "
-            f"{progress.rate:,.0f} tokens/s",
-            flush=True,
-        )
 
 
 def judged(bench: Bench, parameters: Parameters, tasks: Tasks) -> list[EvaluatedAnswer]:

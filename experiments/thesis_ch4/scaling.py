@@ -29,14 +29,14 @@ from planish.models.decoder import DecoderShape
 STORED = Path(__file__).with_suffix(".json")
 SIZES = ((32, 2), (64, 3), (128, 4))
 """Width and depth of the networks."""
-BATCH, RATE, EVALUATIONS, HELD, DRAWS = 2048, 2e-3, 4, 64, 10_000
+EVALUATIONS, HELD, DRAWS = 4, 64, 10_000
 Results = dict[str, Any]
 
 
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("file", type=Path, nargs="?", help="by 'planish corpus tokens'")
-    given.add_argument("--steps", type=int, default=100, help=f"of {BATCH:,} tokens at most")
+    given.add_argument("--steps", type=int, default=100, help="of 2,048 tokens at most")
     given.add_argument("--minutes", type=float, default=math.inf, help="after which it stops, to go on later")
     given.add_argument("--folder", type=Path, default=Path("build/scaling"), help="where checkpoints are")
     given.add_argument("--table", action="store_true", help="show what was stored")
@@ -49,9 +49,9 @@ def main() -> None:
 def trained(asked: argparse.Namespace) -> None:
     """Train all sizes, the smallest first, and store what they lose on texts that are held back."""
     import torch
+    from small_model import BATCH, RATE, train_small_model
 
-    from planish.train.optimization import TrainingProgress
-    from planish.train.text_training import TextConfig, train_text
+    from planish.train.text_training import TextConfig
     from planish.train.token_file import read_tokens
     from planish.train.torch_decoder import nll_sum, text_batch, turns_of
 
@@ -65,18 +65,8 @@ def trained(asked: argparse.Namespace) -> None:
         count = sum(math.prod(size) for size in shape.parameters().values())
         checkpoint, every = asked.folder / f"{count}.checkpoint", -(-asked.steps // EVALUATIONS)
         config = TextConfig(asked.steps, 0, checkpoint, BATCH, RATE, every, prompts=True, balance=True)
-        tokens = 0.0
-
-        def show(progress: TrainingProgress, count: int = count) -> None:
-            nonlocal tokens
-            if progress.held is None:
-                return
-            line = f"{count:,} parameters, step {progress.step:,}: loss {progress.loss:.3f}, held back "
-            print(f"{line}{progress.held:.3f}, {progress.rate:,.0f} tokens/s", flush=True)
-            if progress.step < asked.steps and time.monotonic() > end:
-                raise SystemExit("stopped; the same command goes on")
-
-        parameters, metrics = train_text(file.samples, held, shape, config, show)
+        left = (end - time.monotonic()) / 60
+        parameters, metrics = train_small_model(file.samples, held, shape, config, minutes=left)
         weights, turns = (
             {name: torch.from_numpy(each) for name, each in parameters.items()},
             turns_of(shape, "cpu"),

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from single_pass_examples import single_pass_examples, translation, translation_samples
 from single_pass_tables import Translation, show
+from small_model import BATCH, RATE, train_small_model
 
 from planish.levels.llvm.bindings.libraries import open_bindings
 from planish.levels.llvm.passes.catalogue import base_name, elements
@@ -29,13 +30,12 @@ from planish.models.decoder import DecoderShape, continued, remembered
 from planish.models.feedback import bleu, same_code
 from planish.models.ir_text import Tokenizer
 from planish.train.corpus.reader import read_corpus
-from planish.train.optimization import TrainingProgress
-from planish.train.text_training import TextConfig, train_text
+from planish.train.text_training import TextConfig
 
 PASSES, TRIED = 60, 40
 """So many passes, as in the thesis; those that change most of so many functions each."""
 UNCHANGED = 40
-BATCH, RATE, EVALUATIONS = 2048, 2e-3, 20
+EVALUATIONS = 20
 Pairs = Mapping[str, Sequence[tuple[str, str]]]
 
 
@@ -127,28 +127,11 @@ def trained(
     samples, held = (
         translation_samples(tokenizer, some, shape.context) for some in (datasets.learnt, datasets.held)
     )
-    parameters = sum(int(np.prod(size)) for size in shape.parameters().values())
-    tokens = sum(len(one.tokens) for one in samples)
-    print(f"{parameters:,} parameters; {len(samples):,} texts of {tokens:,} tokens, {len(held):,} held back")
     every = -(-asked.steps // EVALUATIONS)
-    config = TextConfig(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
-    steps = list[int]()
-
-    def step(progress: TrainingProgress) -> None:
-        steps.append(progress.step)
-        show_step(progress)
-
-    found, metrics = train_text(samples, held, shape, config, step)
-    if steps and steps[-1] < asked.steps:
-        raise SystemExit("stopped; the same command goes on")
+    config = TextConfig(asked.steps, 0, asked.folder / "passes.checkpoint", BATCH, rate=RATE, every=every)
+    found, metrics = train_small_model(samples, held, shape, config)
     print(f"the weights of step {metrics['step']:,.0f}: perplexity {metrics['perplexity held back']:.3f}")
     return found
-
-
-def show_step(progress: TrainingProgress) -> None:
-    if progress.held is not None:
-        line = f"step {progress.step:,}: loss {progress.loss:.3f}, held back {progress.held:.3f}"
-        print(f"{line}, {progress.rate:,.0f} tokens/s, {progress.left / 60:.0f} minutes left", flush=True)
 
 
 def answered(

@@ -12,23 +12,21 @@ to 4.9.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from language import Bench, bench_of
 from numpy.typing import NDArray
+from small_model import BATCH, HELD, RATE, Record, read_records, train_small_model
 
 from planish.levels.llvm.ir.features import instruction_schema
 from planish.models.policy_files import SavedPolicy, write_policy
 from planish.train.corpus.answers import answers_of, evaluate_answers, summary, text_samples
-from planish.train.optimization import TrainingProgress
-from planish.train.text_training import TextConfig, train_text
+from planish.train.text_training import TextConfig
 
-BATCH, RATE, EVALUATIONS, HELD = 2048, 2e-3, 8, 100
-"""Tokens of a step; records, at each of which so many texts are read that are held back."""
+EVALUATIONS, VALIDATED = 8, 100
+"""Records, at each of which so many texts are read that are held back."""
 OBJECTIVE = "instructions"
 COLUMNS = (
     "improvement", "improvement with -Oz as backup", "improvement of the labels", "lists that fail",
@@ -36,7 +34,6 @@ COLUMNS = (
     "code compiles", "exact match",
 )  # fmt: skip
 PANELS = {"(a) lists": COLUMNS[:4], "(b) counts": COLUMNS[4:8], "(c) code": COLUMNS[8:]}
-Record = Mapping[str, Any]
 
 
 def main() -> None:
@@ -65,37 +62,20 @@ def trained(bench: Bench, asked: argparse.Namespace) -> list[Record]:
     samples, held = (
         text_samples(bench.tokenizer, some, bench.shape.context) for some in (bench.learnt, bench.others)
     )
-    held = held[:HELD]
-    parameters = sum(int(np.prod(size)) for size in bench.shape.parameters().values())
-    tokens = sum(len(one.tokens) for one in samples)
-    print(f"{parameters:,} parameters; {len(samples):,} functions that fit, ", end="")
-    print(f"{tokens:,} tokens; {len(held):,} held back", flush=True)
-    every, path = -(-asked.steps // EVALUATIONS), asked.folder / "records.jsonl"
-    config = TextConfig(asked.steps, 0, asked.folder / "checkpoint", BATCH, rate=RATE, every=every)
+    every = -(-asked.steps // EVALUATIONS)
+    config = TextConfig(asked.steps, 0, asked.folder / "curve.checkpoint", BATCH, rate=RATE, every=every)
     asking = [one for one in bench.held if text_samples(bench.tokenizer, [one], bench.shape.context)]
-    asking, last = asking[: asked.judged], 0
+    asking = asking[: asked.judged]
 
     def judge(arrays: Mapping[str, NDArray[np.float32]]) -> Mapping[str, float]:
         answers = answers_of(bench.shape, arrays, bench.tokenizer, asking, code=True)
         return summary(evaluate_answers(asking, answers))
 
-    def show(progress: TrainingProgress) -> None:
-        nonlocal last
-        last = progress.step
-        if progress.held is not None:
-            record = {"step": last, "tokens": last * BATCH, "held back": progress.held, **progress.metrics}
-            with path.open("a") as out:
-                out.write(json.dumps(record) + "\n")
-            rate, left = progress.rate, progress.left / 60
-            print(f"step {last:,}, {rate:,.0f} tokens/s, {left:.0f} minutes left", flush=True)
-
-    found, metrics = train_text(samples, held, bench.shape, config, show, judge)
-    if last and last < asked.steps:
-        raise SystemExit("stopped; the same command goes on")
+    found, metrics = train_small_model(samples, held[:VALIDATED], bench.shape, config, evaluate=judge)
     schema, longest = instruction_schema(OBJECTIVE), max(len(one.answer.passes) for one in bench.learnt)
     made = "curve", "llvm", schema, bench.tokenizer.passes, longest, bench.shape, found, metrics, len(samples)
     write_policy(SavedPolicy(*made, vocabulary=bench.tokenizer.to_json()), asked.folder / "model.safetensors")
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return read_records(config)
 
 
 def table(records: Sequence[Record]) -> None:
@@ -103,7 +83,7 @@ def table(records: Sequence[Record]) -> None:
     print(f"\n| tokens | held back, nats | {' | '.join(COLUMNS)} |\n|---{'|---' * (len(COLUMNS) + 1)}|")
     for record in records:
         cells = [f"{record[name]:.3f}" if name in record else "" for name in COLUMNS]
-        print(f"| {record['tokens']:,} | {record['held back']:.3f} | {' | '.join(cells)} |")
+        print(f"| {record['tokens']:,} | {record[HELD]:.3f} | {' | '.join(cells)} |")
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
