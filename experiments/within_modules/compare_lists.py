@@ -1,10 +1,13 @@
 """What the lists of the search within modules save on functions that nothing has learnt from.
 
     python experiments/within_modules/compare_lists.py [--objective instructions] [--beside FILE ...]
+    python experiments/within_modules/compare_lists.py --corpus FILE [--split validation] --beside FILE
 
 Functions are of packages that no list and no policy was made from (those of the sample), each by itself after
 the initial pipeline. The table has what is saved over -Oz's own simplification of a function after each
-number of lists, the usual one first: of the shipped lists, and of files as `find_lists.py` writes them.
+number of lists, the usual one first: of the shipped lists, and of files as `find_lists.py` writes them. Those
+take turns with the coreset, except for a target's, which are an order of their own. With a split, functions
+are of all its other packages. The second table has the packages by themselves.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ from planish.levels.llvm.passes.catalogue import drop_unsafe_passes
 from planish.levels.llvm.passes.pipeline import print_pipeline
 from planish.sandbox.fork_pool import Watchdog, forked
 from planish.train.background import HELD_OUT
-from planish.train.corpus.reader import read_corpus
-from planish.train.corpus.shards import Row
+from planish.train.corpus.reader import SAMPLE, read_corpus
+from planish.train.corpus.shards import SPLITS, Row
 
 OBJECTIVES = ("text_bytes", "instructions")
 COUNTS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 48
@@ -65,18 +68,22 @@ class Listed:
         return None
 
 
-def costs_on(rows: Sequence[Row], lists: Sequence[Passes], objective: str) -> Floats:
-    """Return what functions cost after each list, infinite where it failed; those that fail after the first
-    list are left out."""
+def costs_on(rows: Sequence[Row], lists: Sequence[Passes], objective: str) -> tuple[Floats, list[str]]:
+    """Return what functions cost after each list, infinite where it failed, and the package of each.
+
+    Functions that fail after the first list are left out.
+    """
     done = forked(rows, Listed(lists, objective), list[int | None] | None, 1, at_once=25)
-    found = [each.answer for each in done if each.answer and each.answer[0]]
-    return np.array([[np.inf if cost is None else cost for cost in each] for each in found])
+    found = [(each.item.package, each.answer) for each in done if each.answer and each.answer[0]]
+    costs = [[np.inf if cost is None else cost for cost in each] for _, each in found]
+    return np.array(costs), [package for package, _ in found]
 
 
 def lists_of(file: Path) -> list[Passes]:
-    """Read the lists of a file, by turns with the coreset, as the search has them."""
-    first = json.loads(file.read_text(encoding="utf-8"))["first"]
-    return [passes for passes, _ in in_turns([(tuple(each["passes"]), each["saves"]) for each in first])]
+    """Read the lists of a file, by turns with the coreset, as the search has them; a target's as they are."""
+    data = json.loads(file.read_text(encoding="utf-8"))
+    first = [(tuple(each["passes"]), each["saves"]) for each in data["first"]]
+    return [passes for passes, _ in (in_turns(first) if "simplify" in data else first)]
 
 
 def saved(costs: Floats, order: Sequence[int]) -> Iterator[float]:
@@ -86,25 +93,31 @@ def saved(costs: Floats, order: Sequence[int]) -> Iterator[float]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--objective", choices=OBJECTIVES, default=OBJECTIVES[0])
     given.add_argument("--functions", type=int, default=250)
     given.add_argument("--beside", type=Path, nargs="+", default=())
+    given.add_argument("--corpus", type=Path, default=SAMPLE)
+    given.add_argument("--split", choices=SPLITS)
     asked = given.parse_args()
     orders = {"shipped": [passes for passes, _ in in_turns(shipped_lists().first)]}
     orders |= {str(file): lists_of(file) for file in asked.beside}
     lists = [
         *dict.fromkeys([shipped_lists().simplify, *(each for order in orders.values() for each in order)])
     ]
-    rows = [row for row in read_corpus() if row.package in HELD_OUT]
+    held = list(read_corpus(asked.corpus, asked.split))
+    rows = [row for row in held if (row.package in HELD_OUT) == (asked.split is None)]
     rows = random.Random(0).sample(rows, min(asked.functions, len(rows)))
-    costs = costs_on(rows, lists, asked.objective)
+    costs, packages = costs_on(rows, lists, asked.objective)
     print(f"{len(costs):,} functions, by {asked.objective}\n")
     print(f"| lists | {' | '.join(map(str, COUNTS))} |\n|---{'|--:' * len(COUNTS)}|")
-    for name, order in orders.items():
-        shares = saved(costs, [lists.index(passes) for passes in order])
-        print(f"| {name} | {' | '.join(f'{share:.2%}' for share in shares)} |", flush=True)
+    for package in ("", *sorted({*packages})):
+        chosen = costs[[package in ("", each) for each in packages]]
+        for name, order in orders.items():
+            shares = saved(chosen, [lists.index(passes) for passes in order])
+            label = f"{package} {name}".strip()
+            print(f"| {label} | {' | '.join(f'{share:.2%}' for share in shares)} |", flush=True)
 
 
 if __name__ == "__main__":
