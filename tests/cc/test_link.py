@@ -22,7 +22,13 @@ from cc.conftest import (
 from cc.test_cache import small_disk
 from fuzz_cc import TARGETS, clang_link_words, run_program
 from planish.cc.clang import Compiler
-from planish.levels.llvm.bindings.elf import code_bytes, function_bytes, interface, loaded_bytes
+from planish.levels.llvm.bindings.elf import (
+    code_bytes,
+    function_bytes,
+    interface,
+    loaded_bytes,
+    needed_libraries,
+)
 from prepared_workers import PreparedWorkers
 
 FEW = {"PLANISH_EVALUATIONS": "60", "PLANISH_SECONDS": ""}
@@ -253,8 +259,16 @@ def test_a_library_exports_no_templates_that_clang_has_inlined(place: Place) -> 
         pytest.skip("clang does not link bitcode by lld here")
     place.write("api.cc", TEMPLATES + SMALLER)
     assert place.cc("-Oz", "-flto", "-fPIC", "-c", "api.cc").returncode == 0
-    own, made = compare(place, "-Oz", "-flto", "-shared", "-fuse-ld=lld", "api.o", output="libapi.so")
-    assert interface(own) == interface(made)
+    words = ("-flto", "-shared", "-fuse-ld=lld", "api.o")
+    lock = ("--planish-lock", "planish.lock", "--planish-strict")
+    own = place.as_clang("-Oz", *words, "-o", "own.so")
+    done = place.cc("-Oz", *words, "-o", "libapi.so", *lock, **FEW)
+    assert (own.returncode, done.returncode, done.stderr) == (0, 0, "")
+    files = place.files()
+    assert interface(files["own.so"]) == interface(files["libapi.so"])
+    # The search starts from the objects themselves, so they are enough to repeat the link.
+    repeat_without_planish(place, "libapi.so", *words)
+    assert place.files()["alone"] == files["libapi.so"]
 
 
 @pytest.mark.slow
@@ -267,6 +281,20 @@ def test_a_program_may_need_fewer_libraries_than_clangs(place: Place) -> None:
     words = ("-Oz", "-flto", "-fuse-ld=lld", "wide.c", "-o", "program")
     done = place.cc(*words, "--planish-strict", **FEW)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_known_object_in_a_link_with_other_libraries_is_compared_with_clangs_program(place: Place) -> None:
+    if not links(place, "bfd"):
+        pytest.skip("clang does not link bitcode here")
+    place.write("api.c", SMALLER)
+    assert place.cc("-Oz", "-flto", "-fPIC", "-c", "api.c").returncode == 0
+    words = ("-Oz", "-flto", "-shared", "api.o")
+    compare(place, *words, output="libapi.so")
+    for more in (("-Wl,--no-as-needed", "-lm"), ("-Wl,-soname,libapi.so.2",), ("-Wl,--defsym=also=mixed",)):
+        own, made = compare(place, *words, *more, output="libapi.so")
+        assert interface(own) == interface(made)
+        assert needed_libraries(own) == needed_libraries(made)
 
 
 @pytest.mark.slow

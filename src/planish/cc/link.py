@@ -316,8 +316,11 @@ class LinkOptimization:
     def take_known(self) -> tuple[str, bytes] | None:
         """Link the object that is known, if there is one; return how it was made, and the report.
 
+        A program with other symbols, or that needs a library that clang's did not need, is not known: the
+        rest of the link has changed, so it is compared with clang's program of this link.
+
         Raises:
-            SearchError: the program is not like clang's any more.
+            SearchError: the object cannot be linked.
         """
         entry = self._cache.get(self._key)
         if not entry or not entry.is_enough(self._seconds, self._settings.evaluations):
@@ -328,8 +331,9 @@ class LinkOptimization:
         if entry.is_clangs:
             return "clang", entry.about
         program, messages = self._link.with_object(entry.code, self.inputs)
-        if json.loads(entry.about)["interface"] != interface(program):
-            raise SearchError("the program has other symbols than when it was searched")
+        about = json.loads(entry.about)
+        if about["interface"] != interface(program) or needed_libraries(program) - {*about["needed"]}:
+            return None
         self._link.install(program, self.inputs)
         pass_on(messages)
         return "known", entry.about
@@ -373,6 +377,7 @@ class LinkOptimization:
             **sizes(own, program or own, choice.passes),
             **choice.to_json(),
             "interface": interface(own),
+            "needed": sorted(needed_libraries(own)),
         }
         about = json.dumps({**report, "evaluations": n_evaluations, **times}).encode()
         if self._lock and not self._lock.entry:
