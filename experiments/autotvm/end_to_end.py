@@ -28,7 +28,6 @@ from planish.measure import Plan, Variant
 from planish.measure.comparison import remeasure
 from planish.measure.executors import LocalExecutor
 from planish.network.choices import choose_algorithms, choose_placements
-from planish.network.compiler import CHOICES_SHARE
 from planish.network.fusion import kernels_of
 from planish.network.ir import Network
 from planish.network.library.assembly import build
@@ -129,7 +128,7 @@ def measured(
     for side, used in configurations.items():
         report(f"{name}: {side}")
         begun, seconds = time.monotonic(), options.seconds if used.tunes else None
-        defaults = DefaultTimes(target, seconds and CHOICES_SHARE * seconds)
+        defaults = DefaultTimes(target, seconds)
         network = rewritten(source, used, defaults)
         if used.fuses:
             network, kernels = (

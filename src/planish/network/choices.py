@@ -1,14 +1,16 @@
 """Choice of a network's algorithms by measurement: of convolutions, of strips, and of copies.
 
 Each alternative is measured in the network, with default schedules, and equal layers have the same one. Where
-the time for that is over, choices follow from the estimates by which networks are compiled without tuning.
+no time is left, or it is expected to gain more in the search for schedules, choices follow from the estimates
+by which networks are compiled without tuning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from planish.network.fusion import Kernels, kernels_of
+from planish.network.fusion import Kernels, NetworkKernel, kernels_of
 from planish.network.ir import Network
 from planish.network.operators.winograd import POINTS, convolution_of, list_allowed_tiles, rewrite_winograd
 from planish.network.placing import place_tensors, placement_groups, tensors_of
@@ -19,6 +21,10 @@ from planish.network.rewrites.pipeline import (
 )
 from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
 from planish.network.tuning import DefaultTimes
+
+ALGORITHMS, STRIPS, PLACEMENTS = "algorithms", "strips", "placements"
+"""Choices, by which expected gains are told apart."""
+NOT_MEASURED = "no time is left to measure them, or tuning is expected to gain more with it"
 
 
 def choose_algorithms(
@@ -47,8 +53,10 @@ def choose_algorithms(
         chosen = {name: tile for name, layer in layers.items() if tile in shared[layer]}
         if tile and not chosen:
             continue
-        if times.is_over:
-            on_progress("algorithms of convolutions are estimated: the time to measure them is over")
+        affected = {layer for layer in shared if tile in shared[layer]}
+        before = _least(costs, affected)
+        if not times.gains.is_worth(ALGORITHMS, before if tile else None):
+            on_progress(f"algorithms of convolutions are estimated: {NOT_MEASURED}")
             return _choose_strips(
                 network, estimate_tiles(network, tolerance, times.target), times, on_progress
             )
@@ -59,12 +67,18 @@ def choose_algorithms(
             if name in layers and (name in chosen or not tile):
                 cost = costs[layers[name]]
                 cost[tile] = cost.get(tile, 0.0) + seconds
+        times.gains.note_gain(ALGORITHMS, before, _least(costs, affected))
     best = {layer: min(cost, key=lambda tile: cost[tile]) for layer, cost in costs.items()}
     count = sum(best[layer] > 0 for layer in layers.values())
     on_progress(f"{count} of {len(layers)} convolutions of 3x3 are quicker by Winograd's algorithm")
     return _choose_strips(
         network, {name: best[layer] for name, layer in layers.items() if best[layer]}, times, on_progress
     )
+
+
+def _least(costs: Mapping[object, Mapping[Any, float]], affected: Iterable[object]) -> float:
+    """Return the seconds of some layers, each with the best of the alternatives that were measured."""
+    return sum(min(costs[layer].values(), default=0.0) for layer in affected)
 
 
 def _choose_strips(
@@ -78,8 +92,10 @@ def _choose_strips(
     costs: dict[object, dict[int | None, float]] = {chain.kind(network): {} for chain in chains}
     for index in range(max(map(len, options), default=0)):
         rows = {c.output: each[index] for c, each in zip(chains, options, strict=True) if index < len(each)}
-        if times.is_over:
-            on_progress("strips of rows are estimated: the time to measure them is over")
+        affected = {chain.kind(network) for chain in chains if chain.output in rows}
+        before = _least(costs, affected)
+        if not times.gains.is_worth(STRIPS, before if index else None):
+            on_progress(f"strips of rows are estimated: {NOT_MEASURED}")
             return rewrite_by_estimates(network, tiles, times.target)
         variant = rewrite_algorithms(network, tiles, chains, rows)
         kernels = kernels_of(variant)
@@ -88,6 +104,7 @@ def _choose_strips(
             if chain is not None and chain.output in rows:
                 cost, key = costs[chain.kind(network)], rows[chain.output]
                 cost[key] = cost.get(key, 0.0) + seconds
+        times.gains.note_gain(STRIPS, before, _least(costs, affected))
     best = {kind: min(cost, key=lambda rows: cost[rows]) for kind, cost in costs.items()}
     chosen = {chain.output: best[chain.kind(network)] for chain in chains}
     count = sum(rows is not None for rows in chosen.values())
@@ -111,17 +128,28 @@ def choose_placements(
     """
     placed, kernels = place_tensors(network, fuse=fuse)
     groups = placement_groups(placed, kernels)
-    if not groups or times.is_over:
+    if not groups or not times.gains.is_worth(PLACEMENTS):
         return placed, kernels
-    timed = list[tuple[Kernels, Sequence[float]]]()
-    for variant, made in ((placed, kernels), place_tensors(network, fuse=fuse, apart=placed.placements)):
-        timed.append((made, times.measure(variant, made)))
-    slower = slower_groups(placed, groups, *timed)
+    within = times.measure(placed, kernels)
+    touching = sum(
+        seconds
+        for kernel, seconds in zip(kernels, within, strict=True)
+        if any(not _memories(placed, kernel).isdisjoint(group) for group in groups)
+    )
+    if not times.gains.is_worth(PLACEMENTS, touching):
+        return placed, kernels
+    variant, made = place_tensors(network, fuse=fuse, apart=placed.placements)
+    slower = slower_groups(placed, groups, (kernels, within), (made, times.measure(variant, made)))
     count = len(groups) - len(slower)
     on_progress(f"{count} of {len(groups)} groups of Concat and Slice are faster without copies")
     bases = set[str]().union(*slower)
     apart = {name for name, place in placed.placements.items() if place.base in bases}
     return place_tensors(network, fuse=fuse, apart=apart) if apart else (placed, kernels)
+
+
+def _memories(placed: Network, kernel: NetworkKernel) -> set[str]:
+    """Return the tensors in whose memory a kernel works."""
+    return {placed.memory(tensor)[0] for tensor in tensors_of(kernel)}
 
 
 def slower_groups(
@@ -141,7 +169,7 @@ def slower_groups(
     costs = [[0.0, 0.0] for _ in groups]
     for index, (kernels, times) in enumerate((within, copied)):
         for kernel, seconds in zip(kernels, times, strict=True):
-            touched = {placed.memory(tensor)[0] for tensor in tensors_of(kernel)}
+            touched = _memories(placed, kernel)
             for group, cost in zip(groups, costs, strict=True):
                 if not touched.isdisjoint(group):
                     cost[index] += seconds

@@ -47,9 +47,6 @@ COMPARISON_S = 20.0
 MODULE_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 """Ends of names of files that are StableHLO modules."""
 
-CHOICES_SHARE = 0.5
-"""Share of the time for tuning that measuring algorithms, strips and placements takes at most."""
-
 PRECISIONS: Mapping[str, str] = {"float32": "", "bf16": BFLOAT16, "int8": INT8}
 """Names of precisions, and the types of weights that a call reads a few times; empty for float32."""
 
@@ -298,7 +295,7 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     limit = request.tolerance or TOLERANCES.get(request.narrow, TOLERANCE)
     clock.end("reading")
     begun, seconds = time.monotonic(), request.seconds
-    defaults = DefaultTimes(target, seconds and CHOICES_SHARE * seconds)
+    defaults = DefaultTimes(target, seconds)
     network, front = rewrite_layouts(network), list[Point]()
     if request.narrow == INT8 and computes_integers(target):
         network, front = choose_integers(network, limit, own, feeds, defaults, on_progress)

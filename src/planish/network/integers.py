@@ -91,7 +91,7 @@ def choose_integers(
         The network, and its ways to be computed; none where no layer was measured.
     """
     layers = find_layers(network)
-    if not layers or times.is_over:
+    if not layers or not times.gains.is_worth("precision"):
         why = "the time to measure them is over" if layers else "none of them can"
         on_progress(f"no layers compute in int8: {why}")
         return network, []

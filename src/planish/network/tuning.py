@@ -37,6 +37,7 @@ from planish.levels.loops.roofline import least_work, quick_peak
 from planish.levels.loops.space.template import TemplateSpace
 from planish.measure.executors import LocalExecutor
 from planish.network.division import divide_rows, division_of, transfer_times
+from planish.network.expected_gains import ExpectedGains
 from planish.network.fusion import FusedKernel, Kernels
 from planish.network.ir import Network
 from planish.network.library.assembly import build
@@ -141,7 +142,7 @@ def tune(
     level, settings = LoopsLevel(), Settings(cores=target.cores)
     calls = Counter(kernel.program.text for kernel in kernels if not kernel.fixed_tree)
     programs = {kernel.program.text: kernel.program for kernel in kernels if not kernel.fixed_tree}
-    peak = quick_peak(target.toolchain["backend"]) * 1e9 * target.cores
+    peak = _peak(target)
     tuned = {
         text: Tuned(
             task_of(level, program, settings), calls[text], least_work(program) / peak, times.get(text, 0.0)
@@ -174,6 +175,11 @@ def tune(
             # What did not end in time is not stored, and has taken its time all the same.
             each.spent = max(each.spent, before + share)
     return {text: each.best for text, each in tuned.items() if each.best}
+
+
+def _peak(target: Target) -> float:
+    """Return the operations a second of a machine's cores."""
+    return quick_peak(target.toolchain["backend"]) * 1e9 * target.cores
 
 
 def next_search(tuned: Mapping[str, Tuned], seconds: float, left: float) -> tuple[str, float] | None:
@@ -376,19 +382,12 @@ class DefaultTimes:
 
     Args:
         target: this machine.
-        seconds: until `is_over`; None for no limit.
+        seconds: for measuring choices and for tuning; None for no limit.
     """
 
     def __init__(self, target: Target, seconds: float | None = None) -> None:
-        self.target = target
-        self._end = None if seconds is None else time.monotonic() + seconds
-        self._last_s = 0.0
+        self.target, self.gains = target, ExpectedGains(seconds)
         self._compiled: dict[str, Schedule] = {}
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether the time is over, or would be after a measurement as long as the last one."""
-        return self._end is not None and time.monotonic() + self._last_s > self._end
 
     def schedules(self, kernels: Kernels) -> dict[str, Schedule]:
         """Return the default schedule of each distinct kernel."""
@@ -401,6 +400,13 @@ class DefaultTimes:
     def measure(self, network: Network, kernels: Kernels) -> Sequence[float]:
         """Return the seconds of each kernel of a network."""
         begun = time.monotonic()
-        found = time_kernels(network, kernels, self.schedules(kernels), self.target)
-        self._last_s = time.monotonic() - begun
+        found, peak = time_kernels(network, kernels, self.schedules(kernels), self.target), _peak(self.target)
+        tunable = [
+            (kernel.program, seconds)
+            for kernel, seconds in zip(kernels, found, strict=True)
+            if isinstance(kernel, FusedKernel) and not kernel.fixed_tree
+        ]
+        rest = sum(max(0.0, seconds - least_work(program) / peak) for program, seconds in tunable)
+        distinct = len({program.text for program, _ in tunable})
+        self.gains.note_measurement(time.monotonic() - begun, rest, distinct)
         return found

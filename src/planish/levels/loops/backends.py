@@ -31,7 +31,7 @@ from planish.core import (
 )
 from planish.core.task import cpu_features
 from planish.levels.loops.ir.schedule import Schedule
-from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lang.program import BFLOAT16X2, QUADS, Program
 from planish.levels.loops.space.cursor import resolve
 
 if TYPE_CHECKING:
@@ -308,10 +308,18 @@ def supported_isas() -> list[IsaName]:
     return [name for name, needed in NEEDED.items() if needed <= cpu_features()]
 
 
-def multiplies_quads(backend: str) -> bool:
-    """Return whether a back end has an instruction for products of elements of four integers, here."""
+def multiplied_types(backend: str) -> frozenset[str]:
+    """Return the types of elements of several numbers whose products a back end computes, here."""
+    if backend == PREFERRED[-1]:
+        return frozenset({BFLOAT16X2})
     needed = {"x86-avx512": "avx512_vnni", "x86-avx2": "avx_vnni"}
-    return needed.get(backend) in cpu_features()
+    found = QUADS if needed.get(backend) in cpu_features() else ()
+    return frozenset((*found, BFLOAT16X2) if multiplies_pairs(backend) else found)
+
+
+def multiplies_pairs(backend: str) -> bool:
+    """Return whether a back end has an instruction for products of pairs of bfloat16, here."""
+    return backend == "x86-avx512" and "avx512_bf16" in cpu_features()
 
 
 def _x86(name: IsaName, machine: Machine) -> HostBackend:

@@ -93,6 +93,7 @@ _C_TYPES = {
     "qint8": "int8_t",
     "uint8x4": "uint32_t",
     "int8x4": "int32_t",
+    "bfloat16x2": "uint32_t",
     "int64": "int64_t",
 }
 """C has no name for the narrow ones that all compilers know, so there it is their bits."""

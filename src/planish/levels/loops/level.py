@@ -129,25 +129,25 @@ class LoopsLevel(Level["TensorProgram"]):
 
     def target(self, program: TensorProgram, cores: int) -> Target:
         """Describe this machine, or a device; raises TargetError where it lacks what is asked of it."""
-        from planish.levels.loops.lang.program import QINT8, QUADS, TF32
+        from planish.levels.loops.lang.program import PACKED, QINT8, TF32
 
         dtypes = {kind.dtype for _, kind in program.types}
         if is_gpu(program.backend):
             from planish.levels.loops.gpu.evaluator import gpu_target
 
-            if found := sorted(dtypes.intersection((QINT8, *QUADS))):
+            if found := sorted(dtypes.intersection((QINT8, *PACKED))):
                 what = f"element type '{found[0]}' is for CPUs"
                 raise TargetError(what, "Use bfloat16, or int8 with int32.")
             return gpu_target(program.backend, cores)
         if TF32 in dtypes:
             what = f"element type '{TF32}' is for the tensor cores of GPUs"
             raise TargetError(what, "Choose the target cuda:sm_80, or use float32.")
-        from planish.levels.loops.backends import multiplies_quads
-        from planish.levels.loops.codegen.kernel import refuse_quads
+        from planish.levels.loops.backends import multiplied_types
+        from planish.levels.loops.codegen.kernel import refuse_packed
 
         target = this_machine(cores, program.backend)
-        if not multiplies_quads(target.toolchain["backend"]):
-            refuse_quads(dtypes)
+        if not program.packed <= multiplied_types(target.toolchain["backend"]):
+            refuse_packed(program.packed)
         return target
 
     def cross_target(self, name: str) -> Target:
@@ -181,7 +181,7 @@ class LoopsLevel(Level["TensorProgram"]):
             return GpuSpace(program, target)
         target = with_machine(target)
         if name == "template":
-            return TemplateSpace(program, target, {} if program.quad_sums else vector_builds(target))
+            return TemplateSpace(program, target, {} if program.packed else vector_builds(target))
         if name == "steps":
             return CursorSpace(program, machine=machine_of(target))
         if name == "marked-steps":
@@ -219,6 +219,7 @@ class LoopsLevel(Level["TensorProgram"]):
             backend_named,
             backend_of,
             library_of,
+            multiplied_types,
             schedule_steps,
         )
 
@@ -226,8 +227,8 @@ class LoopsLevel(Level["TensorProgram"]):
         if library_of(candidate) or own not in PREFERRED:
             return ()
         schedule = schedule_steps(candidate)
-        # AVX512_VNNI and AVX-VNNI are features of their own, and LLVM's code has neither.
-        others = () if task.program.quad_sums else PREFERRED[PREFERRED.index(own) + 1 :]
+        packed = task.program.packed
+        others = [b for b in PREFERRED[PREFERRED.index(own) + 1 :] if packed <= multiplied_types(b)]
         builds = {own: schedule} | {name: schedule.then(UseBackend(name)) for name in others}
         chosen = backend_of(candidate) or own
         return tuple([b for name, b in builds.items() if name != chosen and backend_named(name).works()])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planish.core import TargetError
 from planish.levels.loops.ir.annotated import MEMORY, STACK, AnnotatedTree
 from planish.levels.loops.ir.tree import LoopTree, leaves
-from planish.levels.loops.lang.program import ARITHMETIC, DTYPES, INT8X4, QINT32, QUADS, UINT8X4
+from planish.levels.loops.lang.program import ARITHMETIC, BFLOAT16X2, DTYPES, PACKED, QINT32, QUADS
 
 if TYPE_CHECKING:
     from planish.levels.loops.codegen.objects import Section
@@ -107,12 +107,18 @@ def arithmetic_of(tree: LoopTree) -> str:
     return found.pop()
 
 
-def refuse_quads(dtypes: Iterable[str]) -> None:
-    """Refuse types of elements of four integers, as no instruction multiplies them; raises TargetError."""
-    if not set(QUADS).isdisjoint(dtypes):
+def refuse_packed(dtypes: Iterable[str]) -> None:
+    """Refuse types of elements of several numbers, as no instruction multiplies them; raises TargetError."""
+    found = {dtype for dtype in dtypes if dtype in PACKED}
+    if not found.isdisjoint(QUADS):
         raise TargetError(
-            f"products of {UINT8X4} and {INT8X4} need AVX512_VNNI or AVX-VNNI, and a back end for x86",
+            f"products of {' and '.join(QUADS)} need AVX512_VNNI or AVX-VNNI, and a back end for x86",
             "Use qint8, which is computed in float32.",
+        )
+    if found:
+        raise TargetError(
+            f"products of {BFLOAT16X2} need AVX512_BF16, or the portable back end",
+            "Use bfloat16, which is computed in float32.",
         )
 
 

@@ -31,11 +31,13 @@ from planish.levels.loops.lang.draft import (
 )
 from planish.levels.loops.lang.program import (
     ARITHMETIC,
+    BFLOAT16X2,
     COMPARISONS,
     DTYPES,
     INDICES,
     INPUTS_ONLY,
     INT8X4,
+    PACKED,
     POSITIONS,
     QINT8,
     QINT32,
@@ -52,7 +54,7 @@ from planish.levels.loops.lang.program import (
     accesses,
     number_text,
     parts,
-    sums_quads,
+    summed_type,
 )
 
 if TYPE_CHECKING:
@@ -74,8 +76,15 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
     return np.dtype(_NUMPY.get(dtype, dtype))
 
 
-_NUMPY = {TF32: "float32", QINT8: "int8", QUINT8: "uint8", UINT8X4: "uint32", INT8X4: "int32"}
-"""Type to NumPy's; an element of four integers is their bytes as one, the first integer lowest."""
+_NUMPY = {
+    TF32: "float32",
+    QINT8: "int8",
+    QUINT8: "uint8",
+    UINT8X4: "uint32",
+    INT8X4: "int32",
+    BFLOAT16X2: "uint32",
+}
+"""Type to NumPy's; an element of several numbers is their bytes as one integer, the first number lowest."""
 
 
 # Integers
@@ -127,19 +136,27 @@ MOST_QUADS = 2**31 // (4 * 255 * 128)
 """Products of quads whose sum fits into int32."""
 
 
-def check_quads(program: Program) -> None:
-    """Refuse elements of four integers outside sums of products that int32 holds; raises ProgramError."""
+def check_packed(program: Program) -> None:
+    """Refuse elements of several numbers outside sums of products; raises ProgramError.
+
+    Those of four integers are refused where int32 may not hold the sum.
+    """
     sums, types = program.quad_sums, {name: kind.dtype for name, kind in program.types}
     for s in program.statements:
-        quads = [a for a in accesses(s.value) if types[a.tensor] in QUADS]
-        if (quads or s.target.tensor in sums) and not sums_quads(s, types):
-            what = f"{s} is no sum of products of {UINT8X4} and {INT8X4}, the only use of elements of four"
-            raise ProgramError(what, "Write T[m,n] += A[m,k] * B[k,n], with one tensor of each type.")
-        if any(a.pad for a in quads):
-            raise ProgramError(f"padding of {quads[0].tensor} is not 0", "Elements of four are padded by 0.")
+        packed = [a for a in accesses(s.value) if types[a.tensor] in PACKED]
+        dtype = summed_type(s, types)
+        if (packed or s.target.tensor in sums) and not dtype:
+            uses = f"{UINT8X4} and {INT8X4}, or of two of {BFLOAT16X2}"
+            what = f"{s} is no sum of products of {uses}: such elements have no other use"
+            raise ProgramError(what, "Write T[m,n] += A[m,k] * B[k,n], with tensors of these types.")
+        if any(a.pad for a in packed):
+            what = f"padding of {packed[0].tensor} is not 0"
+            raise ProgramError(what, "Elements of several numbers are padded by 0.")
         terms = prod(program.size[axis] for axis in s.reduced_axes)
-        if quads and not 1 < terms <= MOST_QUADS:
-            what = f"{s} sums {terms:,} products of four, not 2 to {MOST_QUADS:,}"
+        if dtype and terms == 1:
+            raise ProgramError(f"{s} sums one product", "Sum at least two products of such elements.")
+        if dtype in QUADS and terms > MOST_QUADS:
+            what = f"{s} sums {terms:,} products of four, more than {MOST_QUADS:,}"
             raise ProgramError(what, "More may not fit into int32: sum in two statements, a part in each.")
         moved = {table.tensor for g in gathers(s.value) for table, _, _ in [parts_of(g)]}
         moved |= {a.tensor for a in accesses(s.value) if a.pad is not None}
@@ -296,7 +313,7 @@ def rounded_last(
     for s in statements:
         target = s.target
         narrow = ARITHMETIC[types[target.tensor]] != types[target.tensor]
-        converted = target.tensor not in read and sums_quads(s, types)
+        converted = target.tensor not in read and summed_type(s, types) in QUADS
         if s.reduce is None or not (narrow or converted):
             found.append(s)
             continue

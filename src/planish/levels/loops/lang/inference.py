@@ -41,7 +41,7 @@ from planish.levels.loops.lang.element_types import (
     INTEGER,
     check_integers,
     check_numbers,
-    check_quads,
+    check_packed,
     read_types,
     rounded_last,
     stored_types,
@@ -209,7 +209,7 @@ def check_program(program: Program, given: Shapes) -> None:
         check_integers(program)
     else:
         check_numbers(program)
-        check_quads(program)
+        check_packed(program)
     _check_memory(program)
 
 

@@ -21,6 +21,7 @@ DTYPES: Mapping[str, int] = {
     "qint8": 1,
     "uint8x4": 4,
     "int8x4": 4,
+    "bfloat16x2": 4,
     "int64": 8,
     "quint8": 1,
     "qint32": 4,
@@ -38,13 +39,17 @@ QINT8 = "qint8"
 UINT8X4, INT8X4 = "uint8x4", "int8x4"
 """Types of inputs whose elements are four integers; the product of one of each is their dot product."""
 QUADS = (UINT8X4, INT8X4)
+BFLOAT16X2 = "bfloat16x2"
+"""The type of inputs whose elements are two numbers of bfloat16; the product of two is their dot product."""
+PACKED: Mapping[str, int] = {UINT8X4: 4, INT8X4: 4, BFLOAT16X2: 2}
+"""Types of inputs whose elements are several numbers, and how many."""
 
 QUINT8 = "quint8"
 """The type that the reference has for the integers of `UINT8X4`; no program of a user has it."""
 QINT32 = "qint32"
 """The type of buffers that hold sums of products of `QUADS`: integers, which are read as float32."""
 
-INPUTS_ONLY = (TF32, QINT8, *QUADS)
+INPUTS_ONLY = (TF32, QINT8, *PACKED)
 """Types that nothing is written in."""
 
 INDICES = ("int32", "int64")
@@ -59,6 +64,7 @@ ARITHMETIC: Mapping[str, str] = {
     QINT8: "float32",
     UINT8X4: "float32",
     INT8X4: "float32",
+    BFLOAT16X2: "float32",
     QUINT8: "float32",
     QINT32: "float32",
     "int32": "int32",
@@ -66,7 +72,7 @@ ARITHMETIC: Mapping[str, str] = {
 }
 """Element type to the type that its elements are computed in, and summed."""
 
-COPIED: Mapping[str, str] = {**ARITHMETIC, "int8": "int8", UINT8X4: UINT8X4, INT8X4: INT8X4}
+COPIED: Mapping[str, str] = {**ARITHMETIC, "int8": "int8", **{dtype: dtype for dtype in PACKED}}
 """Element type to that of copies for the cache, which widen what is computed in float32."""
 
 COMPARISONS = ("<", "<=", "==", "!=")
@@ -355,15 +361,21 @@ class Program:
     def quad_sums(self) -> frozenset[str]:
         """Tensors that are sums of products of `QUADS`."""
         types = {name: kind.dtype for name, kind in self.types}
-        return frozenset([s.target.tensor for s in self.statements if sums_quads(s, types)])
+        return frozenset([s.target.tensor for s in self.statements if summed_type(s, types) in QUADS])
+
+    @cached_property
+    def packed(self) -> frozenset[str]:
+        """Types of `PACKED` that inputs have."""
+        return frozenset([kind.dtype for _, kind in self.types if kind.dtype in PACKED])
 
     @cached_property
     def flops(self) -> int:
         """Arithmetic operations in all; a reduction step counts as one, a function as one."""
+        types = {name: kind.dtype for name, kind in self.types}
         return sum(
             prod(self.size[axis] for axis in s.axes)
             * (count_operations(s.value) + (s.reduce is not None))
-            * (4 if s.target.tensor in self.quad_sums else 1)
+            * PACKED.get(summed_type(s, types), 1)
             for s in self.statements
         )
 
@@ -406,13 +418,17 @@ def count_operations(expr: Expr) -> int:
     return sum(1 for _ in applied(expr))
 
 
-def sums_quads(statement: Statement, types: Mapping[str, str]) -> bool:
-    """Return whether a statement is a sum of products of one tensor of each of `QUADS`."""
+def summed_type(statement: Statement, types: Mapping[str, str]) -> str:
+    """Return a type of `PACKED`, if a statement is a sum of products of its elements; else ''.
+
+    The sum of products of one tensor of each of `QUADS` has the first of them.
+    """
     match statement.value:
         case Apply("mul", (Access(tensor=a), Access(tensor=b))) if statement.reduce == "add":
-            return {types[a], types[b]} == set(QUADS)
+            found = {types[a], types[b]}
+            return UINT8X4 if found == set(QUADS) else BFLOAT16X2 if found == {BFLOAT16X2} else ""
         case _:
-            return False
+            return ""
 
 
 def factors_of(expr: Expr) -> list[Expr]:

@@ -38,7 +38,7 @@ from planish.levels.loops.reference.inputs import (
     usual_styles,
 )
 from planish.levels.loops.reference.mutations import Mutation, list_mutations
-from planish.levels.loops.reference.quads import chosen_over_integers
+from planish.levels.loops.reference.packed import chosen_over_numbers
 from planish.levels.loops.reference.reference import Trace, factors, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
@@ -213,7 +213,7 @@ class Case:
     shown: frozenset[Mutation] = frozenset()
 
 
-@chosen_over_integers
+@chosen_over_numbers
 def choose_cases(program: Program, seed: int, least: int = LEAST) -> list[Case]:
     """Choose inputs to verify a program's kernels on.
 
@@ -265,7 +265,7 @@ def _of_missing_signs(program: Program, seed: int, kept: Sequence[Case]) -> Iter
             yield case
 
 
-@chosen_over_integers
+@chosen_over_numbers
 def special_cases(program: Program, seed: int, cases: Sequence[Case], *, apart: bool = False) -> list[Case]:
     """Make inputs with special values; of programs of integers, from the whole range of their types.
 

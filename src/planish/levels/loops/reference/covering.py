@@ -38,7 +38,7 @@ from planish.levels.loops.reference.cases import (
 )
 from planish.levels.loops.reference.checking import Expected
 from planish.levels.loops.reference.inputs import aligned, make_inputs, must_be_positive, numbers_of
-from planish.levels.loops.reference.quads import chosen_over_integers
+from planish.levels.loops.reference.packed import chosen_over_numbers
 from planish.levels.loops.reference.reference import Trace, reference
 from planish.levels.loops.reference.views import Array, Arrays
 
@@ -203,7 +203,7 @@ class _Set(NamedTuple):
     reacts: Array
 
 
-@chosen_over_integers
+@chosen_over_numbers
 def varied_cases(program: Program, seed: int, most: int) -> list[Case]:
     """Choose random sets of inputs for a small program.
 

@@ -35,7 +35,7 @@ from planish.levels.loops.lang.program import (
     applied,
 )
 from planish.levels.loops.reference.bounds import Precision, quantum_of, representable
-from planish.levels.loops.reference.quads import elements_of, over_integers
+from planish.levels.loops.reference.packed import elements_of, over_numbers
 from planish.levels.loops.reference.views import Array, chunks
 
 FINEST = 1 << 16
@@ -392,7 +392,7 @@ def make_inputs(program: Program, seed: int = 0, styles: Styles | None = None) -
     Returns:
         Input to a contiguous array of the program's element type that starts at a cache line.
     """
-    if (whole := over_integers(program)) is not program:
+    if (whole := over_numbers(program)) is not program:
         return elements_of(program, make_inputs(whole, seed, styles))
     chosen = usual_styles(program) if styles is None else styles
     if program.arithmetic == INTEGER:

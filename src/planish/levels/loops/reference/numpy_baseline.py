@@ -34,7 +34,7 @@ from planish.levels.loops.lang.program import (
 )
 from planish.levels.loops.reference.bounds import TESTS, UFUNC, VALUES, filled_with, target_views
 from planish.levels.loops.reference.inputs import aligned
-from planish.levels.loops.reference.quads import integers_of, over_integers
+from planish.levels.loops.reference.packed import numbers_of, over_numbers
 from planish.levels.loops.reference.views import Array, Arrays, overhang, table_view, view
 
 Step = Callable[[], Any]
@@ -309,8 +309,8 @@ def numpy_callable(program: Program, arrays: Arrays) -> Callable[[], object]:
     Returns:
         What reads the inputs and writes the outputs, each time that it is called.
     """
-    if (whole := over_integers(program)) is not program:
-        return numpy_callable(whole, integers_of(program, arrays))
+    if (whole := over_numbers(program)) is not program:
+        return numpy_callable(whole, numbers_of(program, arrays))
     computed = {n: t for n, t in program.types if n not in program.integer_indices}
     narrow = [n for n in arrays if n in computed and computed[n].dtype != program.arithmetic]
     wide = {n: replace(t, dtype=program.arithmetic) for n, t in computed.items()}

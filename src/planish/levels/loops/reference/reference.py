@@ -45,7 +45,7 @@ from planish.levels.loops.reference.bounds import (
 )
 from planish.levels.loops.reference.checking import Expected, ReferenceOutputs
 from planish.levels.loops.reference.inputs import canceled, is_long
-from planish.levels.loops.reference.quads import integers_of, over_integers
+from planish.levels.loops.reference.packed import numbers_of, over_numbers
 from planish.levels.loops.reference.views import (
     CHUNK,
     Array,
@@ -189,8 +189,8 @@ def reference(
     Returns:
         Output to its elements, with their tolerances.
     """
-    if (whole := over_integers(program)) is not program:
-        return reference(whole, integers_of(program, inputs), block, changes, trace)
+    if (whole := over_numbers(program)) is not program:
+        return reference(whole, numbers_of(program, inputs), block, changes, trace)
     if program.arithmetic == INTEGER:
         return ReferenceOutputs(_integers(program, inputs, block, changes or {}, trace))
     precision = Precision.of(program.arithmetic)

@@ -21,7 +21,7 @@ from planish.levels.loops.codegen.kernel import (
     MachineCode,
     arithmetic_of,
     layout,
-    refuse_quads,
+    refuse_packed,
 )
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.ir_writer import Arithmetic, Lines, Val, Writer, flattened
@@ -41,7 +41,7 @@ from planish.levels.loops.ir.annotated import (
     Unrolled,
 )
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopId, LoopTree, Ref, Value, leaves, remaining
-from planish.levels.loops.lang.program import DTYPES, IDENTITY, Const
+from planish.levels.loops.lang.program import BFLOAT16X2, DTYPES, IDENTITY, Const
 from planish.levels.loops.lower.regalloc import annotate
 
 Positions = Mapping[LoopId, int]
@@ -243,6 +243,8 @@ class Leaves:
                 else:
                     row = self.arithmetic.index(self.arithmetic.first(found), extent)
                 return self.memory.load_at_stride(base, self._cell(base, site), site.lanes, row, int(stride))
+            case Call("mul", (Ref() as a, Ref())) if self.memory.is_pair(a):
+                return self._fused(value, self.writer.number(0.0), site)
             case Call("add", (Call("mul") as product, rest)) | Call("add", (rest, Call("mul") as product)):
                 return self._fused(product, self._value(rest, site), site)
             case Call(function, args):
@@ -250,7 +252,9 @@ class Leaves:
 
     def _fused(self, product: Call, addend: Val, site: Site) -> Val:
         """Write product + addend as one operation."""
-        factors = [self._value(a, site) for a in product.args]
+        factors, first = [self._value(a, site) for a in product.args], product.args[0]
+        if isinstance(first, Ref) and self.memory.is_pair(first):
+            return self.arithmetic.add_pairs(*factors, addend)
         return self.arithmetic.apply("fma", [*factors, addend])
 
     def _read(self, ref: Ref, site: Site) -> Val:
@@ -461,7 +465,7 @@ def sections(annotated: AnnotatedTree, prefix: str, machine: Machine) -> list[Se
 
 def annotated_for(tree: LoopTree, machine: Machine) -> AnnotatedTree:
     """Decide how a tree is executed on a machine; raises TargetError where it mixes types to compute in."""
-    refuse_quads(b.dtype for b in tree.buffers)
+    refuse_packed({b.dtype for b in tree.buffers} - {BFLOAT16X2})
     # All stores go through the caches.
     return annotate(tree, machine.vectors(DTYPES[arithmetic_of(tree)]), nontemporal_from=sys.maxsize)
 

@@ -174,6 +174,21 @@ class Arithmetic:
         intrinsic = f"{EXTREMES[name]}.{self.writer.suffix(lanes)}"
         return self.writer.call(t, intrinsic, [(t, a) for a in args], flags="nsz ")
 
+    def add_pairs(self, a: Val, b: Val, addend: Val) -> Val:
+        """Add the dot product of two pairs of bfloat16, which are given as the bits of one number each."""
+        for lower in (True, False):
+            halves = [self._half(pair, lower=lower) for pair in (a, b)]
+            addend = self.apply("fma", [*halves, addend])
+        return addend
+
+    def _half(self, pair: Val, *, lower: bool) -> Val:
+        """Widen one number of a pair: its bits become the upper half."""
+        w, lanes = self.writer, pair.lanes
+        bits = w.define(f"bitcast {w.type(lanes)} {pair.name} to {w.integer(lanes)}")
+        operation, number = ("shl", 16) if lower else ("and", -1 << 16)
+        moved = w.define(f"{operation} {w.integer(lanes)} {bits}, {w.splat(number, lanes)}")
+        return Val(w.define(f"bitcast {w.integer(lanes)} {moved} to {w.type(lanes)}"), lanes)
+
     def combine(self, reduce: str, old: Val, new: Val) -> Val:
         """Reduce two values to one; whether the first operand of an extreme is NaN is found out early."""
         return self.apply(reduce, [new, old] if reduce in EXTREMES else [old, new])

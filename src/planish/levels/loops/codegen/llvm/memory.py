@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from planish.levels.loops.codegen.llvm.ir_writer import Lines, Val, Writer
 from planish.levels.loops.ir.tree import Buffer, LoopId, Ref
-from planish.levels.loops.lang.program import DTYPES, INDICES, QINT8
+from planish.levels.loops.lang.program import BFLOAT16X2, DTYPES, INDICES, QINT8
 
 # Narrow elements
 
@@ -161,7 +161,9 @@ class Memory:
     ) -> None:
         self.writer = writer
         self._masks = masks
-        types = {name: b.dtype for name, b in buffers.items()}
+        self._pairs = {name for name, b in buffers.items() if b.dtype == BFLOAT16X2}
+        # The bits of a pair are moved as those of one number.
+        types = {name: writer.dtype if name in self._pairs else b.dtype for name, b in buffers.items()}
         # Narrow ones lie in memory as integers.
         self._elements = {
             name: Element(
@@ -213,6 +215,10 @@ class Memory:
         """Return whether a reference is to indices of integers, in arithmetic of another type."""
         dtype = self._elements[ref.buffer].dtype
         return dtype in INDICES and dtype != self.writer.dtype
+
+    def is_pair(self, ref: Ref) -> bool:
+        """Return whether an element is two numbers of bfloat16."""
+        return ref.buffer in self._pairs
 
     def load_at_stride(self, ref: Ref, cell: Cell, lanes: int, index: str, stride: int) -> Val:
         """Load a cell at an index, in strides, from its address; a scalar is repeated."""

@@ -238,7 +238,7 @@ class BasicBlock:
         # A product commutes, but not that of quads: the factor that is better in memory is the second.
         if (
             held < 0
-            and code != self.forms.dot
+            and code not in self.forms.dots.values()
             and self._better_in_memory(left)
             and not self._better_in_memory(right)
         ):
@@ -456,9 +456,9 @@ class BasicBlock:
             # The 231 form adds its product to the destination.
             emit(forms.copy, result, args[2])
             emit(forms.fma, result, args[0], args[1])
-        elif function == DOT:
+        elif function in DOT.values():
             self.load_number(result, 0.0)
-            emit(forms.dot, result, *args)
+            emit(next(code for dtype, code in forms.dots.items() if DOT[dtype] == function), result, *args)
         elif function == "round":
             emit(forms.round, result, args[0], NEAREST)
         elif function == "neg" and self.isa.is_integer:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from iced_x86 import Code, Decoder, FlowControl, Formatter, FormatterSyntax, Register
 
 from planish.core.task import cpu_features
-from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout, refuse_quads
+from planish.levels.loops.codegen.kernel import Entry, MachineCode, arithmetic_of, layout, refuse_packed
 from planish.levels.loops.codegen.x86.assembler import JL, JLE, JNE, Assembler, Imm, Mem
 from planish.levels.loops.codegen.x86.basic_block import NO_CONSTANTS, constants_of
 from planish.levels.loops.codegen.x86.isa import Isa, IsaName, isa_of
@@ -367,8 +367,7 @@ def compile_tree(
     if any(b.dtype != arithmetic for b in tree.buffers):
         used = cpu_features() if extras is None else extras
     features = isa_of(isa, arithmetic, used)
-    if not features.forms.dot:
-        refuse_quads(b.dtype for b in tree.buffers)
+    refuse_packed({b.dtype for b in tree.buffers}.difference(features.forms.dots))
     annotated, codes = _generated(tree, features, nontemporal_from)
     blob = bytearray()
     starts: list[int] = []

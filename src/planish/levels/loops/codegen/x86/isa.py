@@ -16,14 +16,16 @@ from iced_x86 import Code, Register
 from planish.levels.loops.codegen.x86.assembler import Assembler, Imm
 from planish.levels.loops.ir.annotated import Vectors
 from planish.levels.loops.ir.tree import TO_FLOAT
-from planish.levels.loops.lang.program import DTYPES
+from planish.levels.loops.lang.program import BFLOAT16X2, DTYPES, PACKED, QUADS
 
 IsaName = Literal["avx512", "avx2"]
 
 _WHOLE = {"add": "PADDD", "sub": "PSUBD", "mul": "PMULLD", "max": "PMAXSD", "min": "PMINSD"}
 
-DOT, ADD_INTEGERS = "dot", "add integers"
-"""Functions of integers among floats: the dot product of two elements of four, and the sum of two."""
+DOT: Mapping[str, str] = {dtype: f"dot product of {dtype}" for dtype in PACKED}
+"""Type of elements of several numbers to the function that is the dot product of two."""
+ADD_INTEGERS = "add integers"
+"""Function of integers among those of floats."""
 
 _XMM0, _YMM0 = int(Register.XMM0), int(Register.YMM0)
 K7 = int(Register.K7)
@@ -150,24 +152,37 @@ class Forms:
         self.fma = code(f"FMADD231{p}{evex}_ER", f"FMADD231{p}{vex}")
         self.fma_to_factor = code(f"FMADD213{p}{evex}_ER", f"FMADD213{p}{vex}")
         self.greater = code("", "PCMPGTD_YMM_YMM_YMMM256")
-        fused = ("avx512_vnni" if isa.wide else "avx_vnni") in isa.extras
-        self.dot = 0
+        self.dots = self._dots(isa, evex, vex) if isa.dtype == "float32" else {}
+        """Type of `planish.levels.loops.lang.program.PACKED` to what adds a dot product of two elements."""
         if isa.is_integer:
             # Bits of integers are moved as those of float32 are. What multiplies pairs of 16 bits is
             # quicker than VPMULLD.
             self.functions["abs"] = code("PABSD_ZMM_K1Z_ZMMM512B32", "PABSD_YMM_YMMM256")
             self.functions["words"] = code("PMADDWD_ZMM_K1Z_ZMM_ZMMM512", "PMADDWD_YMM_YMM_YMMM256")
             self.compare = code("PCMPD_KR_K1_ZMM_ZMMM512B32_IMM8", "PCMPEQD_YMM_YMM_YMMM256")
-            self.fma = code(f"PDPWSSD{evex}", f"PDPWSSD{vex}") if fused else 0
+            self.fma = code(f"PDPWSSD{evex}", f"PDPWSSD{vex}") if _multiplies_quads(isa) else 0
             return
         self.functions["sqrt"] = self.sqrt
         if bits == 32:
             self.functions[TO_FLOAT] = code("CVTDQ2PS_ZMM_K1Z_ZMMM512B32_ER", "CVTDQ2PS_YMM_YMMM256")
             self.functions[ADD_INTEGERS] = code(f"PADDD{evex}", f"PADDD{vex}")
-            self.dot = code(f"PDPBUSD{evex}", f"PDPBUSD{vex}") if fused else 0
         if isa.wide:
             self.functions["ldexp"] = self.functions["scale"] = code(f"SCALEF{p}{evex}_ER", "")
             self.functions["exponent"] = code(f"GETEXP{p}_ZMM_K1Z_ZMMM512B{bits}_SAE", "")
+
+    def _dots(self, isa: Isa, evex: str, vex: str) -> dict[str, int]:
+        """Return what adds dot products of elements of several numbers, by their type."""
+        found = dict[str, int]()
+        if _multiplies_quads(isa):
+            found |= dict.fromkeys(QUADS, self._code(f"PDPBUSD{evex}", f"PDPBUSD{vex}"))
+        if isa.wide and "avx512_bf16" in isa.extras:
+            found[BFLOAT16X2] = self._code(f"DPBF16PS{evex}", "")
+        return found
+
+
+def _multiplies_quads(isa: Isa) -> bool:
+    """Return whether there are instructions for dot products of integers."""
+    return ("avx512_vnni" if isa.wide else "avx_vnni") in isa.extras
 
 
 @cache

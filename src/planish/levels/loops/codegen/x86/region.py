@@ -17,7 +17,7 @@ from planish.levels.loops.codegen.x86.transfers import moves_bits, reduce_lanes
 from planish.levels.loops.codegen.x86.vectors import Accumulator, Element, Gathered, Operation, Vector
 from planish.levels.loops.ir.annotated import AnnotatedLoop, Block, Inside, Item, Part, Region, Slot, Unrolled
 from planish.levels.loops.ir.tree import Call, Leaf, Loop, LoopTree, Node, Ref, Value, remaining
-from planish.levels.loops.lang.program import DTYPES, IDENTITY, INDICES, QINT32, QUADS, UINT8X4, Const
+from planish.levels.loops.lang.program import DTYPES, IDENTITY, INDICES, INT8X4, PACKED, QINT32, Const
 
 Lanes = Sequence[int]
 """Lanes of each unrolled iteration of a leaf."""
@@ -113,9 +113,8 @@ class Items:
         first = self._isa.is_integer and inner is not None and inner.id in a.stride
         left = self._elements(a, inner, full, 1, word=first)
         right = self._elements(b, inner, full, 2, word=self._isa.is_integer and not first)
-        dots = self._dtype(a) in QUADS
-        code = self._isa.forms.dot if dots else self._isa.forms.fma
-        if dots and self._dtype(a) != UINT8X4:
+        code = self._isa.forms.dots.get(self._dtype(a), self._isa.forms.fma)
+        if self._dtype(a) == INT8X4:
             left, right = right, left
 
         def multiply_add(lanes: Lanes, moves: Moves) -> None:
@@ -213,14 +212,15 @@ class Items:
             case Call():
                 words = self._isa.is_integer and self._of_words(value)
                 function = "words" if words else value.function
-                quads = [self._dtype(arg) for arg in value.args]
-                dots = quads[0] in QUADS
+                dtype = self._dtype(value.args[0])
                 parts = [
                     self._vectors(arg, inner, numbers, word=words and i == 0)
                     for i, arg in enumerate(value.args)
                 ]
-                if dots:
-                    function, parts = DOT, parts if quads[0] == UINT8X4 else parts[::-1]
+                if dtype in PACKED:
+                    function = DOT[dtype]
+                if dtype == INT8X4:
+                    parts.reverse()
                 return lambda lanes, moves: [
                     Operation(function, found)
                     for found in zip(*[part(lanes, moves) for part in parts], strict=True)

@@ -28,7 +28,7 @@ from planish.levels.loops.codegen.x86.isa import K7, MINMAX, UNORDERED, Isa, min
 from planish.levels.loops.codegen.x86.pointers import RSP, SCRATCH, Pointer, Pointers
 from planish.levels.loops.codegen.x86.vectors import Element, Gathered, Registers
 from planish.levels.loops.lang.element_types import nearest_integer
-from planish.levels.loops.lang.program import DTYPES, QINT8, QINT32, QUADS
+from planish.levels.loops.lang.program import DTYPES, PACKED, QINT8, QINT32
 
 # Loads of every second element
 
@@ -289,7 +289,7 @@ def moves_bits(isa: Isa, dtype: str) -> bool:
 
 @cache
 def _plain(arithmetic: str) -> frozenset[str]:
-    return frozenset({arithmetic, *((QINT32, *QUADS) if arithmetic == "float32" else ())})
+    return frozenset({arithmetic, *((QINT32, *PACKED) if arithmetic == "float32" else ())})
 
 
 @lru_cache(maxsize=256)
