@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from network_models import ModelWriter
 from planish.levels.graph.source import read_model
 from planish.levels.loops.backends import this_machine
-from planish.levels.loops.space.template import TemplateSpace
 from planish.network.compiler import Compilation, compile_model
 from planish.network.fusion import FusedKernel
 from planish.network.ir import Network
 from planish.network.library.assembly import Built, build
 from planish.network.library.files import write_library
 from planish.network.library.runtime import CompiledNetwork
-from planish.network.library.schedule import compile_schedule
 from planish.network.placing import place_tensors
 from planish.network.python_kernels.program import PythonKernel
 from planish.network.reader import read_network
 from planish.network.rewrites.pipeline import rewrite, rewrite_layouts
+from planish.network.tuning import DefaultTimes
 from planish.network.verification import TOLERANCE
 
 
@@ -92,12 +91,7 @@ def built_network(network: Network, cores: int) -> Built:
 def built_with(network: Network, kernels: Sequence[FusedKernel | PythonKernel], cores: int) -> Built:
     """Compile the kernels of a network likewise."""
     target = this_machine(cores)
-    schedules = {
-        kernel.program.text: compile_schedule(kernel, TemplateSpace(kernel.program, target).start(), target)
-        for kernel in kernels
-        if isinstance(kernel, FusedKernel)
-    }
-    return build(network, kernels, schedules, target)
+    return build(network, kernels, DefaultTimes(target).schedules(kernels), target)
 
 
 def shared_library(path: Path, folder: Path, cores: int) -> CompiledNetwork:

@@ -288,7 +288,12 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     """Compile a model for one set of shapes, to a library of its own."""
     clock, target, on_progress = _Phases(), request.target, request.on_progress
     network, model, own, feeds = _read(path, shape, request)
-    from planish.network.integers import Point, choose_integers, computes_integers, list_verified_feeds
+    from planish.network.narrow_layers import (
+        Point,
+        choose_narrow_layers,
+        computes_narrowly,
+        list_verified_feeds,
+    )
     from planish.network.tuning import DefaultTimes, choose
     from planish.network.verification import TOLERANCE
 
@@ -297,8 +302,10 @@ def _compile_variant(path: Path, shape: str, request: _Request, weights: Weights
     begun, seconds = time.monotonic(), request.seconds
     defaults = DefaultTimes(target, seconds)
     network, front = rewrite_layouts(network), list[Point]()
-    if request.narrow == INT8 and computes_integers(target):
-        network, front = choose_integers(network, limit, own, feeds, defaults, on_progress)
+    if computes_narrowly(target, request.narrow):
+        network, front = choose_narrow_layers(
+            network, request.narrow, limit, own, feeds, defaults, on_progress
+        )
     feeds = list_verified_feeds(network, own, feeds)
     network, kernels = _arrange(network, min(limit, TOLERANCE), request, defaults)
     # Choices take their share of the time.

@@ -12,7 +12,7 @@ from planish.network.ir import COPY_PART, JOIN, PART, STRIDED_SLICE, VIEW, Netwo
 from planish.network.onnx import arithmetic_rules as computing
 from planish.network.onnx import movement_rules as moving
 from planish.network.onnx.translator import FLOAT, Rule, Translator
-from planish.network.operators import contractions, elementwise, movement, quantized, reductions, winograd
+from planish.network.operators import contractions, elementwise, movement, packed, reductions, winograd
 from planish.network.operators import tiled_convolutions as tiled
 from planish.network.operators.builder import KernelBuilder
 from planish.network.operators.elementwise import WriteValue, fold, form
@@ -163,8 +163,6 @@ OPERATORS: Mapping[str, Operator] = {
     "InstanceNormalization": Operator(build=reductions.build_instance_normalization),
     "IsInf": Operator(value=elementwise.is_infinite),
     "IsNaN": _value("where({0} != {0},1,0)"),
-    quantized.INTEGER_CONV: Operator(build=quantized.build_integer_convolution),
-    quantized.INTEGER_PRODUCT: Operator(build=quantized.build_integer_product),
     "Join": Operator(write=copying.write_concatenation),
     "LRN": Operator(computing.translate_local_response),
     "LSTM": Operator(computing.translate_recurrence, write=recurrent.write_recurrence),
@@ -193,6 +191,8 @@ OPERATORS: Mapping[str, Operator] = {
     "OneHot": Operator(write=copying.write_one_hot),
     "Or": _value("max({0},{1})"),
     "PRelu": _value("where({0} < 0,{1}*{0},{0})"),
+    packed.PACKED_CONV: Operator(build=packed.build_packed_convolution),
+    packed.PACKED_PRODUCT: Operator(build=packed.build_packed_product),
     "Pad": Operator(moving.translate_pad, build=movement.build_padding),
     "Pow": Operator(value=elementwise.power, write_integers=mapping.write_power),
     "Power": _mapped(scalars.float_power),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from planish.core.wording import amount, interval, multiple, verdict_word
 from planish.levels.graph.sessions import SessionSettings
+from planish.levels.loops.lang.program import BFLOAT16X2, PACKED
 from planish.levels.loops.roofline import BYTES_PER_FLOP
 from planish.measure import PairedSamples, exclusive
 from planish.measure.intervals import judged
@@ -120,8 +121,8 @@ def describe_layers(
         inputs = [name for name in dict.fromkeys(inputs) if name in network.types]
         read = [name for name in kernel.operands.values() if name in network.types]
         moved = sum(network.types[name].bytes for name in (*read, kernel.output))
-        # An instruction multiplies four integers of 8 bits in place of a float.
-        operations = kernel.flops / (4 if computes_integers(kernel) else 1)
+        # An instruction multiplies several numbers in place of a float.
+        operations = kernel.flops / max((PACKED[dtype] for dtype in _packed(kernel)), default=1)
         least = max(operations, moved / BYTES_PER_FLOP) / (peak * 1e9)
         whole = chain_tensor(kernel.output)
         found.append(
@@ -174,12 +175,19 @@ def algorithm_of(kernel: NetworkKernel, *, tuned: bool) -> str:
     if kernel.fixed_tree is not None:
         return "tiles"
     schedule = "measured schedule" if tuned else "default schedule"
-    return f"int8, {schedule}" if computes_integers(kernel) else schedule
+    narrow = narrow_precision(kernel)
+    return f"{narrow}, {schedule}" if narrow else schedule
 
 
-def computes_integers(kernel: NetworkKernel) -> bool:
-    """Return whether a kernel multiplies integers of 8 bits."""
-    return not isinstance(kernel, PythonKernel) and bool(kernel.program.quad_sums)
+def narrow_precision(kernel: NetworkKernel) -> str:
+    """Return "int8" or "bf16" where a kernel multiplies numbers of these types alone, else ''."""
+    packed = _packed(kernel)
+    return "" if not packed else "bf16" if BFLOAT16X2 in packed else "int8"
+
+
+def _packed(kernel: NetworkKernel) -> frozenset[str]:
+    """Return types of elements of several numbers that a kernel multiplies."""
+    return frozenset() if isinstance(kernel, PythonKernel) else kernel.program.packed
 
 
 # ONNX Runtime

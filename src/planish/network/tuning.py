@@ -30,7 +30,7 @@ from planish.core import (
 from planish.core.capabilities import executors_for
 from planish.core.process import stopped_by
 from planish.core.wording import one_line
-from planish.levels.loops.backends import PREFERRED, UseBackend, this_machine
+from planish.levels.loops.backends import PREFERRED, UseBackend, multiplied_types, this_machine
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.roofline import least_work, quick_peak
@@ -278,7 +278,10 @@ def _default(kernel: FusedKernel, target: Target) -> Candidate:
     if kernel.fixed_tree:
         # Its body is long and has more values than registers, which LLVM allocates well.
         return Candidate((UseBackend(PREFERRED[-1]),))
-    return TemplateSpace(kernel.program, target).start()
+    start = TemplateSpace(kernel.program, target).start()
+    if kernel.program.packed <= multiplied_types(target.toolchain["backend"]):
+        return start
+    return start.then(UseBackend(PREFERRED[-1]))
 
 
 def _by_rows(kernel: FusedKernel, schedule: Schedule, target: Target) -> Schedule:

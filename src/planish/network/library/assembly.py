@@ -20,7 +20,7 @@ import numpy as np
 
 from planish.core import Target
 from planish.core.hashing import versioned
-from planish.levels.loops.backends import backend_of
+from planish.levels.loops.backends import PREFERRED, backend_of
 from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.objects import Section
 from planish.levels.loops.ir.tree import leaves
@@ -35,6 +35,7 @@ from planish.network.library.dispatch import (
     NONE,
     OUTPUTS,
     OWN,
+    PACKED_FEATURES,
     WEIGHTS,
     WORKSPACE,
     Address,
@@ -301,8 +302,9 @@ class _Writer:
         if any(isinstance(kernel, PythonKernel) for kernel in self.kernels):
             backends.add(target.toolchain["backend"])
         found = {feature for backend in backends for feature in code_features(backend, target)}
-        if any(schedule.program.quad_sums for schedule in self.schedules.values()):
-            found.add("avx512vnni")
+        for schedule in self.schedules.values():
+            if (backend_of(schedule.candidate) or target.toolchain["backend"]) == PREFERRED[0]:
+                found |= {PACKED_FEATURES[dtype] for dtype in schedule.program.packed}
         return sorted(found)
 
     def code(self, processor: jit.Machine) -> Iterator[Section]:

@@ -37,7 +37,13 @@ seven:
   %other_c = load i32, ptr %other_
   %other_has = and i32 %other_c, @LEAF7_ECX@
   %other_lacks = xor i32 %other_has, @LEAF7_ECX@
-  %lacking = or i32 %more_lacks, %other_lacks
+  ; Processors without further features answer 0.
+  call void @model_cpuid(i32 7, i32 1, ptr %answer)
+  %further_a = load i32, ptr %answer
+  %further_has = and i32 %further_a, @LEAF7_1_EAX@
+  %further_lacks = xor i32 %further_has, @LEAF7_1_EAX@
+  %some_lack = or i32 %more_lacks, %other_lacks
+  %lacking = or i32 %some_lack, %further_lacks
   %more_all = icmp eq i32 %lacking, 0
   br i1 %more_all, label %has, label %lacks
 has:

@@ -20,6 +20,7 @@ from planish.levels.loops.codegen.objects import (
     Symbol,
     read_object,
 )
+from planish.levels.loops.lang.program import BFLOAT16X2, QUADS
 from planish.levels.loops.runtime.kernels import (
     FIELDS,
     LANE,
@@ -86,6 +87,11 @@ class DispatchStep(NamedTuple):
 # Functions
 
 _OSXSAVE = 1 << 27
+PACKED_FEATURES: Mapping[str, str] = {
+    **dict.fromkeys(QUADS, "avx512vnni"),
+    BFLOAT16X2: "avx512bf16",
+}
+"""Type of elements of several numbers to the feature that code for their products needs."""
 BITS: Mapping[str, tuple[str, int]] = {
     "fma": ("LEAF1_ECX", 12),
     "movbe": ("LEAF1_ECX", 22),
@@ -104,6 +110,7 @@ BITS: Mapping[str, tuple[str, int]] = {
     "avx512vnni": ("LEAF7_ECX", 11),
     "avx512bitalg": ("LEAF7_ECX", 12),
     "avx512vpopcntdq": ("LEAF7_ECX", 14),
+    PACKED_FEATURES[BFLOAT16X2]: ("LEAF7_1_EAX", 5),
 }
 """Feature to the register of CPUID that has it, and the bit."""
 _NO_CHECK = """
@@ -175,7 +182,7 @@ def functions(
     text = (_FOLDER / "dispatch.ll").read_text()
     text += (_FOLDER / "cpuid.ll").read_text() if features else _NO_CHECK
     text += _team(machine.triple, cores) if cores > 1 else _NO_TEAM
-    masks = {"LEAF1_ECX": _OSXSAVE, "LEAF7_EBX": 0, "LEAF7_ECX": 0}
+    masks = {"LEAF1_ECX": _OSXSAVE, "LEAF7_EBX": 0, "LEAF7_ECX": 0, "LEAF7_1_EAX": 0}
     for feature in features:
         register, bit = BITS[feature]
         masks[register] |= 1 << bit

@@ -12,10 +12,10 @@ from planish.levels.loops.codegen.llvm import jit
 from planish.levels.loops.codegen.llvm.compile import compile_for
 from planish.levels.loops.codegen.llvm.straight import compile_straight
 from planish.levels.loops.ir.tree import LoopTree
-from planish.levels.loops.lang.program import Program
+from planish.levels.loops.lang.program import BFLOAT16X2, Program
 from planish.levels.loops.runtime.kernels import is_shared
 from planish.network.fusion import FusedKernel
-from planish.network.library.dispatch import BITS
+from planish.network.library.dispatch import BITS, PACKED_FEATURES
 
 _AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "movbe")
 
@@ -121,4 +121,5 @@ def code_features(backend: str, target: Target) -> Sequence[str]:
         return _FEATURES[backend]
     # LLVM uses whatever this processor has.
     has = jit.host_machine().features.split(",")
-    return [feature for feature in BITS if f"+{feature}" in has]
+    # No number of its code is a bfloat16.
+    return [feature for feature in BITS if f"+{feature}" in has and feature != PACKED_FEATURES[BFLOAT16X2]]

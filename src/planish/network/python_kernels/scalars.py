@@ -301,3 +301,10 @@ def float_to_half(a: Any) -> Any:
     large = 0x7E00 if magnitude > 0x7F800000 else 0x7C00
     found = small if magnitude < 0x38800000 else normal
     return sign | (large if magnitude >= 0x47800000 else found)
+
+
+def bfloat16_of_float(a: Any) -> Any:
+    """Return the 16 bits of the bfloat16 nearest to a float32, to even; NaN is quiet."""
+    bits = bits_of_float(a)
+    nearest = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return 0x7FC0 if (bits & 0x7FFFFFFF) > 0x7F800000 else nearest

@@ -1,18 +1,18 @@
-"""Layers in integers of 8 bits: inputs are rounded in each call, and weights ahead of all calls."""
+"""Layers in integers of 8 bits or bfloat16: inputs are rounded in each call, weights ahead of all calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from planish.levels.loops.lang.element_types import MOST_QUADS
+from planish.levels.loops.lang.element_types import MOST_QUADS, numpy_type
 from planish.network.ir import Array, Network, Node, TensorType
 from planish.network.operators.contractions import WindowSteps, window_steps
-from planish.network.operators.quantized import INTEGER_CONV, INTEGER_PRODUCT
+from planish.network.operators.packed import PACKED_CONV, PACKED_PRODUCT
 from planish.network.python_kernels.quantizing import QUANTIZE
 from planish.network.rewrites.precision import quantize_weights
 
@@ -24,7 +24,7 @@ _LEVELS = 255
 
 @dataclass(frozen=True)
 class Layer:
-    """A product or convolution that can be computed in integers.
+    """A product or convolution that can be computed in integers, or bfloat16.
 
     Args:
         node: of the network.
@@ -50,7 +50,7 @@ class Layer:
 
 
 def find_layers(network: Network) -> list[Layer]:
-    """List the layers that can be computed in integers.
+    """List the layers that can be computed in integers, or bfloat16.
 
     Args:
         network: with its layouts.
@@ -110,6 +110,62 @@ def quantize_layers(network: Network, layers: Sequence[Layer], ranges: Ranges) -
         layers: of `find_layers`.
         ranges: of their inputs.
     """
+
+    def operands(layer: Layer) -> Operands:
+        low, high = ranges[layer.source]
+        scale = _LEVELS / (high - low) if high > low else 1.0
+        zero = round(-low * scale)
+        whole, steps = quantize_weights(layer.weights, tuple(range(layer.weights.ndim - 1)))
+        factors = steps.reshape(-1) / scale
+        sums = whole.sum(axis=tuple(range(whole.ndim - 1)), dtype=np.int64)
+        bias = layer.bias - factors * zero * sums
+        return Operands({"scale": scale, "zero": zero}, _elements(whole, 4).view(np.int32), bias, factors)
+
+    return _replace_layers(network, layers, 4, operands)
+
+
+def pair_layers(network: Network, layers: Sequence[Layer]) -> Network:
+    """Compute layers in bfloat16: inputs and weights are rounded to it, and products are summed in float32.
+
+    Args:
+        network: with its layouts.
+        layers: of `find_layers`.
+    """
+
+    def operands(layer: Layer) -> Operands:
+        weights = layer.weights.astype(numpy_type("bfloat16")).view(np.uint16)
+        return Operands({"pairs": True}, _elements(weights, 2), layer.bias)
+
+    return _replace_layers(network, layers, 2, operands)
+
+
+class Operands(NamedTuple):
+    """Operands of a layer of elements of several numbers.
+
+    Args:
+        attributes: of the node that rounds the input.
+        weights: elements along k, as [k, n] or [y, x, k, n].
+        bias: by channel.
+        scales: of sums, by channel; None where these are not scaled.
+    """
+
+    attributes: Mapping[str, Any]
+    weights: Array
+    bias: Array
+    scales: Array | None = None
+
+
+def _replace_layers(
+    network: Network, layers: Sequence[Layer], count: int, operands: Callable[[Layer], Operands]
+) -> Network:
+    """Replace layers by those of elements of several numbers; layers of the same input share its rounding.
+
+    Args:
+        network: with its layouts.
+        layers: of `find_layers`.
+        count: numbers of an element.
+        operands: returns those of a layer.
+    """
     chosen = {layer.node.output: layer for layer in layers}
     nodes, types, constants = list[Node](), dict(network.types), dict(network.constants)
     made = dict[Any, str]()
@@ -122,42 +178,37 @@ def quantize_layers(network: Network, layers: Sequence[Layer], ranges: Ranges) -
         if (layer := chosen.get(node.output)) is None:
             nodes.append(node)
             continue
-        low, high = ranges[layer.source]
-        scale = _LEVELS / (high - low) if high > low else 1.0
-        zero = round(-low * scale)
-        pads = layer.steps.pads if layer.steps else None
+        pads, found = layer.steps.pads if layer.steps else None, operands(layer)
         key = layer.source, str(pads)
         if key not in made:
             made[key] = f"{layer.source} rounded, {len(made)}"
             shape = network.shape(layer.source)
-            depth = -(-layer.weights.shape[-2] // 4)
+            depth = -(-layer.weights.shape[-2] // count)
             if pads:
                 extents = [n + sum(pad) for n, pad in zip(shape[2:], pads, strict=True)]
                 types[made[key]] = TensorType((shape[0], *extents, depth), "uint32")
             else:
                 types[made[key]] = TensorType((*shape[:-1], depth), "uint32")
-            attributes = {"scale": scale, "zero": zero, "pads": pads}
+            attributes = {**found.attributes, "pads": pads}
             name = f"{node.name} input"
             nodes.append(Node(QUANTIZE, name, (layer.source,), made[key], attributes))
-        whole, steps = quantize_weights(layer.weights, tuple(range(layer.weights.ndim - 1)))
-        factors = steps.reshape(-1) / scale
-        sums = whole.sum(axis=tuple(range(whole.ndim - 1)), dtype=np.int64)
-        inputs = (
+        inputs = [
             made[key],
-            constant(f"{node.output} integers", _elements(whole)),
-            constant(f"{node.output} scales", factors.astype(np.float32)),
-            constant(f"{node.output} bias", (layer.bias - factors * zero * sums).astype(np.float32)),
-        )
+            constant(f"{node.output} elements", found.weights),
+            constant(f"{node.output} bias", found.bias.astype(np.float32)),
+        ]
+        if found.scales is not None:
+            inputs.append(constant(f"{node.output} scales", found.scales.astype(np.float32)))
         kept = {k: v for k, v in node.attributes.items() if k in ("strides", "dilations")}
-        operator = INTEGER_CONV if layer.steps else INTEGER_PRODUCT
-        nodes.append(Node(operator, node.name, inputs, node.output, kept))
+        operator = PACKED_CONV if layer.steps else PACKED_PRODUCT
+        nodes.append(Node(operator, node.name, tuple(inputs), node.output, kept))
     return replace(network, nodes=tuple(nodes), types=types, constants=constants).without_unread()
 
 
-def _elements(whole: Array) -> Array:
-    """Make elements of four integers along the dimension before the last, which zeros complete."""
-    *window, depth, channels = whole.shape
-    wide = np.zeros((*window, depth + -depth % 4, channels), np.int8)
-    wide[..., :depth, :] = whole
-    quads = wide.reshape(*window, -1, 4, channels).swapaxes(-1, -2)
-    return np.ascontiguousarray(quads).view(np.int32)[..., 0]
+def _elements(numbers: Array, count: int) -> Array:
+    """Make elements of several numbers along the dimension before the last, which zeros complete."""
+    *window, depth, channels = numbers.shape
+    wide = np.zeros((*window, depth + -depth % count, channels), numbers.dtype)
+    wide[..., :depth, :] = numbers
+    parts = wide.reshape(*window, -1, count, channels).swapaxes(-1, -2)
+    return np.ascontiguousarray(parts).view(np.uint32)[..., 0]

@@ -254,7 +254,7 @@ class Leaves:
         """Write product + addend as one operation."""
         factors, first = [self._value(a, site) for a in product.args], product.args[0]
         if isinstance(first, Ref) and self.memory.is_pair(first):
-            return self.arithmetic.add_pairs(*factors, addend)
+            return self.arithmetic.add_pairs(factors[0], factors[1], addend)
         return self.arithmetic.apply("fma", [*factors, addend])
 
     def _read(self, ref: Ref, site: Site) -> Val:

@@ -1,16 +1,18 @@
-"""Choice of the layers that compute in integers of 8 bits: by time, and by how far the answers are off."""
+"""Choice of the layers that compute in int8 or bfloat16: by time, and by how far the answers are off."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from planish.core import Target
 from planish.core.wording import amount
-from planish.levels.loops.backends import PREFERRED, multiplies_quads
+from planish.levels.loops.backends import PREFERRED, multiplied_types
+from planish.levels.loops.lang.program import BFLOAT16X2, UINT8X4
 from planish.network.fusion import Kernels
 from planish.network.ir import Array, Network
 from planish.network.library.assembly import build
@@ -20,8 +22,8 @@ from planish.network.operators.winograd import convolution_of
 from planish.network.placing import place_tensors
 from planish.network.python_kernels.quantizing import QUANTIZE
 from planish.network.rewrites.pipeline import rewrite
-from planish.network.rewrites.precision import INT8, narrow_weights
-from planish.network.rewrites.quantization import Layer, Ranges, find_layers, quantize_layers
+from planish.network.rewrites.precision import BFLOAT16, INT8, narrow_weights
+from planish.network.rewrites.quantization import Layer, Ranges, find_layers, pair_layers, quantize_layers
 from planish.network.rewrites.strips import chain_tensor
 from planish.network.timing import Feed, make_extreme_feed, make_feeds
 from planish.network.tuning import DefaultTimes
@@ -47,10 +49,22 @@ class Point:
         return f"{self.precision}: {amount(self.seconds, 's')}, differs by {self.difference:.1e}"
 
 
-def computes_integers(target: Target) -> bool:
-    """Return whether a machine, which must be this one, has AVX512_VNNI."""
+_MULTIPLIED: Mapping[str, str] = {INT8: UINT8X4, BFLOAT16: BFLOAT16X2}
+"""Types of weights, and of the elements whose products layers sum."""
+_PRECISIONS: Mapping[str, str] = {INT8: "int8", BFLOAT16: "bf16"}
+"""Types of weights, and their names in words."""
+
+
+def computes_narrowly(target: Target, dtype: str) -> bool:
+    """Return whether a machine has instructions for layers in a narrow type.
+
+    Args:
+        target: must be this machine; another one computes in float32.
+        dtype: `INT8`, which needs AVX512_VNNI, or `BFLOAT16`, which needs AVX512_BF16; others have none.
+    """
     backend = target.toolchain["backend"]
-    return not is_foreign(target) and backend == PREFERRED[0] and multiplies_quads(backend)
+    found = multiplied_types(backend) if backend == PREFERRED[0] else ()
+    return not is_foreign(target) and _MULTIPLIED.get(dtype) in found
 
 
 def list_verified_feeds(network: Network, own: Sequence[Feed], feeds: Sequence[Feed]) -> list[Feed]:
@@ -61,28 +75,30 @@ def list_verified_feeds(network: Network, own: Sequence[Feed], feeds: Sequence[F
         own: the user's inputs.
         feeds: these, and random ones.
     """
-    if any(node.operator == QUANTIZE for node in network.nodes):
+    if any(node.operator == QUANTIZE and "scale" in node.attributes for node in network.nodes):
         # Inputs of a layer are cut to the range that was seen, which others would leave.
         return [*(own or feeds)]
     return [*feeds, make_extreme_feed(network)]
 
 
-def choose_integers(
+def choose_narrow_layers(
     network: Network,
+    dtype: str,
     limit: float,
     own: Sequence[Feed],
     feeds: Sequence[Feed],
     times: DefaultTimes,
     on_progress: Callable[[str], None],
 ) -> tuple[Network, list[Point]]:
-    """Compute in integers what is faster so; equal layers have the same choice.
+    """Compute in a narrow type what is faster so; equal layers have the same choice.
 
     Where answers are off by too much, those layers that gain least stay in float32.
 
     Args:
         network: with its layouts.
+        dtype: `INT8` or `BFLOAT16`.
         limit: largest difference of an output, as a share of its largest number.
-        own: the user's inputs: of every other one, layers' inputs have the ranges.
+        own: the user's inputs: of every other one, inputs of layers in int8 have the ranges.
         feeds: these, and random ones.
         times: measures kernels.
         on_progress: is called with lines on the progress.
@@ -90,36 +106,53 @@ def choose_integers(
     Returns:
         The network, and its ways to be computed; none where no layer was measured.
     """
-    layers = find_layers(network)
+    layers, name = find_layers(network), _PRECISIONS[dtype]
     if not layers or not times.gains.is_worth("precision"):
         why = "the time to measure them is over" if layers else "none of them can"
-        on_progress(f"no layers compute in int8: {why}")
+        on_progress(f"no layers compute in {name}: {why}")
         return network, []
-    if not own:
-        on_progress("ranges of int8 come from random inputs: give real inputs for ranges that fit them")
-    examples = own[::2] or make_feeds(network, 2 * INPUT_SETS)[INPUT_SETS:]
-    ranges, trial = _measure_ranges(network, layers, examples, times), _Trial(limit, own or feeds, times)
+    narrow, trial = (
+        _rewrite(network, dtype, layers, own, times, on_progress),
+        _Trial(limit, own or feeds, times),
+    )
     plain = trial.run(network, "")
-    stored = trial.run(network, INT8)
-    every = trial.run(quantize_layers(network, layers, ranges), INT8)
+    stored = trial.run(network, dtype)
+    every = trial.run(narrow(layers), dtype)
     gains = defaultdict[object, float](float)
     for layer in layers:
-        name = layer.node.output
-        gains[layer.kind(network)] += stored.costs[name] - every.costs[name]
+        output = layer.node.output
+        gains[layer.kind(network)] += stored.costs[output] - every.costs[output]
     ranked = sorted((kind for kind in gains if gains[kind] > 0), key=lambda kind: -gains[kind])
-    points = [plain.point("float32", plain), stored.point("int8 weights", plain)]
+    points = [plain.point("float32", plain), stored.point(f"{name} weights", plain)]
     while ranked:
         chosen = [layer for layer in layers if layer.kind(network) in ranked]
-        made = quantize_layers(network, chosen, ranges)
-        run = every if len(chosen) == len(layers) else trial.run(made, INT8)
-        point = run.point(f"{len(chosen)} of {len(layers)} layers in int8", plain)
+        made = narrow(chosen)
+        run = every if len(chosen) == len(layers) else trial.run(made, dtype)
+        point = run.point(f"{len(chosen)} of {len(layers)} layers in {name}", plain)
         points.append(point)
         on_progress(f"{point}; in float32 {amount(plain.seconds, 's')}")
         if point.difference <= limit and point.seconds < stored.seconds:
             return made, points
         ranked = ranked[: len(ranked) // 2]
-    on_progress("no layers compute in int8: none is faster and within the tolerance")
+    on_progress(f"no layers compute in {name}: none is faster and within the tolerance")
     return network, points
+
+
+def _rewrite(
+    network: Network,
+    dtype: str,
+    layers: Sequence[Layer],
+    own: Sequence[Feed],
+    times: DefaultTimes,
+    on_progress: Callable[[str], None],
+) -> Callable[[Sequence[Layer]], Network]:
+    """Return what makes some of the layers compute in a narrow type; see `choose_narrow_layers`."""
+    if dtype == BFLOAT16:
+        return partial(pair_layers, network)
+    if not own:
+        on_progress("ranges of int8 come from random inputs: give real inputs for ranges that fit them")
+    examples = own[::2] or make_feeds(network, 2 * INPUT_SETS)[INPUT_SETS:]
+    return partial(quantize_layers, network, ranges=_measure_ranges(network, layers, examples, times))
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,26 @@
-"""Products and convolutions of integers of 8 bits, which are summed in int32 and scaled to float32."""
+"""Products and convolutions of elements of several numbers: integers of 8 bits, or bfloat16."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
-from planish.levels.loops.lang.program import INT8X4, UINT8X4
+from planish.levels.loops.lang.program import BFLOAT16X2, INT8X4, UINT8X4
 from planish.network.ir import Network, Node
 from planish.network.operators.builder import Axis, KernelBuilder
 from planish.network.operators.contractions import spatial_names, window_steps
 
-INTEGER_CONV, INTEGER_PRODUCT = "IntegerConv", "IntegerMatMul"
+PACKED_CONV, PACKED_PRODUCT = "PackedConv", "PackedMatMul"
 """Operators of nodes that read a matrix [..., k] or an image [n, y, x, k] and weights [k, n] or [y, x, k, n].
 
-Both are of elements of four integers along k. Two further inputs have by n the scale of a sum, and what is
-added then.
+Both are of elements of several numbers along k. A third input has by n what is added to a sum. With integers,
+a fourth one has by n the scale of a sum.
 """
+_TYPES: Mapping[str, tuple[str, str]] = {"int32": (UINT8X4, INT8X4), "uint32": (BFLOAT16X2, BFLOAT16X2)}
+"""Type in which a network has the weights to those of the two factors in the program."""
 
 
-def build_integer_product(network: Network, node: Node) -> KernelBuilder:
+def build_packed_product(network: Network, node: Node) -> KernelBuilder:
     """Build a product of matrices."""
     builder, out = KernelBuilder(network), network.shape(node.output)
     m = builder.axis("m", prod(out[:-1]))
@@ -29,7 +31,7 @@ def build_integer_product(network: Network, node: Node) -> KernelBuilder:
     return _scaled(builder, node, (rows, Axis(n, columns, (len(out) - 1,))), n, read)
 
 
-def build_integer_convolution(network: Network, node: Node) -> KernelBuilder:
+def build_packed_convolution(network: Network, node: Node) -> KernelBuilder:
     """Build a convolution of images; attributes `strides` and `dilations`, and none of padding."""
     builder, out = KernelBuilder(network), network.shape(node.output)
     batch, *image, channels = network.shape(node.inputs[0])
@@ -54,7 +56,10 @@ def _read(
 ) -> str:
     """Write the product of an element of the source and one of the weights."""
     first, second = builder.access(node.inputs[0], source), builder.access(node.inputs[1], weights)
-    builder.dtypes |= {first.partition("[")[0]: UINT8X4, second.partition("[")[0]: INT8X4}
+    types = _TYPES[builder.network.types[node.inputs[1]].dtype]
+    builder.dtypes |= {
+        each.partition("[")[0]: dtype for each, dtype in zip((first, second), types, strict=True)
+    }
     return f"{first}*{second}"
 
 
@@ -63,5 +68,6 @@ def _scaled(
 ) -> KernelBuilder:
     """Sum products, and scale the sums and add to them by channel."""
     total = builder.write("T", [axis.name for axis in axes], "+=", read)
-    scale, bias = (builder.access(name, builder.along([channel])) for name in node.inputs[2:])
-    return builder.finish(builder.network.shape(node.output), axes, f"({total}*{scale}+{bias})")
+    bias, *scale = (builder.access(name, builder.along([channel])) for name in node.inputs[2:])
+    factors = "*".join([total, *scale])
+    return builder.finish(builder.network.shape(node.output), axes, f"({factors}+{bias})")
