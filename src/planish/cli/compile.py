@@ -63,7 +63,7 @@ def compile_(
             "--precision",
             metavar="float32|bf16|int8",
             help="How weights that a call reads a few times are stored: int8 with a scale for each channel. "
-            "With int8, layers that are faster in int8 than in float32 compute in it.",
+            "Layers that are faster so compute in the type, with AVX512_BF16 or AVX512_VNNI.",
         ),
     ] = "float32",
     cores: given.Cores = 1,

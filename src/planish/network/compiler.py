@@ -136,8 +136,8 @@ def compile(  # noqa: A001 (of `planish.compile`)
             have their ranges of; see `numpy.savez`.
         store: an open store, or its location, where tuned kernels are kept; None for the user's own.
         precision: "float32", "bf16" or "int8": weights that a call reads a few times are stored as bfloat16,
-            or as int8 with a scale for each channel. With "int8", layers that are faster in int8 compute
-            in it.
+            or as int8 with a scale for each channel. Layers that are faster so compute in the type, where the
+            processor has AVX512_BF16 or AVX512_VNNI.
 
     Returns:
         The network, which takes and returns NumPy arrays.
