@@ -114,9 +114,12 @@ def test_any_schedule_of_pairs_is_right(data: st.DataObject) -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="code for x86-64")
-def test_pairs_are_multiplied_by_one_instruction_with_avx512_bf16() -> None:
-    made = parse(GEMM, {"m": 12, "n": 64, "k": 50}, dtype=PAIR_TYPES)
-    tree = lower(unscheduled(made))
+@settings(max_examples=examples(20))
+@given(st.data())
+def test_pairs_are_multiplied_by_one_instruction_with_avx512_bf16(data: st.DataObject) -> None:
+    sizes = {axis: data.draw(st.integers(2, 40)) for axis in "mnk"}
+    schedule: Schedule = data.draw(schedules(parse(GEMM, sizes, dtype=PAIR_TYPES).with_constants(["B"])))
+    tree = lower(schedule)
     code = compile_x86(tree, "avx512", extras=frozenset({"avx512_bf16"})).assembly("f")
     assert "vdpbf16ps" in code
     assert "vfmadd" not in code
