@@ -19,8 +19,6 @@ from planish.levels.loops.reference.inputs import make_inputs
 from planish.levels.loops.space.cursor import resolve
 from planish.levels.loops.steps import Pack, Reorder, Split
 
-SETS: list[IsaName] = supported_isas()
-pytestmark = pytest.mark.skipif(not SETS, reason="this processor has neither AVX-512 nor AVX2 with FMA")
 COLUMNS, DEPTH = 32, 256
 
 
@@ -36,7 +34,8 @@ def _product(rows: int, tile: int, panels: int = 40, depth: int = DEPTH) -> tupl
 
 def _asked(program: Program, candidate: Candidate) -> list[Ref]:
     tree = tree_of(program, candidate)
-    annotated = annotate(tree, isa_of(SETS[0], "float32").vectors)
+    # The tiles of all cases fit into the registers of AVX-512, and are not executed.
+    annotated = annotate(tree, isa_of("avx512", "float32").vectors)
     return [ref for each in annotated.body for ref in next_panels(each.item, tree.buffer).values()]
 
 
@@ -68,7 +67,7 @@ def test_nothing_is_asked_for_where_it_gains_nothing(rows: int, panels: int, dep
     assert _asked(*_product(rows, 6, panels, depth)) == [], why
 
 
-@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("isa", supported_isas())
 def test_the_product_is_right(isa: IsaName) -> None:
     program, candidate = _product(16, 6, 33)
     inputs = make_inputs(program)
