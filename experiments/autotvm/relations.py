@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema
-from planish.levels.loops.features import LOOPS, OF_LOOP, SCHEMA
+from planish.levels.loops.features import FIRST_LOOP, LOOPS, OF_LOOP
 
 BELOW = ("inside", "entries", "bytes", "stride of the loaded")
 """j: the features that are compared with thresholds; all of them are given as log2(1 + x)."""
@@ -35,7 +35,8 @@ RELATIONS = FeatureSchema(
 def relations(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Relate the loops of (n, width of `SCHEMA`) features; (n, width of `RELATIONS`)."""
     count = len(features)
-    rows = features[:, SCHEMA.width - LOOPS * len(OF_LOOP) :].reshape(count, LOOPS, len(OF_LOOP))
+    loops = features[:, FIRST_LOOP : FIRST_LOOP + LOOPS * len(OF_LOOP)]
+    rows = loops.reshape(count, LOOPS, len(OF_LOOP))
     found = np.empty((count, len(BELOW), len(THRESHOLDS), len(GREATEST)), np.float32)
     values = rows[:, :, [OF_LOOP.index(name) for name in GREATEST]]
     for number, name in enumerate(BELOW):

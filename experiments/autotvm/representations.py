@@ -16,6 +16,7 @@ from relations import RELATIONS, relations
 
 from planish.core import Candidate, FeatureSchema, Target
 from planish.core.step import steps_from_text
+from planish.levels.loops.context import context_of
 from planish.levels.loops.features import LOOPS, SCHEMA, SLOTS, NestTable, features_of
 from planish.levels.loops.gpu.schedule import gpu_schedule_of
 from planish.levels.loops.gpu.space import GpuSpace
@@ -148,7 +149,9 @@ class GpuRepresented(HasRepresentation, GpuSpace):
         if self.representation == "schedules":
             program, target = self._made_for
             schedules = [gpu_schedule_of(program, each)[0] for each in candidates]
-            return features_of(schedules, self._gpu.lanes, machine_of(target))
+            machine = machine_of(target)
+            context = context_of(program, machine, target.cores)
+            return features_of(schedules, self._gpu.lanes, machine, context)
         return super().features(candidates)
 
     def _numbers(self, candidate: Candidate) -> NDArray[np.float32]:

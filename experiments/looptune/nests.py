@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from loop_orders import Loops, axes_of
 from numpy.typing import NDArray
+from programs import cursor_space
 
 from planish.levels.loops.ir.schedule import unscheduled
 from planish.levels.loops.lang.program import Program
@@ -73,6 +74,7 @@ def observed(nests: Nests, cursor: Ints) -> Ints:
         rows, places = np.nonzero(moves[..., each])
         seen[rows, places, 4 + bins[rows, places, each]] += 1
     seen[..., EDGES : EDGES + DATA] = moves[..., :DATA]
+    seen[there, EDGES + DATA :] = cursor_space(nests.program).context
     return seen
 
 

@@ -10,8 +10,9 @@ from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space.cursor import CursorSpace
-from planish.levels.loops.space.facts import machine_of
 from planish.levels.loops.workloads import RESNET18, convolution, matmul, thesis_split
+from planish.tuning.api import task_of
+from planish.tuning.settings import Settings
 
 SEED = 20
 MOST_FLOPS = 60e6
@@ -22,7 +23,10 @@ KERNELS = ((1, 1), (1, 1), (1, 2), (3, 1), (3, 1), (3, 2), (5, 1))
 
 def cursor_space(program: Program) -> CursorSpace:
     """Give LoopTune's space on one core of this machine."""
-    return CursorSpace(program, machine=machine_of(LoopsLevel().target(program, 1)))
+    level = LoopsLevel()
+    space = level.space(task_of(level, program, Settings()), "steps")
+    assert isinstance(space, CursorSpace)
+    return space
 
 
 def training_programs(matmuls: int, others: int) -> Iterator[Program]:

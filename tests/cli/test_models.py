@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Planish
+from planish.levels.loops.backends import preferred_backend
 from planish.levels.loops.level import LoopsLevel
+from planish.levels.loops.roofline import machine_peak
 from planish.models.model_files import load_model, model_paths, models_folder, unused
 from planish.models.provenance import HeldOut
 
@@ -18,9 +20,9 @@ PROGRAM = ("C[m,n] += A[m,k] * B[k,n]", "--size", "m=20,n=24,k=28")
 
 def test_the_shipped_model_is_listed(planish: Planish) -> None:
     (model,) = json.loads(planish("models", "--format", "json").out)["models"]
-    assert (model["name"], model["level"], model["features"]) == ("loops", "loops", "loops/schedule 1")
+    assert (model["name"], model["level"], model["features"]) == ("loops", "loops", "loops/schedule 2")
     assert model["rows"] >= 30_000
-    assert "loops/schedule 1" in planish("models").out
+    assert "loops/schedule 2" in planish("models").out
 
 
 def test_what_searches_begin_with_is_listed_with_its_quality(planish: Planish) -> None:
@@ -78,6 +80,7 @@ def test_a_model_is_fitted_evaluated_exported_and_removed(planish: Planish, tmp_
         assert {"objective": ["time_s"], "element type": ["float32"], "cores": [1]}.items() <= mine[
             "conditions"
         ].items()
+        assert mine["conditions"]["peak"] == [machine_peak(preferred_backend())]
         assert load_model(own).rows >= 20
         asked = "searches use it together with planish's built-in cost model for loops; its weight is 0.0"
         assert asked in said.err

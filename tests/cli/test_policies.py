@@ -39,7 +39,7 @@ def test_shipped_policies_are_listed(planish: Planish) -> None:
     found = {each["name"]: each for each in policies if each["level"] == "loops"}
     assert found["loops"]["vector_bytes"] == 64
     for policy in found.values():
-        assert policy["observes"] == "loops/cursor 2"
+        assert policy["observes"] == "loops/cursor 3"
         assert policy["programs"] >= 500
     listed = planish("policy").out
     assert "loops/cursor" in listed
@@ -48,7 +48,8 @@ def test_shipped_policies_are_listed(planish: Planish) -> None:
 
 def test_a_policy_measures_where_it_ends_and_nothing_else(planish: Planish, tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    said = planish("tune", *PROGRAM, "--searcher", "policy", "--store", store, "--format", "json")
+    followed = ("--searcher", "policy", "--seconds", "600")
+    said = planish("tune", *PROGRAM, *followed, "--store", store, "--format", "json")
     assert said.code == 0, said.err
     found = json.loads(said.out)
     assert found["trials"] == 1

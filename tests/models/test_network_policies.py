@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planish.core import Candidate, PlanishError, rng
+from planish.core import Candidate, Machine, PlanishError, Target, rng
+from planish.levels.loops.context import CONTEXT
 from planish.levels.loops.level import LoopsLevel
 from planish.levels.loops.space.cursor import CursorSpace
 from planish.levels.loops.space.template import TemplateSpace
 from planish.levels.loops.workloads import matmul
+from planish.models import networks
 from planish.models.named_policies import NetworkPolicy
 from planish.models.networks import KINDS, Shape, scaled, scores
 from planish.models.policy_files import SavedPolicy, load_policy, policy_for, policy_paths, write_policy
@@ -45,6 +47,22 @@ def observed(count: int) -> NDArray[np.float32]:
     """What a network reads of some candidates."""
     seen = np.stack([SPACE.observe(SPACE.sample(rng(0, number))) for number in range(count)])
     return scaled(seen, np.linspace(0, 1, count, dtype=np.float32))
+
+
+def test_networks_read_the_element_type_and_the_processor() -> None:
+    assert len(CONTEXT) == networks.CONTEXT
+    wide, narrow = (
+        CursorSpace(matmul(30, 20, 12, dtype), target=Target("", machine=Machine(vector_bytes, 16)))
+        for dtype, vector_bytes in (("float32", 64), ("float64", 32))
+    )
+    rows = [
+        scaled(space.observe(Candidate())[None], np.ones(1, np.float32))[0, :3] for space in (wide, narrow)
+    ]
+    differ = np.flatnonzero((rows[0] != rows[1]).all(axis=0))
+    names = [SPACE.observed.names[column] for column in differ]
+    assert names == ["element bytes", "vector bytes"]
+    assert (rows[0] == rows[1])[:, [*set(range(rows[0].shape[1])) - {*differ}]].all()
+    np.testing.assert_allclose(rows[0][:, differ[1]], np.log2(65) / 16, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

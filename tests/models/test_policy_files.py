@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planish.core import Machine, PlanishError
+from planish.core import Machine, PlanishError, Target
 from planish.levels.llvm.ir.features import FEATURES
 from planish.levels.llvm.passes.catalogue import load_coreset
 from planish.levels.loops.space.cursor import CursorSpace
@@ -29,7 +29,12 @@ from planish.train.cost_tables import CostTable, read_costs
 
 def space(vector_bytes: int) -> CursorSpace:
     """One on a processor with such vectors; 0 where nothing is known of it."""
-    return CursorSpace(matmul(30, 20, 12), machine=Machine(vector_bytes, 16) if vector_bytes else None)
+    return CursorSpace(matmul(30, 20, 12), target=target(vector_bytes) if vector_bytes else None)
+
+
+def target(vector_bytes: int) -> Target:
+    """A processor with such vectors."""
+    return Target("", machine=Machine(vector_bytes, 16))
 
 
 def saved(name: str, vector_bytes: int, programs: int = 3) -> SavedPolicy:
@@ -110,7 +115,7 @@ def test_a_policy_of_the_users_does_not_take_the_name_of_a_shipped_one(
 
 def test_a_policy_is_asked_only_for_the_element_types_that_it_learnt_from(own: Path) -> None:
     put(own, replace(saved("singles", 64), conditions={"element type": ["float32"]}))
-    double = CursorSpace(matmul(30, 20, 12, "float64"), machine=Machine(64, 16))
+    double = CursorSpace(matmul(30, 20, 12, "float64"), target=target(64))
     assert policy_for(space(64), "auto", own_policies).name == "singles"
     with pytest.raises(
         PlanishError, match="no policy is for the actions of loops/cursor, element type float64"

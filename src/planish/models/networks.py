@@ -263,8 +263,8 @@ def predict_lists(
     return found
 
 
-EDGES, DATA = 20, 4
-"""Position of the graph's edges in an observation, and their number for each loop."""
+EDGES, DATA, CONTEXT = 20, 4, 9
+"""Position of the graph's edges in an observation, and the numbers of edges and of context columns."""
 DERIVED = 7 + DATA
 """Columns that `scaled` adds to those observed."""
 KINDS = ("attention", "mlp")
@@ -302,10 +302,10 @@ class Shape:
 def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np.float32]:
     """Make of integers what a network reads; the thesis reads them as they are.
 
-    The innermost loop comes first, for what a kernel is worth depends most on what is inside. Sizes and
-    strides are as logarithms, counts as shares. Columns of their own have how many times what is inside a
-    loop is executed, how many elements of each tensor it touches, whether a loop can be split evenly by 4, 8
-    and 16, the row's presence, and the share of steps that are left.
+    The innermost loop comes first, for what a kernel is worth depends most on what is inside. Sizes,
+    strides and the context are as logarithms, counts as shares. Columns of their own have how many times
+    what is inside a loop is executed, how many elements of each tensor it touches, whether a loop can be
+    split evenly by 4, 8 and 16, the row's presence, and the share of steps that are left.
 
     Args:
         observed: (candidates, rows, columns), as `planish.levels.loops.space.cursor` has the first of them.
@@ -325,7 +325,9 @@ def scaled(observed: NDArray[np.int64], left: NDArray[np.float32]) -> NDArray[np
     made[..., 1:3] = np.log2(1 + seen[..., 1:3]) / 8
     made[..., 4:EDGES] /= 4
     made[..., EDGES : EDGES + DATA] = np.log2(1 + edges) / 16
-    made[..., EDGES + DATA : -DERIVED] = seen[..., EDGES + DATA :]
+    context, rest = EDGES + DATA, EDGES + DATA + CONTEXT
+    made[..., context:rest] = np.log2(1 + seen[..., context:rest]) / 16
+    made[..., rest:-DERIVED] = seen[..., rest:]
     more = made[..., -DERIVED:]
     trips = np.log2(np.maximum(size + (tail > 0), 1))
     more[..., 0] = tail > 0

@@ -63,7 +63,8 @@ class Learnt:
         schema: of the features.
         data: a row for each trial; groups are indices of the programs.
         programs: their canonical texts.
-        conditions: of the trials: the objective, what the spaces have as `conditions`, and the processors.
+        conditions: of the trials: the objective, what the spaces have as `conditions`, the processors, and
+            the peaks of those whose features have it.
     """
 
     schema: FeatureSchema
@@ -111,8 +112,9 @@ def read_trials(tasks: Sequence[KnownTask], level: str, objective: str = "") -> 
         costs += mine
         groups += [len(programs)] * len(trials)
         programs.append(task.program)
-        processor = {"processor": task.processor} if task.processor else {}
-        conditions.append({**space.conditions, OBJECTIVE: task.objective.name, **processor})
+        machine: dict[str, Value] = {"processor": task.processor} if task.processor else {}
+        machine |= _peak_of(schema, found)
+        conditions.append({**space.conditions, OBJECTIVE: task.objective.name, **machine})
     if schema is None or not features:
         raise PlanishError(
             f"the store has no trials of the level '{level}' with features and costs that differ",
@@ -120,6 +122,14 @@ def read_trials(tasks: Sequence[KnownTask], level: str, objective: str = "") -> 
         )
     data = dataset_of(np.concatenate(features), costs, groups)
     return Learnt(schema, data, programs, stated(conditions))
+
+
+def _peak_of(schema: FeatureSchema, features: Floats) -> dict[str, Value]:
+    """Return the peak of the machine of some trials in GFLOPS, where it is one of their features."""
+    if "peak" not in schema.names:
+        return {}
+    peak = round(2 ** float(features[0, schema.names.index("peak")])) - 1
+    return {"peak": peak} if peak else {}
 
 
 def _of_objective(tasks: Sequence[KnownTask], level: str, objective: str) -> Sequence[KnownTask]:

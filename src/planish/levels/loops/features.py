@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planish.core import FeatureSchema, Machine
+from planish.levels.loops.context import CONTEXT
 from planish.levels.loops.ir.schedule import Graph, Schedule
 from planish.levels.loops.lang.program import DTYPES, Access
 
@@ -203,14 +204,20 @@ OF_LOOP = (
     "bytes",  # touched in one execution
     *[f"{what} of the {role}" for role in ROLES for what in ("touched", "run", "stride", "reuse")],
 )
+_BEFORE_LOOPS = (
+    *OF_NEST,
+    *[f"{name} of the {role}" for role in ROLES for name in OF_SLOT],
+    *[f"{holder}: {name}" for holder in HOLDERS for name in OF_HOLDER],
+)
+FIRST_LOOP = len(_BEFORE_LOOPS)
+"""Position of the innermost loop's first column."""
 SCHEMA = FeatureSchema(
     "loops/schedule",
-    1,
+    2,
     (
-        *OF_NEST,
-        *[f"{name} of the {role}" for role in ROLES for name in OF_SLOT],
-        *[f"{holder}: {name}" for holder in HOLDERS for name in OF_HOLDER],
+        *_BEFORE_LOOPS,
         *[f"{name}, loop {i}" for i in range(LOOPS) for name in OF_LOOP],
+        *CONTEXT,
     ),
 )
 """Loop 0 is the innermost."""
@@ -225,13 +232,16 @@ _USUAL_CACHES = (1 << 15, 1 << 20, 1 << 25)
 """Bytes of the caches of a target that does not state its own."""
 
 
-def features_of(schedules: Sequence[Schedule], lanes: int, machine: Machine) -> NDArray[np.float32]:
+def features_of(
+    schedules: Sequence[Schedule], lanes: int, machine: Machine, context: Sequence[int]
+) -> NDArray[np.float32]:
     """Describe schedules; (schedules, width of `SCHEMA`).
 
     Args:
         schedules: of any programs.
         lanes: elements of a vector register.
         machine: whose registers and caches count.
+        context: the numbers of `CONTEXT`, as `planish.levels.loops.context.context_of` returns them.
     """
     found = np.zeros((len(schedules), SCHEMA.width), np.float32)
     groups: dict[Graph, list[int]] = {}
@@ -242,7 +252,9 @@ def features_of(schedules: Sequence[Schedule], lanes: int, machine: Machine) -> 
     sizes = [registers, *caches, *[caches[-1]] * len(HOLDERS)][: len(HOLDERS)]
     for numbers in groups.values():
         selected = [schedules[i] for i in numbers]
-        found[numbers] = _Reading(NestTable.of(selected), lanes, sizes, _around(selected)).columns()
+        columns = _Reading(NestTable.of(selected), lanes, sizes, _around(selected)).columns()
+        found[numbers, : -len(CONTEXT)] = columns
+    found[:, -len(CONTEXT) :] = _log(np.array(context, np.float64))
     return found
 
 

@@ -27,6 +27,7 @@ from planish.core.step import steps_from_text
 from planish.levels.loops.backends import available_backends, is_gpu, this_machine
 
 if TYPE_CHECKING:
+    from planish.levels.loops.context import Peak
     from planish.levels.loops.evaluator import LoopsEvaluator
     from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
     from planish.levels.loops.lang.program import Program as TensorProgram
@@ -169,7 +170,6 @@ class LoopsLevel(Level["TensorProgram"]):
         """
         from planish.levels.loops.backends import vector_builds, with_machine
         from planish.levels.loops.space.cursor import AnnotationSpace, CursorSpace
-        from planish.levels.loops.space.facts import machine_of
         from planish.levels.loops.space.template import TemplateSpace
 
         program, target = task.program, task.target
@@ -179,13 +179,14 @@ class LoopsLevel(Level["TensorProgram"]):
             if name != self.spaces[0]:
                 raise unknown("a GPU has no space", name, self.spaces[:1])
             return GpuSpace(program, target)
-        target = with_machine(target)
+        target, peak = with_machine(target), _peak_of(target)
         if name == "template":
-            return TemplateSpace(program, target, {} if program.packed else vector_builds(target))
+            builds = {} if program.packed else vector_builds(target)
+            return TemplateSpace(program, target, builds, peak)
         if name == "steps":
-            return CursorSpace(program, machine=machine_of(target))
+            return CursorSpace(program, target=target, peak=peak)
         if name == "marked-steps":
-            return AnnotationSpace(program, machine_of(target))
+            return AnnotationSpace(program, target, peak)
         raise unknown("level 'loops' has no space", name, self.spaces)
 
     def evaluator(
@@ -333,6 +334,18 @@ class LoopsLevel(Level["TensorProgram"]):
             **gpu_facts(),
             "candidates are confined by": sandbox_status(),
         }
+
+
+def _peak_of(target: Target) -> Peak:
+    """Return what measures the peak of a target, where that is this machine."""
+    from planish.levels.loops.context import unknown_peak
+
+    def measured() -> int:
+        from planish.levels.loops.roofline import machine_peak
+
+        return machine_peak(target.toolchain["backend"])
+
+    return measured if target.processor == processor() else unknown_peak
 
 
 def _on_gpu(task: Task[TensorProgram]) -> bool:

@@ -9,12 +9,17 @@ the first-level cache is derived from it.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from math import prod
+from pathlib import Path
+from typing import Any
 
-from planish.core import Candidate, StageClock
+from planish.core import Candidate, PlanishError, StageClock, processor
+from planish.core.files import cache_folder, replace_text
 from planish.levels.loops.backends import compile_with, preferred_backend, tree_of
 from planish.levels.loops.lang.draft import axes_of
 from planish.levels.loops.lang.parse import parse
@@ -49,6 +54,41 @@ def measure_peak(backend: str, dtype: str = "float32") -> float:
 
 measured_peak = cache(measure_peak)
 """`measure_peak`, once for each back end and type."""
+
+
+@cache
+def machine_peak(backend: str) -> int:
+    """Return the peak of a core of this machine in GFLOPS in float32; 0 where it cannot be measured.
+
+    It is measured once, within some milliseconds by one kernel, and kept in the user's cache, so that
+    features are the same in each process.
+
+    Args:
+        backend: whose kernels are measured.
+    """
+    try:
+        path: Path | None = cache_folder() / "peaks.json"
+    except PlanishError:
+        path = None
+    known, name = _read_peaks(path), f"{processor()}, {backend}"
+    if name not in known:
+        try:
+            known[name] = max(1, round(quick_peak(backend)))
+        except PlanishError:  # another package's back end, which compiles other programs
+            return 0
+        if path is not None:
+            with suppress(OSError):
+                replace_text(path, json.dumps(known) + "\n")
+    return known[name]
+
+
+def _read_peaks(path: Path | None) -> dict[str, int]:
+    """Read the peaks that were measured; a damaged file has none."""
+    try:
+        read: Any = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        return {str(name): int(peak) for name, peak in read.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
 
 
 @cache

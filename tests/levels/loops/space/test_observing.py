@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planish.core import Candidate, rng
+from planish.core import Cache, Candidate, Machine, Target, rng
 from planish.levels.loops.lang.parse import parse
 from planish.levels.loops.space.cursor import CursorSpace, Down, SplitBy, Up
 
@@ -14,7 +14,8 @@ def row(
 ) -> list[int]:
     """Write a row; edges to C, A and B, and strides by their bins: b4=2 is two of more than 8, up to 16."""
     bins = [strides.get(f"b{number}", 0) for number in range(16)]
-    return [cursor, size, tail, computes, *bins, *edges, 0]
+    context = [4, 1, *[0] * 7]  # float32, on a processor of which nothing is known
+    return [cursor, size, tail, computes, *bins, *edges, 0, *context]
 
 
 def test_a_matmul_is_seen_as_in_the_thesis() -> None:
@@ -40,8 +41,20 @@ def test_edges_tell_what_the_histogram_does_not() -> None:
     plain = CursorSpace(parse("C[m,n] += A[m,k] * B[k,n]", {"m": 16, "n": 16, "k": 16})).observe(Candidate())
     turned = CursorSpace(parse("C[m,n] += A[k,m] * B[k,n]", {"m": 16, "n": 16, "k": 16})).observe(Candidate())
     assert plain[0, 4:20].tolist() == turned[2, 4:20].tolist()
-    assert plain[0, 20:].tolist() == [16, 16, 0, 0]
-    assert turned[2, 20:].tolist() == [0, 16, 16, 0]
+    assert plain[0, 20:24].tolist() == [16, 16, 0, 0]
+    assert turned[2, 20:24].tolist() == [0, 16, 16, 0]
+
+
+def test_element_type_and_processor_are_seen_in_each_row() -> None:
+    caches = Cache(1, 32 << 10), Cache(2, 1 << 20)
+    target = Target("", cores=2, machine=Machine(32, 16, caches))
+    product = "C[m,n] += A[m,k] * B[k,n]"
+    space = CursorSpace(parse(product, {"m": 30, "n": 20, "k": 12}, dtype="float64"), target=target)
+    seen = space.observe(Candidate((SplitBy(4),)))
+    assert seen[:4, 24:].tolist() == [[8, 1, 2, 32, 16, 32, 1024, 0, 0]] * 4
+    assert not seen[4:].any()
+    integers = CursorSpace(parse(product, {"m": 30, "n": 20, "k": 12}, dtype="int32"), target=target)
+    assert integers.observe(Candidate())[0, 24:26].tolist() == [4, 0]
 
 
 def test_other_nests_follow_and_do_not_compute() -> None:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from planish.core import Candidate, FeatureSchema, Machine, PlanishError, ScheduleError, Space, Step
+from planish.core import Candidate, FeatureSchema, PlanishError, ScheduleError, Space, Step, Target
+from planish.levels.loops.context import CONTEXT, Peak, context_of, unknown_peak
 from planish.levels.loops.ir.schedule import Nest, Order, Schedule, loop_text, unscheduled
 from planish.levels.loops.lang.program import Program, accesses
+from planish.levels.loops.space.facts import machine_of
 from planish.levels.loops.steps import (
     Fuse,
     LoopStep,
@@ -50,7 +52,7 @@ DATA = 4
 
 OBSERVED = FeatureSchema(
     "loops/cursor",
-    2,
+    3,
     (
         "cursor",  # 1 where the cursor is on the loop
         "size",  # whole iterations of its first execution
@@ -59,9 +61,10 @@ OBSERVED = FeatureSchema(
         *(f"stride {2**n}" for n in range(BINS)),  # accesses that move by this each iteration
         "moves written",  # elements by which an iteration moves the written access
         *(f"moves read {n}" for n in range(1, DATA)),  # the same for what is read
+        *CONTEXT,  # of the program and the target, the same in each row
     ),
 )
-"""The thesis' row, and the edges of its graph.
+"""The thesis' row, the edges of its graph, and the context, which the thesis has not.
 
 Its write-back nest is our other nests: they fill the rows that the main nest leaves.
 """
@@ -69,16 +72,17 @@ EDGES = 4 + BINS
 """The first column of the graph's edges."""
 
 
-def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
+def observe(schedule: Schedule, cursor: int, rows: int, context: Sequence[int]) -> NDArray[np.int64]:
     """Describe a schedule and the cursor on its main nest.
 
     Args:
         schedule: what the agent has made.
         cursor: the index of its loop.
         rows: how many loops are described at most; rows that are left are zeros.
+        context: the numbers of `CONTEXT`.
 
     Returns:
-        (rows, 24): the main nest's loops, outermost first, then those of the other nests.
+        (rows, 33): the main nest's loops, outermost first, then those of the other nests.
     """
     import numpy as np
 
@@ -100,6 +104,7 @@ def observe(schedule: Schedule, cursor: int, rows: int) -> NDArray[np.int64]:
                     seen[row, 4 + min((moved * step - 1).bit_length(), BINS - 1)] += 1
                 if column < DATA:
                     seen[row, EDGES + column] = moved * step
+            seen[row, EDGES + DATA :] = context
             row += 1
     return seen
 
@@ -228,7 +233,8 @@ class CursorSpace(Space):
         program: what is scheduled.
         factors: of the split actions; the thesis has 4, 8 and 16.
         loops_max: how many loops the main nest may have; the thesis has 10.
-        machine: the processor of the target; None where nothing is known of it.
+        target: where it runs; None where nothing is known of it.
+        peak: of the target, for observations.
     """
 
     def __init__(
@@ -236,9 +242,11 @@ class CursorSpace(Space):
         program: Program,
         factors: Sequence[int] = FACTORS,
         loops_max: int = LOOPS_MAX,
-        machine: Machine | None = None,
+        target: Target | None = None,
+        peak: Peak = unknown_peak,
     ) -> None:
-        self.machine = machine
+        self._peak = peak
+        self.machine, self._cores = target and machine_of(target), target.cores if target else 0
         self.conditions: Mapping[str, str | int] = {"element type": program.arithmetic}
         moves: tuple[CursorStep, ...] = (Up(), Down(), SwapUp(), SwapDown())
         self.actions: Sequence[CursorStep] = (*moves, *(SplitBy(factor) for factor in factors))
@@ -279,12 +287,17 @@ class CursorSpace(Space):
 
     @property
     def observed(self) -> FeatureSchema:
-        """The thesis' twenty integers for each loop (3.6.4), and the edges of its graph."""
+        """The thesis' twenty integers for each loop (3.6.4), the edges of its graph, and the context."""
         return OBSERVED
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Describe the loops after a candidate's steps; (the most loops that there may be, 24)."""
-        return observe(*self._state_after(candidate.steps), self._loops_max)
+        """Describe the loops after a candidate's steps; (the most loops that there may be, 33)."""
+        return observe(*self._state_after(candidate.steps), self._loops_max, self.context)
+
+    @cached_property
+    def context(self) -> tuple[int, ...]:
+        """The numbers of `CONTEXT`, which are observed in each row."""
+        return context_of(self._program, self.machine, self._cores, self._peak)
 
     def sample(self, rng: Generator) -> Candidate:
         """Take 1 to 10 random actions from the start (the thesis's random search)."""
@@ -398,14 +411,14 @@ class PackHere(CursorStep):
 
 ANNOTATED = FeatureSchema(
     "loops/marking",
-    2,
+    3,
     (
         *OBSERVED.names,
         "unrolled",  # 1 where the loop is to be unrolled
         *(f"packs {n}" for n in range(PACKED)),  # 1 where a tensor is packed at the loop
     ),
 )
-"""Observation of a loop by `AnnotationSpace`: LoopTune's integers, and its annotations."""
+"""Observation of a loop by `AnnotationSpace`: what `CursorSpace` observes, and its annotations."""
 
 
 class AnnotationSpace(CursorSpace):
@@ -413,21 +426,22 @@ class AnnotationSpace(CursorSpace):
 
     Args:
         program: what is scheduled.
-        machine: the processor of the target; None where nothing is known of it.
+        target: where it runs; None where nothing is known of it.
+        peak: of the target, for observations.
     """
 
-    def __init__(self, program: Program, machine: Machine | None = None) -> None:
-        super().__init__(program, FACTORS, LOOPS_MAX, machine)
+    def __init__(self, program: Program, target: Target | None = None, peak: Peak = unknown_peak) -> None:
+        super().__init__(program, FACTORS, LOOPS_MAX, target, peak)
         more = VectorizeHere(), UnrollHere(), *(PackHere(read) for read in range(PACKED))
         self.actions = (*self.actions, *more)
 
     @property
     def observed(self) -> FeatureSchema:
-        """The thesis' integers, and the annotations of each loop."""
+        """What `CursorSpace` observes, and the annotations of each loop."""
         return ANNOTATED
 
     def observe(self, candidate: Candidate) -> NDArray[np.int64]:
-        """Describe the loops after a candidate's steps; (the most loops that there may be, 27)."""
+        """Describe the loops after a candidate's steps; (the most loops that there may be, 36)."""
         import numpy as np
 
         schedule, _ = self._state_after(candidate.steps)

@@ -29,6 +29,7 @@ from planish.core import (
     Step,
     Target,
 )
+from planish.levels.loops.context import Peak, context_of, unknown_peak
 from planish.levels.loops.ir.schedule import Order, Schedule, loop_text, plain_axis, unscheduled
 from planish.levels.loops.lang.program import Program
 from planish.levels.loops.space.cursor import resolve
@@ -294,13 +295,20 @@ class TemplateSpace(Space):
         program: what is scheduled.
         target: whose vector registers and cores are reckoned with.
         builds: other code generators that may be chosen, name to step.
+        peak: of the target, for features.
 
     Attributes:
         facts: of the program on the target.
     """
 
-    def __init__(self, program: Program, target: Target, builds: Mapping[str, Step] = NO_BUILDS) -> None:
-        self.facts = Facts.of(program, target)
+    def __init__(
+        self,
+        program: Program,
+        target: Target,
+        builds: Mapping[str, Step] = NO_BUILDS,
+        peak: Peak = unknown_peak,
+    ) -> None:
+        self.facts, self._peak = Facts.of(program, target), peak
         self.conditions: Mapping[str, str | int] = {
             "element type": program.arithmetic,
             "cores": target.cores,
@@ -407,7 +415,9 @@ class TemplateSpace(Space):
         """
         from planish.levels.loops.features import features_of
 
-        return features_of([*map(self.schedule, candidates)], self.facts.lanes, self.facts.machine)
+        facts = self.facts
+        context = context_of(facts.program, facts.machine, facts.cores, self._peak)
+        return features_of([*map(self.schedule, candidates)], facts.lanes, facts.machine, context)
 
     def _made_by(self, choose: Callable[[Knob, Options], str]) -> Candidate:
         node = self._node(())
