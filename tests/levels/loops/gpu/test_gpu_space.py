@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from planish.core import Candidate, Space, Step, Target
+from planish.core import Candidate, ScheduleError, Space, Step, Target, rng
+from planish.levels.loops.gpu import space as space_module
 from planish.levels.loops.gpu.devices import Gpu
-from planish.levels.loops.gpu.kernels import require_fit
+from planish.levels.loops.gpu.kernels import GpuProgram, require_fit
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import (
@@ -20,6 +21,7 @@ from planish.levels.loops.gpu.steps import (
     VectorLanes,
 )
 from planish.levels.loops.lang.parse import parse
+from planish.levels.loops.lang.program import Program
 from planish.testing.spaces import SpaceConformance
 
 PROGRAM = parse("C[m,n] += A[m,k] * B[k,n]; D[m,n] = relu(C[m,n])", {"m": 80, "n": 96, "k": 36})
@@ -69,6 +71,30 @@ def test_the_default_schedule_has_several_blocks_of_threads_for_all_work(text: s
     space = GpuSpace(program, Target("", GPU.features))
     for kernel in space.kernels(space.start()).kernels:
         assert kernel.grid_size > 1 < kernel.block_size
+
+
+def test_kernels_of_a_drawn_candidate_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Candidate]()
+
+    def counted(program: Program, candidate: Candidate, block_size: int) -> GpuProgram:
+        made.append(candidate)
+        return gpu_program_of(program, candidate, block_size)
+
+    monkeypatch.setattr(space_module, "gpu_program_of", counted)
+    space = GpuSpace(PROGRAM, Target("", GPU.features))
+    drawn = [space.sample(rng(0, number)) for number in range(4)]
+    before = len(made)
+    space.features(drawn)
+    kernels = [*map(space.kernels, drawn)]
+    assert len(made) == before
+    assert kernels == [gpu_program_of(PROGRAM, candidate, GPU.flat_block_size) for candidate in drawn]
+
+
+def test_a_candidate_that_is_illegal_is_refused_each_time() -> None:
+    space = GpuSpace(PROGRAM, Target("", GPU.features))
+    for _ in range(2):
+        with pytest.raises(ScheduleError, match="axis 'k' is reduced"):
+            space.kernels(Candidate((BlockTile("k", 4),)))
 
 
 def columns(*steps: Step) -> dict[str, float]:

@@ -23,9 +23,8 @@ from planish.core import (
 )
 from planish.core.hashing import versioned
 from planish.levels.loops.gpu.cuda import CompiledCuda, compile_all, cubin_path
-from planish.levels.loops.gpu.devices import Gpu, kind_and_name
+from planish.levels.loops.gpu.devices import kind_and_name
 from planish.levels.loops.gpu.evaluator import source_for
-from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.space import GpuSpace
 from planish.levels.loops.gpu.steps import GPU_STEPS
 from planish.levels.loops.lang.parse import parse_canonical
@@ -80,13 +79,12 @@ def write_batch(task: Task[Program], count: int, seed: int, folder: Path) -> Bat
         PlanishError: nothing can be written there.
     """
     kind, arch = kind_and_name(task.target)
-    space, gpu = GpuSpace(task.program, task.target), Gpu.of(task.target)
+    space = GpuSpace(task.program, task.target)
     drawn = list(dict.fromkeys([Candidate(), space.start(), *_drawn(space, count, seed)]))
     chosen: dict[str, Candidate] = {}
     for candidate in drawn:
-        kernels = gpu_program_of(task.program, candidate, gpu.flat_block_size)
         # Different candidates may make the same kernels.
-        chosen.setdefault(source_for(kernels, task.target), candidate)
+        chosen.setdefault(source_for(space.kernels(candidate), task.target), candidate)
     found = compile_all(chosen, arch) if kind == "cuda" else {}
     compiled = {source: made for source, made in found.items() if isinstance(made, CompiledCuda)}
     kept = chosen

@@ -78,6 +78,8 @@ DEPTHS = (16, 32, 64)
 """Tiles of a reduction by tensor cores."""
 _DRAWS = 60
 """Candidates that are drawn until one is legal."""
+_KERNELS = 256
+"""Candidates whose kernels are kept: what is drawn is described or compiled next."""
 
 _KNOBS: Mapping[type[GpuStep], str] = {
     VectorLanes: "vector",
@@ -130,6 +132,7 @@ class GpuSpace(Space):
         self._groups = self._gpu.groups and bool(self._products) and TF32 not in types
         self._knobs = dict(self._all_knobs())
         self._legal = lru_cache(maxsize=4096)(self._is_legal)
+        self._kernels = lru_cache(maxsize=_KERNELS)(self._make_kernels)
 
     # Knobs
 
@@ -471,7 +474,10 @@ class GpuSpace(Space):
         return gpu_features([*map(self.kernels, candidates)], self._gpu, self._arch)
 
     def kernels(self, candidate: Candidate) -> GpuProgram:
-        """Make the kernels of a candidate; raises ScheduleError where it is illegal."""
+        """Return the kernels of a candidate; raises ScheduleError where it is illegal."""
+        return self._kernels(candidate)
+
+    def _make_kernels(self, candidate: Candidate) -> GpuProgram:
         return gpu_program_of(self._program, candidate, self._gpu.flat_block_size)
 
 
