@@ -32,7 +32,7 @@ from planish.levels.loops.gpu.devices import Gpu, KernelStatistics
 from planish.levels.loops.gpu.dialect import CUDA
 from planish.levels.loops.gpu.evaluator import compiled_for
 from planish.levels.loops.gpu.kernels import tensor_maps
-from planish.levels.loops.gpu.running import MARGIN, Launch
+from planish.levels.loops.gpu.running import MARGIN, CompiledKernels, Launch
 from planish.levels.loops.gpu.schedule import gpu_program_of
 from planish.levels.loops.gpu.source import kernel_source
 from planish.levels.loops.gpu.space import GpuSpace
@@ -40,6 +40,7 @@ from planish.levels.loops.gpu.steps import (
     BlockTile,
     BulkCopies,
     LaunchBounds,
+    PackOperand,
     ReduceTile,
     SharedTile,
     TensorTile,
@@ -275,13 +276,27 @@ class FakeDriver:
         self.blocks: dict[int, Any] = {}
         self.launched: list[tuple[int, int, list[int]]] = []
         self.maps: list[tuple[Any, ...]] = []
-        self.code = 0
+        self.shared: list[int] = []
+        self.dynamic: list[int] = []
+        self.code = self.refused = 0
+        self.room = 1 << 30
 
     def cuMemAlloc_v2(self, pointer: Any, size: Any) -> int:  # noqa: N802
+        if sum(map(len, self.blocks.values())) + size.value > self.room:
+            return 2
         block = ctypes.create_string_buffer(size.value)
         pointer._obj.value = ctypes.addressof(block)
         self.blocks[pointer._obj.value] = block
         return self.code
+
+    def cuMemFree_v2(self, memory: Any) -> int:  # noqa: N802
+        del self.blocks[memory.value]
+        return 0
+
+    def cuFuncSetAttribute(self, _function: Any, attribute: int, value: int) -> int:  # noqa: N802
+        assert attribute == 8  # shared memory that is not in the kernel itself
+        self.shared.append(value)
+        return self.refused
 
     def cuMemcpyHtoD_v2(self, memory: Any, host: Any, size: Any) -> int:  # noqa: N802
         ctypes.memmove(memory.value, host.value, size.value)
@@ -295,6 +310,7 @@ class FakeDriver:
         given = args[8][:1]
         arguments = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint64)).contents.value for each in given]
         self.launched.append((args[0], args[3], arguments))
+        self.dynamic.append(args[6])
         return 0
 
     def cuTensorMapEncodeTiled(self, place: Any, kind: int, rank: int, memory: Any, *args: Any) -> int:  # noqa: N802
@@ -346,6 +362,50 @@ def test_an_error_of_the_driver_is_one_line_with_what_to_do(
     fake.code = code
     with pytest.raises(kind, match=rf"cuMemAlloc_v2: what it says \({code}\). {hint}"):
         device.allocate(100)
+
+
+def test_more_shared_memory_than_a_kernel_has_by_itself_is_asked_for() -> None:
+    """256 bytes more than CUDA allows in a kernel are given at each launch, or it is not launched."""
+    of = task("m=386,n=4,k=64")
+    kernels = gpu_program_of(of.program, Candidate((BlockTile("m", 193), SharedTile("A"))))
+    fake = FakeDriver()
+    inputs = {name: np.ones(of.program.type[name].shape, np.float32) for name in "AB"}
+    device = cuda_driver.CudaDevice(b"", cuda_driver.Driver(fake))
+    run = CompiledKernels(of.program, kernels, device).bind(inputs, {"C": np.ones((386, 4), np.float32)})
+    fake.refused = 1
+    for _ in range(2):
+        with pytest.raises(TargetError, match="cuFuncSetAttribute"):
+            run.repeat(1)
+    assert not fake.launched
+    fake.refused = 0
+    run.repeat(2)
+    assert fake.shared == [(48 << 10) + 256] * 3
+    assert fake.dynamic == fake.shared[:2]
+
+
+@compiles
+def test_16_bytes_of_shared_memory_too_many_are_refused_before_the_launch() -> None:
+    """A block of an H100 may have 227 KiB."""
+    of, most = task("m=334,n=4,k=348"), 227 << 10
+    kernels = gpu_program_of(of.program, Candidate((BlockTile("m", 167), SharedTile("A"))))
+    source = kernel_source(kernels, CUDA)
+    with pytest.raises(TargetError, match=f"a block shares {most + 16} bytes, the device has {most}"):
+        compiled_for(of.program, kernels, source, of.target)
+
+
+def test_memory_is_freed_where_the_device_has_too_little_for_a_candidate() -> None:
+    of = task("m=64,n=64,k=64")
+    kernels = gpu_program_of(of.program, Candidate((PackOperand("A"),)))
+    fake = FakeDriver()
+    fake.room = 3 * (4 * 64 * 64 + 2 * MARGIN)
+    compiled = CompiledKernels(of.program, kernels, cuda_driver.CudaDevice(b"", cuda_driver.Driver(fake)))
+    inputs, outputs = (
+        {name: np.ones((64, 64), np.float32) for name in names} for names in (("A", "B"), ("C",))
+    )
+    for _ in range(2):
+        with pytest.raises(TargetError, match="cuMemAlloc_v2"):
+            compiled.bind(inputs, outputs)
+        assert not fake.blocks
 
 
 def test_a_function_that_an_old_driver_lacks_is_reported() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -66,16 +67,24 @@ def test_other_programs_have_no_call(text: str, shapes: dict[str, tuple[int, ...
     assert library_call(parse(text, {}, shapes)) is None
 
 
-def test_a_library_that_is_not_there_is_a_failure_of_its_own() -> None:
-    if has_library("torch"):
-        pytest.skip("PyTorch is installed")
+def test_a_library_that_cannot_be_called_is_a_failure_of_its_own() -> None:
+    """It is not installed, or made for processors alone, or there is no GPU."""
+    if _has_gpu():
+        pytest.skip("PyTorch finds a CUDA GPU")
     program = parse("S[m] += A[m,n]", {"m": 4, "n": 5})
     evaluator = GpuEvaluator(program, Target("", toolchain={"backend": "cuda:sm_90"}))
     with InlineExecutor(evaluator) as executor:
         executor.submit([Candidate((Library("torch"),))])
         (evaluation,) = executor.results()
     assert isinstance(evaluation.outcome, Failed)
-    assert "library 'torch' has no call for this program, or is not installed" in evaluation.outcome.detail
+    assert evaluation.outcome.reason == "TargetError"
+    missing = "library 'torch' has no call for this program, or is not installed"
+    expected = "PyTorch finds no CUDA GPU" if has_library("torch") else missing
+    assert expected in evaluation.outcome.detail
+
+
+def _has_gpu() -> bool:
+    return has_library("torch") and bool(import_module("torch").cuda.is_available())
 
 
 def test_clocks_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

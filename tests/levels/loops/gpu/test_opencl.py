@@ -87,14 +87,14 @@ def test_what_is_kept_is_verified_on_further_inputs() -> None:
     assert isinstance(evaluation.outcome, Measured)
 
 
-def broken(monkeypatch: pytest.MonkeyPatch, before: str, after: str) -> str:
-    """Evaluate a kernel in whose source something was replaced; return why it failed."""
+def broken(monkeypatch: pytest.MonkeyPatch, before: str, after: str, declared: str = "") -> str:
+    """Evaluate a kernel in whose source something was replaced or declared; return why it failed."""
     write = kernel_source
 
     def changed(*args: object) -> str:
         source = write(*args)  # pyright: ignore[reportArgumentType]
         assert before in source
-        return source.replace(before, after)
+        return declared + source.replace(before, after)
 
     monkeypatch.setattr(evaluator, "kernel_source", changed)
     with InlineExecutor(LEVEL.evaluator(task(**SMALL))()) as executor:
@@ -126,6 +126,15 @@ def test_a_wrong_kernel_is_refused(
     monkeypatch: pytest.MonkeyPatch, before: str, after: str, why: str
 ) -> None:
     assert why in broken(monkeypatch, before, after)
+
+
+@pytest.mark.parametrize("right", [1, 2, 10])
+def test_a_kernel_that_counts_its_calls_is_refused(monkeypatch: pytest.MonkeyPatch, right: int) -> None:
+    """It corrupts the first element after so many calls."""
+    monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "-cl-std=CL2.0")  # for variables that outlive a launch
+    first = "get_global_id(0) == 0 && i_m == 0 && i_n == 0"
+    corrupted = f"= {SUM} + ({first} && ++calls > {right} ? 1 : 0);"
+    assert "elements are wrong" in broken(monkeypatch, RESULT, corrupted, "__global int calls = 0;")
 
 
 def test_a_kernel_that_is_wrong_from_its_eleventh_call_on_is_refused(

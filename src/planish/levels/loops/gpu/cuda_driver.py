@@ -220,8 +220,9 @@ class CudaDevice:
     def _function(self, name: str, shared: int) -> ctypes.c_void_p:
         """Find a kernel, and allow it a number of bytes of shared memory."""
         if name not in self._functions:
-            function = self._functions[name] = ctypes.c_void_p()
+            function = ctypes.c_void_p()
             self._driver("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())
             if shared:
                 self._driver("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared)
+            self._functions[name] = function
         return self._functions[name]

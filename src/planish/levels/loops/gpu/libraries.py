@@ -127,7 +127,7 @@ class LibraryRun:
         device_ns: nanoseconds that the device was busy so far.
 
     Raises:
-        TargetError: the library is not installed, or has no call for the program.
+        TargetError: the library is not installed, has no call for the program, or cannot use a GPU.
     """
 
     def __init__(
@@ -144,6 +144,8 @@ class LibraryRun:
             # Not the user's: a worker may write to its own scratch alone.
             os.environ[variable] = tempfile.mkdtemp(prefix="planish-library-")
         torch: Any = import_module("torch")
+        if not torch.cuda.is_available():
+            raise TargetError("PyTorch finds no CUDA GPU", "Install PyTorch's build for CUDA.")
         self._torch = torch
         self._inputs, (self._output,) = inputs, outputs.values()
         self.device_ns = 0

@@ -128,6 +128,9 @@ class KernelRun:
     Attributes:
         device_ns: nanoseconds that the device was busy with kernels so far.
         damaged: beside which buffer memory was written; empty where it was not.
+
+    Raises:
+        PlanishError: the device has too little memory, or kernels that prepare constants are wrong.
     """
 
     def __init__(self, kernels: GpuProgram, device: Device, inputs: Arrays, outputs: Arrays) -> None:
@@ -135,12 +138,19 @@ class KernelRun:
         self._device, self._arrays = device, {**inputs, **outputs}
         sizes = {name: array.nbytes for name, array in self._arrays.items()}
         sizes |= {b.name: b.size * numpy_type(b.dtype).itemsize for b in kernels.temporaries}
-        self._buffers = {name: _Buffer(device, size) for name, size in sizes.items()}
-        self._ahead, self._launches = (
-            [self._launch(kernel) for kernel in found] for found in (kernels.ahead, kernels.kernels)
-        )
+        self._buffers: dict[str, _Buffer] = {}
         self._byte = 0
-        self.poison()
+        try:
+            for name, size in sizes.items():
+                self._buffers[name] = _Buffer(device, size)
+            self._ahead, self._launches = (
+                [self._launch(kernel) for kernel in found] for found in (kernels.ahead, kernels.kernels)
+            )
+            self.poison()
+        except PlanishError:
+            # Else the memory is missing to the candidates that follow in this process.
+            self.close()
+            raise
 
     def _launch(self, kernel: GpuKernel) -> Launch:
         arguments = tuple(self._buffers[name].inner for name in (*kernel.inputs, *kernel.outputs))
