@@ -30,10 +30,10 @@ OPENCL = "opencl:portable"
 MACHINES = {
     WIDE: Machine(64, 32, CACHES),
     "x86-avx2": Machine(32, 16, CACHES),
-    OPENCL: Machine(64, 32, CACHES),
+    OPENCL: Machine(32, 16, (Cache(1, 32 << 10), Cache(2, 512 << 10), Cache(3, 32 << 20))),
 }
 """What the machine of the recordings has, by back end: its spaces are the same wherever they are searched."""
-DEVICES = {OPENCL: Gpu(1, 4096, 2 << 20, 16, 1, processor=True)}
+DEVICES = {OPENCL: Gpu(1, 4096, 512 << 10, 8, 1, processor=True, l2=32 << 20)}
 """The same, of OpenCL devices."""
 NEIGHBORS = 12
 """Rows that are a row's neighbors: as many as a template's candidate has for some of its knobs."""

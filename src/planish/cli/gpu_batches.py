@@ -11,6 +11,8 @@ import typer
 from planish.cli import options as given
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from planish.core import Candidate, Executor, Outcome
     from planish.levels.loops.gpu.batch import Batch
 
@@ -91,12 +93,13 @@ def _measure(found: Batch, end: float | None) -> None:
     import math
 
     from planish.cli.output import say
-    from planish.core import Measured, Task, evaluate
+    from planish.core import Failed, Task, evaluate
     from planish.core.recording import Recording, load_recording, save_recording
     from planish.levels.loops.gpu.clocks import record_clocks
     from planish.levels.loops.gpu.evaluator import GpuEvaluatorSpec
     from planish.levels.loops.level import LoopsLevel
     from planish.measure.executors import LocalExecutor
+    from planish.sandbox import Limits
 
     level = LoopsLevel()
     objective = level.objectives["time_s"]
@@ -111,24 +114,42 @@ def _measure(found: Batch, end: float | None) -> None:
 
     spec = GpuEvaluatorSpec(found.program, found.target, folder=found.folder.resolve())
     libraries = _libraries(found)
-    left = [c for c in (*found.candidates, *libraries.values()) if c.hash not in outcomes]
     record_clocks(found.folder / _CLOCKS, found.target)
-    with LocalExecutor(spec, workers=1) as executor:
+
+    def complete(executor: LocalExecutor, candidates: Iterable[Candidate]) -> None:
+        left = [candidate for candidate in candidates if candidate.hash not in outcomes]
         for number, each in enumerate(evaluate(executor, left, math.inf if end is None else end), 1):
             outcomes[each.candidate.hash] = each.outcome
             taken[each.candidate.hash] = dict(each.seconds)
             if number % _SAVED == 0:
                 save()
         save()
-        failed = Counter(o.reason for o in outcomes.values() if not isinstance(o, Measured))
-        say(f"{found.folder}: {found.program.text.partition(' | ')[0]} on {found.target.processor}")
-        reasons = "".join(f"; {count} {reason}" for reason, count in failed.most_common())
-        done = sum(candidate.hash in outcomes for candidate in found.candidates)
-        say(f"  {done} of {len(found.candidates)} candidates measured{reasons}")
+
+    with LocalExecutor(spec, workers=1) as executor:
+        complete(executor, found.candidates)
+    _summarize(found, outcomes)
+    # PyTorch is imported, and Triton tries its variants, within the limits of an evaluation.
+    with LocalExecutor(spec, workers=1, limits=Limits(build=120, verify=120, run=60)) as executor:
+        complete(executor, libraries.values())
+        for name, candidate in libraries.items():
+            if isinstance(outcome := outcomes.get(candidate.hash), Failed):
+                say(f"  {name} is not compared: {outcome.detail}")
         executor.serve(GpuEvaluatorSpec(found.program, found.target, True, found.folder.resolve()))
         _compare(found, libraries, outcomes, executor)
     for line in record_clocks(found.folder / _CLOCKS, found.target):
         say(f"  {line}")
+
+
+def _summarize(found: Batch, outcomes: Mapping[str, Outcome]) -> None:
+    """Print how many candidates were measured, and why others were not."""
+    from planish.cli.output import say
+    from planish.core import Measured
+
+    known = [outcomes[candidate.hash] for candidate in found.candidates if candidate.hash in outcomes]
+    failed = Counter(each.reason for each in known if not isinstance(each, Measured))
+    reasons = "".join(f"; {count} {reason}" for reason, count in failed.most_common())
+    say(f"{found.folder}: {found.program.text.partition(' | ')[0]} on {found.target.processor}")
+    say(f"  {len(known)} of {len(found.candidates)} candidates measured{reasons}")
 
 
 def _libraries(found: Batch) -> dict[str, Candidate]:
