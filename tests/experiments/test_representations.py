@@ -18,11 +18,9 @@ def test_a_schedule_of_a_gpu_has_the_columns_of_a_processor(monkeypatch: pytest.
     monkeypatch.syspath_prepend(FOLDER)
     recorded, represented = (import_module(name) for name in ("recorded", "representations"))
     product, backend = matmul(48, 64, 40), recorded.OPENCL
-    device = Target("", recorded.DEVICES[backend].features | {"avx512"}, 1, {"backend": backend})
+    device = Target("", recorded.DEVICES[backend].features | {"avx2"}, 1, {"backend": backend})
     gpu = represented.GpuRepresented(replace(product, backend=backend), device).by("schedules")
-    processor = represented.Represented(
-        product, Target("", frozenset({"avx512"}), 1, {"backend": "portable"})
-    )
+    processor = represented.Represented(product, Target("", frozenset({"avx2"}), 1, {"backend": "portable"}))
     one, other = (space.features([Candidate()])[0] for space in (gpu, processor))
     assert gpu.schema == processor.schema == SCHEMA
     # Sums lie in a tensor of their own, which another nest takes to the result.
