@@ -33,7 +33,7 @@ MALFORMED: dict[tuple[str, ...], str] = {
         SIZE,
         "--dtype",
         "half",
-    ): "'half' is not supported. Known: bfloat16, float16,",
+    ): "'half' is not supported. Known: bfloat16, bfloat16x2,",
     (
         MATMUL,
         "--size",

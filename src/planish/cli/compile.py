@@ -87,7 +87,7 @@ def compile_(
     from planish.core import PlanishError
     from planish.core.wording import amount
     from planish.network.compiler import compile_model
-    from planish.network.integers import Point
+    from planish.network.narrow_layers import Point
     from planish.network.report import describe_comparison, describe_peers
 
     if executor == "ray" and seconds is None:
