@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from planish.core import content_hash
 from planish.levels.llvm.bindings.c_module import CModule
 from planish.levels.llvm.bindings.protocol import IRError, PassError
 from planish.levels.llvm.ir.attributes import for_size
@@ -68,15 +69,33 @@ class Listed:
         return None
 
 
-def costs_on(rows: Sequence[Row], lists: Sequence[Passes], objective: str) -> tuple[Floats, list[str]]:
+def costs_on(
+    rows: Sequence[Row], lists: Sequence[Passes], objective: str, state: Path | None = None
+) -> tuple[Floats, list[str]]:
     """Return what functions cost after each list, infinite where it failed, and the package of each.
 
     Functions that fail after the first list are left out.
+
+    Args:
+        rows, lists, objective: the functions, the lists, and what is counted.
+        state: a file of costs, which is continued; None: all are measured.
     """
-    done = forked(rows, Listed(lists, objective), list[int | None] | None, 1, at_once=25)
-    found = [(each.item.package, each.answer) for each in done if each.answer and each.answer[0]]
-    costs = [[np.inf if cost is None else cost for cost in each] for _, each in found]
-    return np.array(costs), [package for package, _ in found]
+    about = content_hash(json.dumps([lists, objective]))
+    known: dict[str, list[int | None] | None] = {}
+    for line in state.read_text(encoding="utf-8").splitlines() if state and state.exists() else ():
+        stored = json.loads(line)
+        if stored["lists"] == about:
+            known[stored["identity"]] = stored["costs"]
+    left = [row for row in rows if row.identity not in known]
+    for each in forked(left, Listed(lists, objective), list[int | None] | None, 1, at_once=5):
+        known[each.item.identity] = each.answer
+        if state:
+            with state.open("a", encoding="utf-8") as file:
+                line = {"lists": about, "identity": each.item.identity, "costs": each.answer}
+                file.write(json.dumps(line) + "\n")
+    found = [(row.package, costs) for row in rows if (costs := known[row.identity]) and costs[0]]
+    table = [[np.inf if cost is None else cost for cost in costs] for _, costs in found]
+    return np.array(table), [package for package, _ in found]
 
 
 def lists_of(file: Path) -> list[Passes]:
@@ -100,6 +119,7 @@ def main() -> None:
     given.add_argument("--beside", type=Path, nargs="+", default=())
     given.add_argument("--corpus", type=Path, default=SAMPLE)
     given.add_argument("--split", choices=SPLITS)
+    given.add_argument("--state", type=Path, help="file of costs: the same command continues from there")
     asked = given.parse_args()
     orders = {"shipped": [passes for passes, _ in in_turns(shipped_lists().first)]}
     orders |= {str(file): lists_of(file) for file in asked.beside}
@@ -109,7 +129,7 @@ def main() -> None:
     held = list(read_corpus(asked.corpus, asked.split))
     rows = [row for row in held if (row.package in HELD_OUT) == (asked.split is None)]
     rows = random.Random(0).sample(rows, min(asked.functions, len(rows)))
-    costs, packages = costs_on(rows, lists, asked.objective)
+    costs, packages = costs_on(rows, lists, asked.objective, asked.state)
     print(f"{len(costs):,} functions, by {asked.objective}\n")
     print(f"| lists | {' | '.join(map(str, COUNTS))} |\n|---{'|--:' * len(COUNTS)}|")
     for package in ("", *sorted({*packages})):

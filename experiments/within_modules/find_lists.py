@@ -99,14 +99,17 @@ def main() -> None:
     given.add_argument("-o", "--output", type=Path, required=True)
     given.add_argument("--corpus", type=Path, help="of a target's functions; else the sample of planish")
     given.add_argument("--functions", type=int, default=1_000_000, help="at most")
+    given.add_argument("--state", type=Path, help="file of costs: the same command continues from there")
     asked = given.parse_args()
     known, rows = shipped_lists(), training(asked.corpus or SAMPLE, asked.functions)
     usual = known.first[0][0] if asked.corpus else None
     lists = [*dict.fromkeys(filter(None, first_candidates(known, with_shipped=asked.corpus is not None)))]
-    costs = costs_on(rows, lists, OBJECTIVE)[0]
+    costs = costs_on(rows, lists, OBJECTIVE, asked.state)[0]
     more = [*dict.fromkeys(each for each in more_candidates(known, lists, costs) if each not in {*lists, ()})]
     # The first list says which functions are measured at all, so it is the same in both rounds.
-    costs = np.concatenate([costs, costs_on(rows, [lists[0], *more], OBJECTIVE)[0][:, 1:]], axis=1)
+    costs = np.concatenate(
+        [costs, costs_on(rows, [lists[0], *more], OBJECTIVE, asked.state)[0][:, 1:]], axis=1
+    )
     lists += more
     first = ordered(lists, costs, usual)
     about = {
