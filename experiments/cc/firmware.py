@@ -86,7 +86,7 @@ FIRMWARE = (
                 *("SupportFunctions", "TransformFunctions"),
             )
         ),
-        ("-D__GNUC_PYTHON__",),
+        ("-D__GNUC_PYTHON__", "-U__ARM_FEATURE_DSP"),  # it brings intrinsics of CMSIS-Core
         ("Include", "PrivateInclude"),
     ),
     Firmware(
