@@ -43,7 +43,7 @@ TARGETS = {
 """Words of clang for each processor of a target."""
 PACKAGES = (
     *("libtomcrypt", "libtommath", "libzstd", "brotli", "libsodium", "zopfli", "expat", "cjson", "wolfssl"),
-    *("opus", "speex", "flac", "lame", "libonig", "bearssl", "gnuk", "lcms2", "libyaml", "lzo2", "jbig2dec"),
+    *("opus", "speex", "flac", "lame", "libonig", "bearssl", "lcms2", "libyaml", "lzo2", "jbig2dec"),
     *("libpng1.6", "openjpeg2", "lz4", "mujs", "pcre2", "utf8proc", "nanopb", "xxhash", "mruby", "c-blosc"),
     *HELD_OUT,
 )

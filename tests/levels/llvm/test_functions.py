@@ -394,6 +394,20 @@ def test_the_coreset_takes_turns_with_the_lists_for_modules_and_each_list_makes_
     assert [saves for _, saves in listed[1:]] == sorted((saves for _, saves in listed[1:]), reverse=True)
 
 
+@pytest.mark.parametrize("target", ["thumbv6m-none-unknown-eabi", "riscv32-unknown-unknown-elf"])
+def test_targets_have_lists_of_their_own_after_the_usual_one(target: str) -> None:
+    usual, *others = FunctionSpace(PLAIN, "text_bytes").transformations()
+    for_target = FunctionSpace(f'target triple = "{target}"\n{PLAIN}', "text_bytes").transformations()
+    assert for_target[0] == usual
+    assert for_target[1:9] != others[:8]
+    texts = [text for text, _ in for_target]
+    assert len(texts) == len(set(texts))
+    assert not any(vary(parse_pipeline(text)) or "default<" in text for text in texts)
+    assert [saves for _, saves in for_target[1:]] == sorted(
+        (saves for _, saves in for_target[1:]), reverse=True
+    )
+
+
 def test_no_list_of_a_whole_module_is_lost_by_one_function() -> None:
     for ir, holds in ((MUSTTAIL, False), (PLAIN, True)):
         space = FunctionSpace(ir, "text_bytes")

@@ -1,19 +1,20 @@
 """Space of whole modules: what is inlined, and a pass list for each function.
 
-The shipped lists are good for most functions, by greedy cover. Others are drawn: what -Oz runs, without some
-of it, and with few passes more.
+The shipped lists are good for most functions, by greedy cover; some targets have lists of their own. Others
+are drawn: what -Oz runs, without some of it, and with few passes more.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from planish.core import Candidate, PartGroup, Space
 from planish.levels.llvm.function_steps import Attribute, FunctionAttribute, FunctionPasses
@@ -48,9 +49,30 @@ class Lists:
 @cache
 def shipped_lists() -> Lists:
     """Read the lists that come with planish."""
-    data = json.loads((files("planish.levels.llvm.modules") / "lists.json").read_text(encoding="utf-8"))
-    first = tuple((tuple(each["passes"]), float(each["saves"])) for each in data["first"])
-    return Lists(tuple(data["simplify"]), tuple(data["more"]), first)
+    data = _shipped("lists.json")
+    return Lists(tuple(data["simplify"]), tuple(data["more"]), _first_of(data))
+
+
+_TARGET = re.compile(r'^target triple = "(thumb|riscv32)', re.MULTILINE)
+
+
+def first_lists(ir: str) -> Sequence[tuple[Passes, float]]:
+    """Return the lists that a module's functions are tried with, each with the share that it saves.
+
+    Those for Thumb and RV32 were chosen by the code of these targets (`experiments/within_modules`); for
+    others see `in_turns`.
+    """
+    target = _TARGET.search(ir)
+    return _first_of(_shipped(f"lists-{target[1]}.json")) if target else in_turns(shipped_lists().first)
+
+
+@cache
+def _shipped(name: str) -> Mapping[str, Any]:
+    return json.loads((files("planish.levels.llvm.modules") / name).read_text(encoding="utf-8"))
+
+
+def _first_of(data: Mapping[str, Any]) -> tuple[tuple[Passes, float], ...]:
+    return tuple((tuple(each["passes"]), float(each["saves"])) for each in data["first"])
 
 
 @cache
@@ -231,9 +253,9 @@ class FunctionSpace(Space):
         return Candidate((*marked, *lists, FunctionPasses(usual_pipeline(), ())))
 
     def transformations(self) -> Sequence[tuple[str, float]]:
-        """List the shipped lists as pipelines, by turns with the coreset, with the share that each saves."""
+        """List the first lists as pipelines, with the share that each saves; see `first_lists`."""
         found = dict[str, float]()
-        for passes, saves in in_turns(shipped_lists().first):
+        for passes, saves in first_lists(self._ir):
             found.setdefault(self._printed(passes), saves)
         return [*found.items()]
 
