@@ -123,6 +123,8 @@ def differing(tried: Tried) -> None:
     row(["", *map(str, BUDGETS)])
     row(["---"] * (len(BUDGETS) + 1))
     for name, other, budgets in DIFFERENCES:
+        if not {name, other} <= tried[0]["ways"].keys():
+            continue
         places = [BUDGETS.index(count) if count in budgets else None for count in BUDGETS]
         cells = [
             "-" if place is None else points(tried, saving(tried, name, place) - saving(tried, other, place))
@@ -154,6 +156,9 @@ def table(tried: Tried, names: Sequence[str], *, backup: bool) -> None:
         cells = [f"{improvement(tried, name, place, backup=backup):.2%}" for place in places]
         low, high = interval(effects(tried, name, BUDGETS.index(30), backup=backup))
         row([name, *cells, *["-"] * (len(BUDGETS) - len(cells)), f"{low:.2%} to {high:.2%}"])
+    if AUTOTUNER not in tried[0]["ways"]:
+        print()
+        return
     evaluations = fmean(each["ways"][AUTOTUNER]["evaluations"] for each in tried)
     searched = summarize(Saving(e["package"], e["baseline"], e["ways"][AUTOTUNER]["best"]) for e in tried)
     name = f"{AUTOTUNER} of the labels, {evaluations:.0f} evaluations in the mean"

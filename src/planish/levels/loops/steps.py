@@ -218,7 +218,7 @@ def _check_input(schedule: Schedule, pack: Packing) -> set[str]:
             f"cannot pack '{pack.tensor}': it has indices of {schedule.program.type[pack.tensor].dtype}",
             "Only what is computed with can be packed.",
         )
-    if ways[0] in tables(nest.statement.value):
+    if ways[0] in nest.tables:
         raise ScheduleError(
             f"cannot pack '{pack.tensor}': nest '{nest.name}' reads it by the elements of another tensor",
             "Only a tensor that is read by loops alone can be packed.",

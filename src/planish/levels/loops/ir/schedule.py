@@ -15,7 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from planish.core import ScheduleError, did_you_mean
-from planish.levels.loops.lang.draft import scattered
+from planish.levels.loops.lang.draft import scattered, tables
 from planish.levels.loops.lang.program import (
     Access,
     Index,
@@ -72,6 +72,11 @@ class Nest:
     def operand(self) -> dict[Access, Operand]:
         """Access to the operand that it is."""
         return {operand.access: operand for operand in self.operands}
+
+    @lazy
+    def tables(self) -> frozenset[Access]:
+        """The accesses that are gathered from, by the elements of another tensor."""
+        return tables(self.statement.value)
 
 
 # Equal graphs are identical, and comparing all nests would take long for each candidate.

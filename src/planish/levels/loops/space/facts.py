@@ -17,7 +17,6 @@ from math import gcd, inf, prod
 
 from planish.core import Machine, Target
 from planish.levels.loops.ir.schedule import Graph, Nest, Order, graph_of
-from planish.levels.loops.lang.draft import tables
 from planish.levels.loops.lang.program import DTYPES, Access, Program
 
 OTHER_REGISTERS = 4
@@ -183,7 +182,7 @@ class Facts:
         # Windows that overlap, as y + ky, touch an element more than once.
         elements = min(type_.size, prod(self.size[axis] for axis in strides))
         is_index = access.tensor in self.program.integer_indices
-        gathers = is_index or access in tables(self.nest.statement.value)
+        gathers = is_index or access in self.nest.tables
         single = ways <= 1 and not gathers
         return Moves(access.tensor, strides, alone, elements, single, access.pad is not None)
 
