@@ -52,7 +52,7 @@ try:
 except ImportError:  # another interpreter than CPython
     from hashlib import blake2b
 
-_MAGIC = b"planish-cc-10"
+_MAGIC = b"planish-cc-11"
 """Begins each entry. A version whose searches make other code has another number: entries are made anew."""
 _OBJECTS = "objects"
 _LARGEST = 8 << 20  # 2 GiB in all
