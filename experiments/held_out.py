@@ -5,8 +5,9 @@
 A row for each shipped file and each set of programs that its figures are made on, with how many programs
 each has, and how many both have. Programs are compared by the hash of their canonical text, functions of LLVM
 IR by that of their IR. The exit code is 1 where a file has seen what it is judged by. The lists of the search
-within modules (`lists.json`) have no row: on which modules they were found was not recorded. What could
-replace them is in `within_modules/results.md`.
+within modules for x86-64 (`lists.json`) have no row: on which modules they were found was not recorded. What
+could replace them is in `within_modules/results.md`. The lists of other targets were chosen among these, too;
+their rows have the functions that they were chosen by.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def training_sets() -> Iterator[TrainingSet]:
     """Yield all shipped files that have learnt from programs."""
     yield from _of_loops()
     yield from _of_llvm()
+    yield from _of_targets()
     yield _of_hlo()
 
 
@@ -112,6 +114,21 @@ def _of_llvm() -> Iterator[TrainingSet]:
     yield TrainingSet("coreset.json", joined, judged)
     sizes = frozenset(tables["functions.npz"].split("train").identities.tolist())
     yield TrainingSet("coreset-text_bytes.json", sizes, judged)
+
+
+def _of_targets() -> Iterator[TrainingSet]:
+    tables = (read_costs(LABELS / name) for name in ("joined-lists.npz", "functions.npz"))
+    coresets = frozenset(each for table in tables for each in table.split("train").identities.tolist())
+    for path in sorted(LABELS.glob("functions-*.json")):
+        target = path.stem.removeprefix("functions-")
+        judged = {
+            name: frozenset(found) for name, found in json.loads(path.read_text(encoding="utf-8")).items()
+        }
+        learnt = coresets | judged.pop("learned")
+        file = files("planish.levels.llvm.modules") / f"lists-{target}.json"
+        stated = json.loads(file.read_text(encoding="utf-8"))["learned"]
+        assert content_hash("\n".join(sorted(learnt))) == stated, f"{file} is of other functions"
+        yield TrainingSet(file.name, learnt, {f"{target}, {name}": found for name, found in judged.items()})
 
 
 def _of_hlo() -> TrainingSet:
