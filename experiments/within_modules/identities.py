@@ -2,8 +2,8 @@
 
     python experiments/within_modules/identities.py thumb thumb.jsonl.gz --functions 400
 
-It writes `experiments/labels/functions-thumb.json`, from which `experiments/held_out.py` shows that none is in
-both. It refuses functions that the shipped lists were not chosen by.
+It writes `experiments/labels/functions-thumb.json`, from which `experiments/held_out.py` shows that none is
+in both. It refuses functions that the shipped lists were not chosen by.
 """
 
 from __future__ import annotations
