@@ -6,8 +6,9 @@ races and accesses outside buffers; `--device interpreter` by planish's own inte
 The kernels of several pairs are compiled together, equal ones once. On PoCL, 15 of 16 batches are compiled
 without its optimizer, which takes most of the time. The simulator's own optimizer takes longer than it saves.
 `--kind` chooses products whose schedules have one kind of step.
-Prints each failure with the numbers that give the pair again (`--first`), and a line of counts; the exit code
-is 1 where anything failed. With `--state FILE` the same command continues an interrupted campaign.
+Prints each failure, and each pair that takes too long, with the numbers that give the pair again (`--first`),
+and a line of counts; the exit code is 1 where anything failed. With `--state FILE` the same command continues
+an interrupted campaign.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def main() -> int:
     for number, verdict, message in tried(asked, state.first):
         counts[verdict] += 1
         state.save(number + 1)
-        if verdict in ("wrong", "crashed"):
+        if verdict in ("wrong", "crashed", "slow"):
             kind = f" --kind {asked.kind}" if asked.kind else ""
             print(f"{verdict}: --seed {asked.seed}{kind} --first {number}: {message}", flush=True)
         if counts.total() - counts["large"] >= options.pairs or time.monotonic() > end:
