@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from plans import ALONE, FRESH
-from recorded import RecordedSpace, recorded
-from searching import AT_ONCE, TIME, Options, Setting, trials_of
+from recorded import RecordedSpace, curve_of, recorded
+from searching import AT_ONCE, TIME, Options, Setting
 
 from planish.search import guided, make_searcher
 
@@ -55,13 +55,7 @@ def searched(setting: Setting, way: Way, seed: int, trials: int) -> tuple[Sequen
     guided.ERA = way.era
     begun = time.process_time()
     made = make_searcher("model-guided", RecordedSpace(space), [TIME], seed, {**ALONE, **way.options})
-    best, curve = np.inf, list[float]()
-    while len(curve) < trials and (asked := made.ask(min(AT_ONCE, trials - len(curve)))):
-        costs = [space.costs[candidate.hash] for candidate in asked]
-        made.tell(trials_of(asked, costs, len(curve)))
-        for cost in costs:
-            best = best if cost is None else min(best, cost)
-            curve.append(space.best / best)
+    curve = curve_of(made, space, trials)
     return curve, time.process_time() - begun
 
 

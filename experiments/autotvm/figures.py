@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,8 @@ from pathlib import Path
 
 from curves import draw
 from plans import FIGURES, Figure, Variant
-from recorded import Recorded, RecordedSpace, path_of, recorded
-from searching import AT_ONCE, TIME, Setting, trials_of
+from recorded import Recorded, RecordedSpace, curve_of, path_of, recorded
+from searching import TIME, Setting
 from tables import Curves, show
 from transferring import transferred
 
@@ -85,14 +84,7 @@ def _search(space: Recorded, plan: Figure, variant: Variant, seed: int, folder: 
         options["model"] = str(path)
     described = RecordedSpace(space, variant.representation)
     made = make_searcher(variant.searcher, described, [TIME], seed, options)
-    best, curve, trials = math.inf, list[float](), variant.trials or plan.trials
-    while len(curve) < trials and (asked := made.ask(min(AT_ONCE, trials - len(curve)))):
-        costs = [space.costs[candidate.hash] for candidate in asked]
-        made.tell(trials_of(asked, costs, len(curve)))
-        for cost in costs:
-            best = best if cost is None else min(best, cost)
-            curve.append(round(space.best / best, 4))
-    return curve
+    return [round(share, 4) for share in curve_of(made, space, variant.trials or plan.trials)]
 
 
 def _with_doubled(curves: Curves) -> Curves:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,9 +19,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from representations import represented
-from searching import Setting
+from searching import AT_ONCE, Setting, trials_of
 
-from planish.core import EMPTY_CONTEXT, Cache, Candidate, FeatureSchema, Machine, SearchContext, Space, Target
+from planish.core import (
+    EMPTY_CONTEXT,
+    Cache,
+    Candidate,
+    FeatureSchema,
+    Machine,
+    SearchContext,
+    Searcher,
+    Space,
+    Target,
+)
 from planish.levels.loops.gpu.devices import Gpu
 
 FOLDER = Path(__file__).parent / "recordings"
@@ -178,3 +189,15 @@ class RecordedSpace(Space):
     def features(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Describe candidates; (candidates, width of the schema)."""
         return self._features[[self._recorded.place[each] for each in candidates]]
+
+
+def curve_of(searcher: Searcher, space: Recorded, trials: int) -> list[float]:
+    """Search a recorded space; return the share of its best after each trial."""
+    best, curve = math.inf, list[float]()
+    while len(curve) < trials and (asked := searcher.ask(min(AT_ONCE, trials - len(curve)))):
+        costs = [space.costs[candidate.hash] for candidate in asked]
+        searcher.tell(trials_of(asked, costs, len(curve)))
+        for cost in costs:
+            best = best if cost is None else min(best, cost)
+            curve.append(space.best / best)
+    return curve

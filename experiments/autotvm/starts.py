@@ -12,12 +12,11 @@ fewer than 64 drawn candidates are left out. No machine is needed, so only the s
 from __future__ import annotations
 
 import argparse
-import math
 from statistics import fmean, geometric_mean, median
 
 from plans import FRESH, SOURCES, TARGETS, settings
-from recorded import Recorded, RecordedSpace, recorded
-from searching import AT_ONCE, TIME, Options, trials_of
+from recorded import Recorded, RecordedSpace, curve_of, recorded
+from searching import TIME, Options
 from tables import row, trials_to
 
 from planish.search import make_searcher
@@ -33,18 +32,9 @@ PROGRAMS = (
 )
 
 
-def curve_of(space: Recorded, options: Options, seed: int, trials: int) -> list[float]:
+def searched(space: Recorded, options: Options, seed: int, trials: int) -> list[float]:
     """Search a recorded space; return the share of its best after each trial."""
-    made, best, curve = (
-        make_searcher("genetic", RecordedSpace(space), [TIME], seed, options), math.inf, list[float]()
-    )  # fmt: skip
-    while len(curve) < trials and (asked := made.ask(min(AT_ONCE, trials - len(curve)))):
-        costs = [space.costs[candidate.hash] for candidate in asked]
-        made.tell(trials_of(asked, costs, len(curve)))
-        for cost in costs:
-            best = best if cost is None else min(best, cost)
-            curve.append(space.best / best)
-    return curve
+    return curve_of(make_searcher("genetic", RecordedSpace(space), [TIME], seed, options), space, trials)
 
 
 def main() -> None:
@@ -61,7 +51,7 @@ def main() -> None:
         if len(space.drawn) < FEWEST_DRAWN:
             continue
         curves = [
-            [curve_of(space, options, seed, asked.trials) for seed in range(asked.seeds)]
+            [searched(space, options, seed, asked.trials) for seed in range(asked.seeds)]
             for options in ({"model": "none"}, {})
         ]
         counts = [[min(trials_to(each, SHARE), asked.trials + 1) for each in found] for found in curves]

@@ -23,7 +23,7 @@ from planish.network.rewrites.strips import chain_tensor, find_chains, list_rows
 from planish.network.tuning import DefaultTimes
 
 ALGORITHMS, STRIPS, PLACEMENTS = "algorithms", "strips", "placements"
-"""Choices, by which expected gains are told apart."""
+"""Names of choices, each of which has expected gains of its own."""
 NOT_MEASURED = "no time is left to measure them, or tuning is expected to gain more with it"
 
 

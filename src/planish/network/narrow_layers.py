@@ -111,10 +111,8 @@ def choose_narrow_layers(
         why = "the time to measure them is over" if layers else "none of them can"
         on_progress(f"no layers compute in {name}: {why}")
         return network, []
-    narrow, trial = (
-        _rewrite(network, dtype, layers, own, times, on_progress),
-        _Trial(limit, own or feeds, times),
-    )
+    narrow = _rewrite(network, dtype, layers, own, times, on_progress)
+    trial = _Trial(limit, own or feeds, times)
     plain = trial.run(network, "")
     stored = trial.run(network, dtype)
     every = trial.run(narrow(layers), dtype)

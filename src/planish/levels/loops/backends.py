@@ -314,12 +314,8 @@ def multiplied_types(backend: str) -> frozenset[str]:
         return frozenset({BFLOAT16X2})
     needed = {"x86-avx512": "avx512_vnni", "x86-avx2": "avx_vnni"}
     found = QUADS if needed.get(backend) in cpu_features() else ()
-    return frozenset((*found, BFLOAT16X2) if multiplies_pairs(backend) else found)
-
-
-def multiplies_pairs(backend: str) -> bool:
-    """Return whether a back end has an instruction for products of pairs of bfloat16, here."""
-    return backend == "x86-avx512" and "avx512_bf16" in cpu_features()
+    pairs = backend == "x86-avx512" and "avx512_bf16" in cpu_features()
+    return frozenset((*found, BFLOAT16X2) if pairs else found)
 
 
 def _x86(name: IsaName, machine: Machine) -> HostBackend:
